@@ -3,13 +3,14 @@ import TransferCore
 
 /// A simulated fault of the server in one request; see ``TUSLoopbackServer/inject(_:times:)``.
 public enum LoopbackFault: Hashable, Sendable {
-    /// Stores this many bytes of a request's body and closes the connection without a response.
+    /// Stores the given number of bytes of a request's body, and closes the connection without a response.
     ///
-    /// Applies to the first POST or PATCH that has a body of at least this many bytes. If the body has exactly this many bytes, all bytes are stored
-    /// and only the response is lost.
+    /// Applies to the first POST or PATCH whose body has at least the given number of bytes. If the body has exactly that number of bytes, all bytes
+    /// are stored and only the response is lost.
     case cut(afterBodyBytes: Int64)
 
-    /// Sends this many bytes of content and closes the connection. Applies to the first GET whose response has at least this many bytes.
+    /// Sends the given number of bytes of content, and closes the connection. Applies to the first GET whose response has at least that number of
+    /// bytes.
     case cutDownload(afterBytes: Int64)
 
     /// Responds to a request with a status from 200 to 599 and headers instead of handling the request. Does not read the body. A nil `method`
@@ -70,8 +71,8 @@ final class FaultScript: Sendable {
         }
     }
 
-    /// Removes the first pending cut that applies to a response with this much content. Returns the number of bytes to send before the cut; nil if no
-    /// cut applies.
+    /// Removes the first pending cut that applies to a response of this size. Returns the number of bytes to send before the cut; nil if no cut
+    /// applies.
     func takeDownloadCut(of size: Int64) -> Int64? {
         faults.withLock { faults in
             for (index, fault) in faults.enumerated() {

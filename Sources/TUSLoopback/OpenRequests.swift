@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// The connections with requests in progress. The server cuts them when it stops.
+/// The connections with requests in progress. The server interrupts them when it stops.
 final class OpenRequests: Sendable {
     private let state = Locked(State())
 

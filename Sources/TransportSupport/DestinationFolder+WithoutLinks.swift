@@ -25,7 +25,7 @@ package struct PlacingFaults: Sendable {
     package var refusesExclusiveRename = false
     /// Called after each step.
     package var reached: @Sendable (Step) -> Void = { _ in }
-    /// Returns the error number of the next sync of a part file; 0 to perform it.
+    /// Returns the error number with which the next sync of a part file fails; 0 to perform the sync.
     package var syncError: @Sendable () -> CInt = { 0 }
 
     package init() {}

@@ -19,12 +19,12 @@ struct RemoteFileState: Sendable {
 final class DestinationFolder: Sendable {
     struct Status {
         var size: Int64
-        /// The number of bytes in its disk blocks, which can exceed its size.
+        /// The number of bytes in the file's disk blocks, which can exceed the file's size.
         var allocated: Int64
         var modificationTime: Int64
         var isRegular: Bool
         var isFolder: Bool
-        /// The number of names of the file.
+        /// The number of the file's names, that is, of hard links to it.
         var links: Int
         /// Device and inode.
         var identity: [UInt64]
@@ -64,7 +64,7 @@ final class DestinationFolder: Sendable {
         try? folder.close()
     }
 
-    // MARK: The part
+    // MARK: The part file
 
     /// Opens the part file of a checkpoint, or creates a new one.
     ///
@@ -181,7 +181,7 @@ final class DestinationFolder: Sendable {
 
     func set(_ modificationTime: Int64, of part: FileDescriptor) throws(TransferError) {
         let (seconds, rest) = modificationTime.quotientAndRemainder(dividingBy: 1_000_000_000)
-        // Before 1970 the nanoseconds still count forward (futimens(2)).
+        // For times before 1970, the nanoseconds also count forward (futimens(2)).
         let time = timespec(tv_sec: Int(rest < 0 ? seconds - 1 : seconds), tv_nsec: Int(rest < 0 ? rest + 1_000_000_000 : rest))
         let times = [timespec(tv_sec: 0, tv_nsec: Self.unchanged), time]
         guard unsafe futimens(part.rawValue, times) == 0 else { throw .destinationUnavailable(destination.partPath, errno: errno) }
@@ -207,7 +207,7 @@ final class DestinationFolder: Sendable {
     /// Gives a complete part file the permissions of a new file. Until then, only this user can read the file. Ignores errors, because some file
     /// systems have no permissions.
     ///
-    /// - Parameter permissions: The permissions on the server. Other users get only permissions that they also have there.
+    /// - Parameter permissions: The permissions on the server. Other users get only permissions that they also have on the server.
     func publish(_ part: FileDescriptor, within permissions: UInt32? = nil) {
         _ = fchmod(part.rawValue, Self.usualMode & (Self.privateMode | mode_t(truncatingIfNeeded: permissions ?? 0o777)))
     }
@@ -219,7 +219,7 @@ final class DestinationFolder: Sendable {
 
     // MARK: The existing file
 
-    /// Whether the policy keeps the existing file, so the download is unnecessary.
+    /// Whether the policy keeps the existing file, so that the download is unnecessary.
     func isUpToDate(_ remote: RemoteFileState) throws(TransferError) -> Bool {
         guard destination.overwrite.comparesFiles, let local = try status(of: name) else { return false }
         if destination.overwrite == .skip { return true }
@@ -233,11 +233,11 @@ final class DestinationFolder: Sendable {
         return size == local.size && remote.modificationTime.map { Self.compare($0, local.modificationTime) == 0 } ?? true
     }
 
-    /// Compares times like `rsync`. A remote time without a fraction is compared to the second only, because HTTP and SFTP version 3 have no
-    /// fractions.
+    /// Compares times like `rsync`. HTTP and SFTP version 3 report only whole seconds. If the remote time has no fraction, the fraction of the local
+    /// time is therefore ignored.
     private static func compare(_ remote: Int64, _ local: Int64) -> Int {
         let second: Int64 = 1_000_000_000
-        // Integer division would round times before 1970 up.
+        // Without this correction, integer division would round up times before 1970.
         let floor = local / second - (local % second < 0 ? 1 : 0)
         let (left, right) = remote.isMultiple(of: second) ? (remote / second, floor) : (remote, local)
         return left < right ? -1 : left > right ? 1 : 0
@@ -246,8 +246,8 @@ final class DestinationFolder: Sendable {
     private func unreported(_ property: String) -> TransferError {
         TransferError(
             .unsupported, .unsupported,
-            "\(destination.path) exists, and the server does not report the \(property) that the policy \"\(destination.overwrite.rawValue)\" compares."
-        )
+            "\(destination.path) exists, and the server does not report the \(property) that the policy "
+                + "\"\(destination.overwrite.rawValue)\" compares.")
     }
 
     func status(of file: FileDescriptor) throws(TransferError) -> Status {

@@ -3,8 +3,8 @@ public import TransferCore
 
 /// An open local file to upload, and the identity that it must keep.
 ///
-/// The descriptor stays open until the last reference ends. A read on another thread therefore never uses a descriptor that was closed and then
-/// reused for another file.
+/// The descriptor stays open until the last reference to this object is released. A read on another thread therefore never uses a descriptor that was
+/// closed and then reused for another file.
 public final class FileReader: Sendable {
     /// The file.
     public let source: UploadSource

@@ -12,8 +12,8 @@ public import TransferCore
 /// The open part file of a download, until ``finish(size:modificationTime:staysPrivate:permissions:)`` gives the file its final name.
 ///
 /// A writer writes nothing outside of the destination's root, even if another process creates links there. Open it after the server has accepted the
-/// request; otherwise a rejection leaves an empty part file. The descriptors stay open until the last reference ends. A write on another thread
-/// therefore never uses a descriptor that was closed and then reused for another file.
+/// request; otherwise a rejection leaves an empty part file. The descriptors stay open until the last reference to this object is released. A
+/// write on another thread therefore never uses a descriptor that was closed and then reused for another file.
 public final class FileWriter: Sendable {
     /// The destination of the file.
     public let destination: DownloadDestination
@@ -41,7 +41,8 @@ public final class FileWriter: Sendable {
     /// Opens the part file of a download, or creates the part file and missing folders.
     ///
     /// - Parameters:
-    ///   - confirmed: The number of bytes that the attempt's checkpoint covers. Later bytes are removed, because they may not be on disk.
+    ///   - confirmed: The number of bytes that the attempt's checkpoint covers. Later bytes are removed from the part file,
+    ///     because they may not be on disk.
     ///   - size: The size of the whole file in bytes; nil if unknown. If the disk lacks space for the remaining bytes, nothing is created.
     ///   - threads: Threads for blocking calls.
     /// - Throws: A ``TransferError`` that names the path. Its class is ``FailureClass/resumeLost`` if the part file is gone or too short, and
@@ -193,7 +194,8 @@ public final class FileWriter: Sendable {
     ///   - modificationTime: The modification time on the server, in nanoseconds since 1970; nil if unknown.
     ///   - staysPrivate: Whether the file keeps the permissions of a part file, which only this user can read and write. Use true if the transport
     ///     sets the permissions itself. By default, the file gets the permissions that this process gives new files.
-    ///   - permissions: The file's permissions on the server (inode(7)), if known. Other users get only permissions that they also have there.
+    ///   - permissions: The file's permissions on the server (inode(7)), if known. Other users get only permissions that they also have on the
+    ///     server.
     /// - Returns: Whether the file has its final name; false if the policy kept an existing file.
     /// - Throws: A ``TransferError``: ``TransferError/Code/fileExists`` if an existing file must not be replaced, or
     ///   ``FailureClass/protocolViolation`` if the number of bytes differs. Also the error of an earlier failed sync, and the errors of
@@ -218,12 +220,12 @@ public final class FileWriter: Sendable {
         }
     }
 
-    /// Whether the policy keeps an existing file, so the download is unnecessary. Call it before ``open(_:from:size:on:)``.
+    /// Whether the policy keeps an existing file, so that the download is unnecessary. Call it before ``open(_:from:size:on:)``.
     ///
     /// - Parameters:
     ///   - size: The size on the server in bytes; nil if unknown.
-    ///   - modificationTime: The modification time on the server, in nanoseconds since 1970; nil if unknown. A time without a fraction is compared to
-    ///     the second only.
+    ///   - modificationTime: The modification time on the server, in nanoseconds since 1970; nil if unknown. If it has no fraction, the fraction
+    ///     of the local time is ignored.
     /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if the server does not report a value that the policy compares.
     public static func isUpToDate(
         _ destination: DownloadDestination, size: Int64?, modificationTime: Int64?, on threads: WorkerThreads

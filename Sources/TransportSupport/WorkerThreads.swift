@@ -6,7 +6,7 @@ public import TransferCore
 /// A limited number of threads for blocking calls, such as reading a file on a slow disk.
 ///
 /// Blocking calls must not run on the cooperative thread pool, which has one thread per core. A thread is created when a call finds no idle thread.
-/// The threads end when the last reference to this object ends.
+/// The threads end when the last reference to this object is released.
 public final class WorkerThreads: Sendable {
     private let queue: JobQueue
 

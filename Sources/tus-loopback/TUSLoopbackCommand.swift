@@ -21,19 +21,19 @@ struct TUSLoopbackCommand: AsyncParsableCommand {
     @Option(help: "The port to listen on; 0 for any free port.")
     var port: UInt16 = 0
 
-    @Option(help: "The largest accepted upload in bytes (no limit).")
+    @Option(help: "The largest accepted upload in bytes (default: no limit).")
     var maxSize: Int64?
 
-    @Option(help: "The maximum number of body bytes per second on each connection (no limit).")
+    @Option(help: "The maximum number of body bytes per second on each connection (default: no limit).")
     var rate: Int64?
 
-    @Option(help: "Close the connection of a request after this many body bytes; repeat the option for later requests.")
+    @Option(help: "The number of body bytes after which the first request's connection is closed; repeat the option for later requests.")
     var cutAfter: [Int64] = []
 
     @Option(help: "Disable an extension of tus; repeatable.")
     var without: [LoopbackExtension] = []
 
-    @Option(help: "Remove incomplete uploads this many seconds after their last change (never).")
+    @Option(help: "The number of seconds after its last change at which an incomplete upload is removed (default: never).")
     var expiresAfter: Int?
 
     @Flag(help: "Disable downloads.")

@@ -88,7 +88,7 @@ class Campaign:
     # Commands
 
     def commands(self, steps, kinds):
-        """Runs each command with growing free space until it succeeds. With `kinds`, runs only a sample of that many commands."""
+        """Runs each command with growing free space until it succeeds. If `kinds` is a number, runs only a sample of that many commands."""
         queue = self.queue()
         for index in range(60):
             write_file(queue.sources / "many" / str(index), 10, self.draw)
@@ -186,7 +186,7 @@ class Campaign:
     # Runs
 
     def filled_run(self, is_killed):
-        """Fills the disk during transfers, and frees space after at most 2.5 seconds. If `is_killed`, kills the run before that."""
+        """Fills the disk during transfers, and frees space after at most 2.5 seconds. If `is_killed`, kills the run while the disk is full."""
         self.fills += 1
         queue = self.queue()
         queue.add_accounts()

@@ -1,4 +1,4 @@
-"""Kills `transferq run` at random times, also while other commands run. All sessions must complete after the last kill."""
+"""Kills `transferq run` at random times, sometimes while other commands run. All sessions must complete after the last kill."""
 
 import random
 import sys
@@ -50,7 +50,9 @@ class OneQueue:
         self.commands = []  # The commands that were started during the run.
 
     def run(self, goal, end):
-        """Starts and kills runs until `goal` kills, until the time `end`, or until two runs completed before their kill. Then checks the queue.
+        """Starts and kills runs until `goal` runs were killed, until the time `end`, or until two runs completed before their kill.
+
+        Then checks the queue.
 
         Returns the number of kills, and the number of runs that completed before their kill.
         """
@@ -79,7 +81,7 @@ class OneQueue:
         return kills, ended
 
     def finish_killed(self, run):
-        """Reports an anomaly if a run ended with another exit code than 0, 1 or that of a kill."""
+        """Reports an anomaly if the exit code of a run is not 0, 1, or that of a killed process."""
         output, diagnostics = run.communicate()
         if run.returncode not in [-9, 0, 1]:
             self.studio.anomaly(f"run exited with {run.returncode}: {diagnostics[-2000:]}")

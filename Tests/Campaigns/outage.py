@@ -31,7 +31,7 @@ def campaign(seed, rounds, seconds, program):
             for server in studio.servers.values():
                 server.relay.rate = 6 << 20
             run = queue.start("run", "--progress", "none", "--max-sessions", "8")
-            # Stop the servers when every relay has forwarded 512 KiB, but at the latest after 30 seconds.
+            # Stop the servers when every relay has forwarded 512 KiB, or after 30 seconds at the latest.
             limit = time.monotonic() + 30
             while time.monotonic() < limit and any(
                     server.relay.up + server.relay.down < begin[kind] + (1 << 19) for kind, server in studio.servers.items()):

@@ -64,7 +64,7 @@ class Relay:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(30)
 
     def listen(self):
-        """Starts to listen, on the same port as before if the relay has listened before."""
+        """Starts to listen. Uses the same port as before if the relay has listened before."""
         async def start():
             self.server = await asyncio.start_server(self.accept, "127.0.0.1", self.port, backlog=128, limit=1 << 18)
             self.port = self.server.sockets[0].getsockname()[1]

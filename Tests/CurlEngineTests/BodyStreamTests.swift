@@ -22,8 +22,8 @@ import TransportSupport
         stream.finish()
         #expect(try await response.status == 204)
         let sent = try await response.sent
-        #expect(sent.taken == 6)
-        #expect(sent.limit == 6)
+        #expect(sent.accepted == 6)
+        #expect(sent.read == 6)
         let request = try #require(server.requests.first)
         #expect(request.body == [1, 2, 3, 4, 5, 6])
         #expect(request.headers["transfer-encoding"] == (length == nil ? "chunked" : nil))
@@ -43,7 +43,7 @@ import TransportSupport
             try await stream.write(Array(content[start..<min(start + pieceSize, content.count)]))
         }
         stream.finish()
-        #expect(try await response.sent.taken == 1_000_000)
+        #expect(try await response.sent.accepted == 1_000_000)
         #expect(server.requests.first?.body == content)
         await engine.shutdown()
         server.stop()
@@ -92,7 +92,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func cancelsWriter() async throws {
+    @Test func writerCanBeCancelled() async throws {
         let stream = HTTPBodyStream(capacity: 1)
         let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
         let task = Task {
@@ -162,7 +162,7 @@ import TransportSupport
                     return count.isMultiple(of: 2) ? Allowance(bytes: 100) : Allowance(bytes: 0, retryAfter: .milliseconds(1))
                 }
             })
-        #expect(response.sent.taken == 1000)
+        #expect(response.sent.accepted == 1000)
         #expect(calls.withLock { $0 } == 20)
         await engine.shutdown()
         server.stop()

@@ -19,7 +19,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func cancelsWhilePaced() async throws {
+    @Test func requestCanBeCancelledWhilePaced() async throws {
         let server = try ScriptedServer { _, _ in [.read(nil), .answer(204)] }
         let engine = CurlEngine()
         let (paced, firstCall) = AsyncStream.makeStream(of: Void.self)
@@ -38,7 +38,7 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func cancelsBeforeStart() async throws {
+    @Test func cancelledTaskSendsNoRequest() async throws {
         let server = try ScriptedServer { _, _ in [.answer(200)] }
         let engine = CurlEngine()
         let task = Task {

@@ -9,7 +9,7 @@ import Testing
 
     /// Verifies that child processes do not inherit connections.
     @Suite struct CloseOnExecTests {
-        /// The descriptor flags of each socket of this process that is connected to a port.
+        /// The descriptor flags of all sockets that connect this process to the given port.
         private static func flags(ofSocketsTo port: UInt16) throws -> [CInt] {
             try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap { name -> CInt? in
                 guard let number = CInt(name) else { return nil }

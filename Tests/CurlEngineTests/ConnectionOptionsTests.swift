@@ -139,7 +139,7 @@ import TransferCore
         }
     }
 
-    @Test(.oneProcessAtATime, arguments: ["https_proxy", "HTTPS_PROXY"]) func usesProxyFromEnvironmentForTLS(name: String) async {
+    @Test(.oneProcessAtATime, arguments: ["https_proxy", "HTTPS_PROXY"]) func usesProxyFromEnvironmentForHTTPS(name: String) async {
         await #expect(processExitsWith: .success) { [name = name as String] in
             let proxy = try ScriptedServer { _, _ in [.answer(403)] }
             let closed = try ReservedPort()
@@ -156,9 +156,9 @@ import TransferCore
         }
     }
 
-    /// Uses more sets of options than the engine keeps connection pools. The engine keeps the pools in use, and recreates removed pools when they are
-    /// needed again.
-    @Test func supportsManySetsOfOptions() async throws {
+    /// Uses more sets of options than the engine has connection pools. The engine keeps the pools in use, and recreates removed pools when
+    /// they are needed again.
+    @Test func supportsMoreSetsOfOptionsThanPools() async throws {
         let server = try ScriptedServer { _, _ in [.answer(200)] }
         let engine = CurlEngine()
         var options = ConnectionOptions()

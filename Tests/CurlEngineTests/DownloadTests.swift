@@ -90,7 +90,7 @@ private final class RecordingSink: HTTPResponseSink {
         server.stop()
     }
 
-    @Test(arguments: [0, 1]) func returnsBodyThatSinkDoesNotAccept(threads: Int) async throws {
+    @Test(arguments: [0, 1]) func returnsBodyThatSinkRejects(threads: Int) async throws {
         let server = try ScriptedServer { _, _ in [.answer(404, body: "gone")] }
         let engine = Self.engine(threads: threads)
         let sink = RecordingSink()
@@ -144,7 +144,7 @@ private final class RecordingSink: HTTPResponseSink {
 
     /// Several downloads use the same thread and connection one after another. The thread can be reused after a failure, a cancellation and
     /// a hang.
-    @Test func reusesThread() async throws {
+    @Test func downloadsReuseOneThread() async throws {
         let server = try ScriptedServer { _, _ in [.answer(200, body: Self.text)] }
         let engine = Self.engine(threads: 1)
         let request = HTTPRequest(method: "GET", url: server.url())
@@ -169,9 +169,9 @@ private final class RecordingSink: HTTPResponseSink {
         server.stop()
     }
 
-    /// While sinks write nothing, the engine buffers a limited number of chunks: eight for a single sink; for several sinks, two for each,
-    /// and sixteen more that all sinks share.
-    @Test(arguments: [(1, 8), (4, 2 * 4 + 16)]) func networkWaitsForSlowSinks(count: Int, chunks: Int) async throws {
+    /// While sinks write nothing, the engine fills a limited number of buffers of 256 KiB: eight for a single sink; for several sinks, two
+    /// for each sink, and sixteen more that all sinks share.
+    @Test(arguments: [(1, 8), (4, 2 * 4 + 16)]) func slowSinksLimitBufferedBytes(count: Int, buffers: Int) async throws {
         let size = 8 * 1024 * 1024
         let text = String(repeating: "x", count: size)
         let server = try ScriptedServer { _, _ in [.answer(200, body: text)] }
@@ -199,9 +199,9 @@ private final class RecordingSink: HTTPResponseSink {
             }
             var known: Set<Int> = []
             for await number in begun where known.insert(number).inserted && known.count == count { break }
-            // Without a limit, all chunks of the other downloads would have arrived by the end of this download.
+            // Without a limit, all bytes of the other downloads would have arrived by the end of this download.
             _ = try await engine.download(request, into: RecordingSink(), writingOn: WorkerThreads(limit: 1))
-            #expect(received.withLock { $0 } <= chunks * 256 * 1024)
+            #expect(received.withLock { $0 } <= buffers * 256 * 1024)
             for _ in 0..<count { gate.signal() }
             return try await group.reduce(into: []) { $0.append($1) }
         }

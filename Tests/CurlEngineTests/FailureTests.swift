@@ -55,7 +55,7 @@ import TransportSupport
         let server = try ScriptedServer { _, _ in [.read(nil)] + steps }
         let error = try await failure(of: HTTPRequest(method: "PATCH", url: server.url(), body: .bytes([1, 2, 3])))
         #expect([.connectionLost, .invalidResponse].contains(error.kind), "\(error)")
-        #expect(error.sent.limit == 3)
+        #expect(error.sent.read == 3)
         #expect(server.requests.count == 1)
         server.stop()
     }
@@ -106,14 +106,14 @@ import TransportSupport
         let error = try await failure(of: request, on: engine)
         #expect([.outcomeUnknown, .connectionLost].contains(error.kind))
         // If the server does not read the body, it may reset the connection before libcurl sends any of the body.
-        #expect(read == 0 || error.sent.limit > 0)
+        #expect(read == 0 || error.sent.read > 0)
         #expect(server.requests.count == 2)
         server.stop()
     }
 
     /// libcurl retries the request on a new connection, which is refused. The error must still report that the outcome of the first request is
     /// unknown.
-    @Test(arguments: ["POST", "PATCH", "PUT"]) func reportsServerThatStops(method: String) async throws {
+    @Test(arguments: ["POST", "PATCH", "PUT"]) func outcomeIsUnknownIfServerStops(method: String) async throws {
         let gone = Locked<ScriptedServer?>(nil)
         let server = try ScriptedServer { _, number in
             number == 0 ? [.answer(200)] : [.read(1000), .call { gone.withLock { $0 }?.stop() }, .reset]
@@ -123,12 +123,12 @@ import TransportSupport
         _ = try await engine.perform(HTTPRequest(method: "GET", url: server.url()))
         let request = HTTPRequest(method: method, url: server.url(), body: .bytes(TemporaryFile.content(size: 1000)))
         let error = try await failure(of: request, on: engine)
-        #expect(error.kind == .outcomeUnknown && error.wasServerGone && error.sent.limit > 0, "\(error)")
+        #expect(error.kind == .outcomeUnknown && error.wasServerGone && error.sent.read > 0, "\(error)")
         let next = try await failure(of: request, on: CurlEngine())
-        #expect(next.kind == .refused && next.sent.limit == 0, "no byte of this request was sent")
+        #expect(next.kind == .refused && next.sent.read == 0, "no byte of this request was sent")
     }
 
-    @Test func repeatsSafeRequest() async throws {
+    @Test func repeatsSafeRequestOnClosedConnection() async throws {
         let server = try ScriptedServer { _, number in number == 1 ? [.close] : [.answer(200)] }
         let engine = CurlEngine()
         for _ in 0..<2 {

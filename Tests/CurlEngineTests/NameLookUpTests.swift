@@ -52,7 +52,7 @@
             #expect(error?.kind == .shutDown)
         }
 
-        @Test func appliesConnectTimeout() async throws {
+        @Test func connectTimeoutIncludesLookUp() async throws {
             let (name, begun) = begin("timed-out")
             let engine = CurlEngine()
             var options = ConnectionOptions()

@@ -16,7 +16,7 @@ import TransportSupport
         #expect(response.headers["location"] == "/files/1")
         #expect(response.body == Array("made".utf8))
         #expect(response.effectiveURL == server.url())
-        #expect(response.sent.taken == 3)
+        #expect(response.sent.accepted == 3)
         let request = try #require(server.requests.first)
         #expect(request.method == "POST")
         #expect(request.path == "/files/")
@@ -60,7 +60,7 @@ import TransportSupport
         let response = try await engine.perform(
             HTTPRequest(method: "PATCH", url: server.url(), body: .file(reader, offset: Int64(offset), length: Int64(length))),
             progress: { sent in progress.withLock { $0.append(sent) } })
-        #expect(response.sent.taken == Int64(length))
+        #expect(response.sent.accepted == Int64(length))
         #expect(server.requests.first?.body == Array(TemporaryFile.content(size: 300_000)[offset..<offset + length]))
         let reports = progress.withLock { $0 }
         #expect(reports == reports.sorted())
@@ -141,7 +141,7 @@ import TransportSupport
                     return count.isMultiple(of: 2) ? Allowance(bytes: 100) : Allowance(bytes: 0, retryAfter: .milliseconds(1))
                 }
             })
-        #expect(response.sent.taken == 1000)
+        #expect(response.sent.accepted == 1000)
         #expect(calls.withLock { $0 } == 20)
         #expect(server.requests.first?.body.count == 1000)
         await engine.shutdown()

@@ -17,7 +17,7 @@ import TransportSupport
 @Suite(.timeLimit(.minutes(10))) struct ResourceTests {
     /// libdispatch ends a process that runs out of descriptors, so the engine opens no connection if only a few are free. The error must
     /// not blame the server.
-    @Test(.oneProcessAtATime) func leavesDescriptorsFree() async {
+    @Test(.oneProcessAtATime) func opensNoConnectionIfDescriptorsAreScarce() async {
         await #expect(processExitsWith: .success) {
             let server = try OneThreadServer(crowd: 1)
             let engine = CurlEngine()
@@ -97,7 +97,7 @@ import TransportSupport
                                 }
                                 return Allowance(bytes: limit)
                             }
-                            #expect(try await engine.perform(request, pacing: pacing).sent.taken == Int64(size))
+                            #expect(try await engine.perform(request, pacing: pacing).sent.accepted == Int64(size))
                         } else {
                             let sink = CountingSink(await: begun, recordThreadCount)
                             _ = try await engine.download(HTTPRequest(method: "GET", url: server.url), into: sink)
@@ -146,7 +146,7 @@ import TransportSupport
                 if number.isMultiple(of: 2) {
                     let reader = try await FileReader.open(try file.source, on: threads)
                     let request = HTTPRequest(method: "POST", url: server.url, body: .file(reader, offset: 0, length: Int64(size)))
-                    #expect(try await engine.perform(request).sent.taken == Int64(size))
+                    #expect(try await engine.perform(request).sent.accepted == Int64(size))
                 } else {
                     let sink = CountingSink()
                     _ = try await engine.download(HTTPRequest(method: "GET", url: server.url), into: sink)

@@ -23,7 +23,7 @@ import TransportSupport
         expected += [5, 6]
         #expect(server.requests.first?.body == expected)
         #expect(server.requests.first?.headers["content-length"] == "\(size + 16)")
-        #expect(answer.sent.taken == Int64(size + 16))
+        #expect(answer.sent.accepted == Int64(size + 16))
         await engine.shutdown()
         server.stop()
     }

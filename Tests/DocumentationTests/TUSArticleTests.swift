@@ -46,7 +46,7 @@ import TransportTUS
     }
 
     /// The transport accepts the minimum values in the article, and rejects smaller values.
-    @Test func rangesAreCorrect() throws {
+    @Test func minimumValuesAreCorrect() throws {
         for (name, least) in [("chunkMultiple", 1), ("chunkSize", 1), ("parallelThreshold", 1), ("singleRequestSize", 0)] {
             try TUSTransport.validate(Endpoint(transport: .tus, address: "https://host/", settings: [name: "\(least)"]))
             #expect(throws: TransferError.self) {

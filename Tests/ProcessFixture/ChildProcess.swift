@@ -30,7 +30,7 @@ package enum ChildProcess {
     ///
     /// - Parameters:
     ///   - environment: The program's complete environment; nil to inherit that of the test process.
-    ///   - workingFolder: The working folder; nil to inherit that of the test process.
+    ///   - workingFolder: The working directory; nil to inherit that of the test process.
     package static func spawn(
         _ program: FilePath, _ arguments: [[UInt8]], environment: [String: String]? = nil, workingFolder: FilePath? = nil,
         descriptors: [FileDescriptor]
@@ -54,7 +54,7 @@ package enum ChildProcess {
 
         var (executable, words) = (program, [program.bytes] + arguments)
         if let workingFolder {
-            // The spawn action that changes the working folder has been in POSIX only since 2024; a shell works everywhere.
+            // The spawn action that changes the working directory has been in POSIX only since 2024; a shell works everywhere.
             executable = "/bin/sh"
             let script = Array("cd \"$1\" && shift && exec \"$@\"".utf8)
             words = [executable.bytes, Array("-c".utf8), script, executable.bytes, workingFolder.bytes] + words

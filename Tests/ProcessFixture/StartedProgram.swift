@@ -9,8 +9,8 @@ import TransferCore
     import Darwin
 #endif
 
-/// A program that runs alongside the tests. Its standard input stays open while this object exists, so a program that exits at the end of
-/// its input also exits if the test process ends.
+/// A program that runs alongside the tests. Its standard input stays open while this object exists. A program that exits at the end of its
+/// input therefore also exits if the test process ends.
 package final class StartedProgram: Sendable {
     private let input: Locked<FileDescriptor?>
     private let output: FileDescriptor
@@ -45,7 +45,7 @@ package final class StartedProgram: Sendable {
         return Data(buffer.prefix(count))
     }
 
-    /// Reads the port number that the program prints when it listens. Returns nil if the program prints something else. Blocks.
+    /// Reads the port number that the program prints once it accepts connections. Returns nil if the program prints something else. Blocks.
     package func readPort() throws -> Int? {
         Int(String(decoding: try read(), as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines))
     }

@@ -162,7 +162,7 @@ struct HostKeyTests {
         try await server.connect(settings, logger: log.logger).close()
         #expect(log.metadata(of: "A line of a known hosts file").map { $0["line"] } == ["\(path):1"])
         #expect(log.metadata(of: "A key of the SSH server is revoked").map { $0["line"] } == ["\(path):3"])
-        let strange = try await refusal(server, HostKeyPolicy(userFile: try file(server, "nonsense\n")))
-        #expect(strange.message.contains("Invalid lines: "), "\(strange)")
+        let invalid = try await refusal(server, HostKeyPolicy(userFile: try file(server, "nonsense\n")))
+        #expect(invalid.message.contains("Invalid lines: "), "\(invalid)")
     }
 }

@@ -7,7 +7,7 @@ import SystemPackage
 import Testing
 import TransferCore
 
-/// Servers that do not use SSH, or that violate the protocol.
+/// Servers that do not speak SSH, or that violate the protocol.
 @Suite(.timeLimit(.minutes(10)))
 struct HostileServerTests {
     private func settings(_ port: UInt16, host: String = "127.0.0.1") -> SSHSettings {
@@ -88,7 +88,7 @@ struct HostileServerTests {
         let error = try await failure(settings(server.port))
         #expect(error.code == .notThisProtocol)
         await server.waitUntilIdle()
-        // The number includes bytes in the system's buffers, which the client did not read.
+        // `passed` includes bytes in socket buffers that the client has not read.
         #expect(passed.withLock { $0 } < 64 << 20)
     }
 
@@ -98,7 +98,7 @@ struct HostileServerTests {
         #expect(error.code == .timedOut)
     }
 
-    @Test func `identifies a service other than SSH`() async throws {
+    @Test func `the error identifies a service other than SSH`() async throws {
         let ftp = try await failure(greeting: Array("220 ftp.example.com\r\n".utf8)) { $0.handshakeTimeout = .milliseconds(200) }
         #expect(ftp.code == .notThisProtocol)
         #expect(ftp.description.contains("220 ftp.example.com"))
@@ -108,13 +108,13 @@ struct HostileServerTests {
     }
 
     @Test(arguments: ["Exceeded MaxStartups\r\n", "Not allowed at this time\r\n"])
-    func `reports a busy server`(greeting: String) async throws {
+    func `a busy server is reported`(greeting: String) async throws {
         let error = try await failure(greeting: Array(greeting.utf8), closes: true)
         #expect(error.failureClass == .transient && error.code == .serverError, "\(error)")
         #expect(error.message.contains("at the moment") && error.message.contains("MaxStartups"), "\(error)")
     }
 
-    @Test func `reports a server at its login limit as busy`() async throws {
+    @Test func `a server at its login limit is reported as busy`() async throws {
         let server = try await SSHServerProcess.start(options: ["MaxStartups 1:100:1"])
         defer { server.stop() }
         let other = try RawClient(to: server.port)

@@ -110,19 +110,19 @@ struct KnownHostsTests {
         #expect(try Self.verdict("@revoked * ssh-ed25519 \(Self.key)", host: "example.com", port: 22, key: Self.otherKey) == .unknown)
     }
 
-    @Test func `reports a host that is known by other keys`() throws {
+    @Test func `a host that is known by other keys is reported`() throws {
         let text = "example.com ssh-ed25519 \(Self.key)\nexample.com ssh-ed25519 \(Self.otherKey)"
         #expect(try Self.verdict(text, host: "example.com", port: 22, key: Self.otherKey) == .known(line: 2))
         #expect(try Self.verdict(text, host: "example.com", port: 22, key: Self.ecdsaKey) == .otherKeys(lines: [1, 2]))
     }
 
-    @Test func `does not accept the key of a certificate authority as a host key`() throws {
+    @Test func `the key of a certificate authority is not accepted as a host key`() throws {
         let text = "@cert-authority *.example.com ssh-ed25519 \(Self.key)"
         #expect(try Self.verdict(text, host: "a.example.com", port: 22) == .certificateAuthority(line: 1))
         #expect(try Self.verdict(text, host: "a.example.org", port: 22) == .unknown)
     }
 
-    @Test func `lists the known key types in file order`() throws {
+    @Test func `the known key types are listed in file order`() throws {
         var known = KnownHosts()
         known.add(Array("example.com ecdsa-sha2-nistp256 \(Self.ecdsaKey)\n* ssh-ed25519 \(Self.key)\n".utf8), file: "a")
         known.add(Array("@cert-authority * ssh-ed25519 \(Self.otherKey)\n".utf8), file: "b")
@@ -130,12 +130,12 @@ struct KnownHostsTests {
         #expect(known.keyTypes(of: HostName("example.org", port: 22)) == ["ssh-ed25519"])
     }
 
-    @Test func `computes the same fingerprint as ssh-keygen`() throws {
+    @Test func `the fingerprint of a key equals the fingerprint that ssh-keygen prints`() throws {
         // echo "ssh-ed25519 <key>" | ssh-keygen -lf -
         #expect(try Self.hostKey(Self.key).fingerprint == "SHA256:5m1iv0ek90VcionDqYQsfbBaMM9zdlpsJagPFcJieAg")
     }
 
-    @Test func `tolerates random bytes`() {
+    @Test func `random bytes are tolerated`() {
         var generator = SystemRandomNumberGenerator()
         let line = Array("@revoked [a]:1,|1|AA==|AA== ssh-ed25519 \(Self.key)\n".utf8)
         for _ in 0..<2_000 {
@@ -159,7 +159,7 @@ struct KnownHostsTests {
         #expect(known.faults.map(\.hasMarker) == [false, true, false])
     }
 
-    @Test func `uses OpenSSH's files by default`() throws {
+    @Test func `OpenSSH's files are used by default`() throws {
         let policy = HostKeyPolicy()
         let user = try #require(policy.userFile)
         #expect(user.lastComponent?.string == "known_hosts")

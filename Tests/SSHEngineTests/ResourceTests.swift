@@ -26,7 +26,7 @@ struct ResourceTests {
         return try #require(fields.dropFirst().first.flatMap { Int($0) }) * Int(sysconf(CInt(_SC_PAGESIZE)))
     }
 
-    @Test func `releases all resources of ended connections`() async throws {
+    @Test func `all resources of ended connections are released`() async throws {
         let server = try await SSHServerProcess.start(subsystems: ["echo": "exec cat"])
         defer { server.stop() }
         let relay = try RawServer.relay(to: server.port)
@@ -44,7 +44,7 @@ struct ResourceTests {
         // The relay closes its end of a connection only after it has seen the client's end.
         await relay.waitUntilIdle()
         if Self.isSoak {
-            // A cancelled connection may still be closing. A leak would add hundreds.
+            // A cancelled connection may still be closing. A leak would add hundreds of descriptors.
             #expect(try count("/proc/self/fd") <= before.0 + 8)
             #expect(try count("/proc/self/task") <= before.1 + 2)
             // A libssh2 session uses at least 75 KB, so a leak of a thousand sessions would be 75 MB.
@@ -76,22 +76,22 @@ struct ResourceTests {
         if let connection = try? await cancelled.value { await connection.close() }
     }
 
-    /// After authentication, a connection does not need its passphrases and passwords any longer.
+    /// After authentication, a connection no longer needs its passphrases and passwords.
     @Test func `a connection does not keep the credentials`() async throws {
         final class Secrets: CredentialProvider {
             func secret(for reference: CredentialReference) async throws -> Secret { Secret("") }
         }
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
-        weak var kept: Secrets?
+        weak var retained: Secrets?
         let connection: SSHConnection
         do {
             let secrets = Secrets()
-            kept = secrets
+            retained = secrets
             connection = try await SSHConnection.open(try server.settings(), credentials: secrets, logger: .silent)
         }
         // The connection's thread releases the credentials before it reports that the connection is open.
-        #expect(kept == nil)
+        #expect(retained == nil)
         #expect(connection.isAlive)
         await connection.close()
     }

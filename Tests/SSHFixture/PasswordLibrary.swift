@@ -1,7 +1,7 @@
 import Foundation
 
 /// A library that replaces the functions with which a server checks passwords (ld.so(8), LD_PRELOAD). Tests need it because they have no
-/// user account with a known password. With it, each user's password is ``password``, both in the shadow file and for PAM.
+/// user account with a known password. With this library, each user's password is ``password``, both in the shadow file and for PAM.
 package enum PasswordLibrary {
     /// The correct password.
     package static let password = "the right password"
@@ -15,8 +15,8 @@ package enum PasswordLibrary {
         return library
     }
 
-    // `openssl passwd -6` created the hash. PAM first requests the password with hidden input, and then an answer with visible input, which must be
-    // empty.
+    // `openssl passwd -6` created the hash. The PAM functions below first request the password with hidden input, and then an answer with
+    // visible input, which must be empty.
     private static let program = #"""
         #include <shadow.h>
         #include <stdlib.h>

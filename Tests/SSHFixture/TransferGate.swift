@@ -1,7 +1,7 @@
 package import Foundation
 import Locking
 
-/// Holds up a transfer through a relay at a given position, so that a test can act during the transfer, regardless of the machine's speed.
+/// Pauses a transfer through a relay at a given position, so that a test can act during the transfer, regardless of the machine's speed.
 package final class TransferGate: Sendable {
     /// Yields when the gate holds up bytes.
     package let holds: AsyncStream<Void>

@@ -12,7 +12,7 @@ package final class TemporaryFile: Sendable {
     /// The path of the file.
     package let path: FilePath
 
-    /// Creates a file whose bytes depend on their position, so that tests detect shifted or mixed content.
+    /// Creates a file whose bytes depend on their position, so that tests detect shifted or rearranged content.
     package init(size: Int) throws {
         path = FilePath("\(getTemporaryFolder())/transferkit-test-\(getpid())-\(UInt64.random(in: 0 ... .max))")
         try write(Self.content(size: size))

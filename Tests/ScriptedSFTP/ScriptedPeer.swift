@@ -6,7 +6,7 @@ package import TransportSFTP
 
 /// An SFTP server in this process with scripted responses. It runs on its own dispatch queue.
 package final class ScriptedPeer: SFTPLink {
-    /// A request in the form in which it arrived.
+    /// A request of the client. Only its type and its ID are decoded.
     package struct Question: Sendable {
         /// The type, or nil for an unknown type.
         package var type: PacketType?

@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    @Test func `ignores checksums without the extension`() async throws {
+    @Test func `ignores checksums if the extension is disabled`() async throws {
         var options = LoopbackOptions()
         options.extensions.remove(.checksum)
         try await withServer(options) { server, url in

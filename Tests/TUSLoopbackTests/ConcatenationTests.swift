@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func `ignores concatenation without the extension`() async throws {
+    @Test func `ignores concatenation if the extension is disabled`() async throws {
         var options = LoopbackOptions()
         options.extensions.remove(.concatenation)
         try await withServer(options) { _, url in

@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [0, 1, 300_000]) func `cuts a download after the given number of bytes`(count: Int) async throws {
+    @Test(arguments: [0, 1, 300_000]) func `interrupts a download after the given number of bytes`(count: Int) async throws {
         try await withServer { server, url in
             let content = String(repeating: "0123456789", count: 100_000)
             let path = try upload(content, to: url)

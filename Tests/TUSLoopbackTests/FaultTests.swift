@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct FaultTests {
     @Test(arguments: [0, 1, 70_000, 100_000])
-    func `a cut upload keeps exactly the given number of bytes`(count: Int) async throws {
+    func `an interrupted upload keeps exactly the given number of bytes`(count: Int) async throws {
         try await withServer { server, url in
             server.inject(.cut(afterBodyBytes: Int64(count)))
             let content = bytes(100_000)
@@ -17,12 +17,12 @@ import Testing
             let next = try RawConnection(to: url)
             #expect(try next.offset(path) == count)
             #expect(server.statistics.bytesStored == Int64(count))
-            // Each injected cut applies once.
+            // Each injected disconnection applies once.
             #expect(try next.patch(path, at: count, content.dropFirst(count)).status == 204)
         }
     }
 
-    @Test func `a cut applies to the first body that is long enough`() async throws {
+    @Test func `an injected disconnection applies to the first body that is long enough`() async throws {
         try await withServer { server, url in
             server.inject(.cut(afterBodyBytes: 500))
             let connection = try RawConnection(to: url)

@@ -8,8 +8,8 @@ import Testing
     import Darwin
 #endif
 
-/// A child process inherits copies of all sockets that are open when the child starts. In these tests, the copies stay in the same process, which has
-/// the same effect on a socket.
+/// A child process inherits copies of all sockets that are open when the child starts. In these tests, the copies stay in the same process. The
+/// effect on a socket is the same.
 @Suite struct InheritedSocketTests {
     @Test func `closes connections despite copies of the socket`() async throws {
         try await withServer { server, url in

@@ -66,7 +66,7 @@ import TransferCore
         }
     }
 
-    @Test func `requires a length without the extension`() async throws {
+    @Test func `requires a length if deferring it is disabled`() async throws {
         var options = LoopbackOptions()
         options.extensions.remove(.creationDeferLength)
         try await withServer(options) { _, url in

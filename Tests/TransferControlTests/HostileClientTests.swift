@@ -64,7 +64,7 @@ import TransportTesting
         }
     }
 
-    /// Silent clients are disconnected after a timeout. Even if silent clients use all slots, other clients wait only for that time.
+    /// Silent clients are disconnected after a timeout. Even if silent clients use all slots, other clients wait no longer than this timeout.
     @Test func disconnectsSilentClients() async throws {
         try await ControlFixture.with(timeout: .milliseconds(200)) { fixture in
             let silent = try (0..<64).map { _ in try RawClient(fixture.store) }
@@ -80,7 +80,7 @@ import TransportTesting
     }
 
     /// If all slots are in use, the oldest silent clients are disconnected to make room for others, even with a long timeout.
-    @Test func replacesSilentClients() async throws {
+    @Test func disconnectsOldestSilentClientsIfSlotsAreFull() async throws {
         try await ControlFixture.with(timeout: .seconds(3_600)) { fixture in
             let silent = try (0..<70).map { _ in try RawClient(fixture.store) }
             #expect(try await fixture.remote.status().sessions == 0)
@@ -130,7 +130,7 @@ import TransportTesting
         }
     }
 
-    /// A disconnected subscriber frees its slot even if the server has no event to send, which would reveal the disconnection.
+    /// A disconnected subscriber frees its slot, even if the server has no event to send. Sending an event would reveal the disconnection.
     @Test func freesSlotsOfDisconnectedSubscribers() async throws {
         try await ControlFixture.with { fixture in
             try await fixture.queue.start()

@@ -45,7 +45,7 @@ import TransportTesting
         }
     }
 
-    @Test func performsAndRejectsOperations() async throws {
+    @Test func performsOrRejectsOperations() async throws {
         try await ControlFixture.with { fixture in
             let (queue, remote) = (fixture.queue, fixture.remote)
             let ids = try await remote.add([fixture.upload("a"), fixture.upload("b"), fixture.upload("c")])
@@ -203,7 +203,7 @@ import TransportTesting
         }
     }
 
-    /// Relative paths refer to the working folder of the client.
+    /// Relative paths refer to the working directory of the client.
     @Test func resolvesRelativePaths() async throws {
         try await ControlFixture.with { fixture in
             let path = FilePath(FileManager.default.currentDirectoryPath)

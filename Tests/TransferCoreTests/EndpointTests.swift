@@ -21,7 +21,7 @@ import TransferCore
 }
 
 @Suite struct SecretTests {
-    @Test func descriptionOmitsValue() {
+    @Test func descriptionOmitsSecret() {
         let secret = Secret("hunter2")
         var dumped = ""
         dump(secret, to: &dumped)

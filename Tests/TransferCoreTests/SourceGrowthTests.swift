@@ -2,7 +2,8 @@ import Testing
 import TransferCore
 
 @Suite struct SourceGrowthTests {
-    /// The queue may cancel many attempts for a stream without data. If a cancelled attempt's waiter were not removed, each attempt would leak one.
+    /// The queue may cancel many attempts for a stream without data. If the waiter of a cancelled attempt were not removed, each attempt
+    /// would leak a waiter.
     @Test func removesCancelledWaiters() async throws {
         let growth = SourceGrowth()
         for _ in 0..<10 {

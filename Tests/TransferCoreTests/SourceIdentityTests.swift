@@ -29,7 +29,7 @@ import TransferCore
         #expect(other.difference(from: identity) == nil)
     }
 
-    @Test func comparesRealFiles() throws {
+    @Test func readsIdentityOfRealFiles() throws {
         let folder = FilePath(FileManager.default.temporaryDirectory.path).appending("identity-\(UUID().uuidString)")
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder.string) }

@@ -83,15 +83,15 @@ import TransportHTTP
     func errorExplainsThatPortRequiresTLS(page: String) async throws {
         let transfer = try TestTransfer("put", size: 10, answers: [[.answer(400, ["Content-Type": "text/html"], body: page)]])
         let failure = try #require(await transfer.failure())
-        #expect(failure.failureClass == .unsupported && failure.message.contains("https in place of http"))
+        #expect(failure.failureClass == .unsupported && failure.message.contains("change http to https"))
         await transfer.end()
     }
 
     /// The server responds with a TLS alert: record type, version, length, level and description (RFC 8446, sections 5.1 and 6).
-    @Test func errorExplainsResponseInTLS() async throws {
+    @Test func errorExplainsTLSResponseToPlainRequest() async throws {
         let transfer = try TestTransfer("put", size: 10, answers: [[.raw("\u{15}\u{3}\u{1}\u{0}\u{2}\u{2}\u{46}"), .close]])
         let failure = try #require(await transfer.failure())
-        #expect(failure.code == .notThisProtocol && failure.message.contains("https in place of http"), "\(failure)")
+        #expect(failure.code == .notThisProtocol && failure.message.contains("change http to https"), "\(failure)")
         await transfer.end()
     }
 

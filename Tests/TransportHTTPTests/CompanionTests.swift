@@ -20,7 +20,7 @@ import TransportHTTP
         return path
     }
 
-    @Test func additionalFilesPrecedeFile() async throws {
+    @Test func additionalFilesPrecedeUploadedFile() async throws {
         var transfer = try TestTransfer("form", size: 3, answers: [[.answer(200)]])
         let sheet = try Self.companion(transfer, "sheet.csv", "a,b")
         _ = try Self.companion(transfer, "a.bin.jpg", "picture")

@@ -45,7 +45,7 @@ import TransportHTTP
     }
 
     /// HTTP permits a server to send its response before it reads the rest of the body.
-    @Test func acceptsServerThatContinuesReading() async throws {
+    @Test func acceptsEarlyResponseIfServerContinuesReading() async throws {
         let transfer = try TestTransfer(
             "put", size: 20_000_000,
             answers: [

@@ -53,7 +53,7 @@ import TransportHTTP
         }
     }
 
-    @Test(arguments: ["https+put://{name}.host/", "https+put://a%3Ab@host/"]) func rejectsUnsendableAddresses(address: String) {
+    @Test(arguments: ["https+put://{name}.host/", "https+put://a%3Ab@host/"]) func rejectsAddressesThatCannotBeSent(address: String) {
         let error = #expect(throws: TransferError.self) { try HTTPTransport.validate(.http(address)) }
         #expect(error?.code == .invalidEndpoint)
     }

@@ -74,7 +74,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func comparesAfterResuming() async throws {
+    @Test func comparesChecksumAfterResuming() async throws {
         let transfer = try Self.transfer(
             Self.sums[2],
             [

@@ -14,7 +14,7 @@ import TransportSupport
     @Test(arguments: ["put", "form"]) func hangingUploadDoesNotDelayOthers(mode: String) async throws {
         let transfer = try TestTransfer(mode, size: 10, disks: disks) { _, _ in [.answer(201)] }
         var slow = transfer
-        // The same file, but its identity makes the transport treat it as a file on another disk.
+        // This is the same file, but the transport treats it as a file on another disk, because the device in its identity differs.
         let source = try #require(transfer.file).source
         var identity = source.identity
         identity.device += 1

@@ -195,7 +195,7 @@ import TransportHTTP
 
     /// Received ranges after a gap count as received, with any number of connections. The test erases the bytes that the checkpoint does not cover,
     /// because a crash may lose them.
-    @Test(arguments: [1, 3]) func fillsGap(parallel: Int) async throws {
+    @Test(arguments: [1, 3]) func fillsGapBeforeReceivedRanges(parallel: Int) async throws {
         let server = RangeServer(size: 10_000)
         let breaksConnections = Locked(true)
         let other = DispatchSemaphore(value: 0)

@@ -16,7 +16,7 @@ import TransferCore
         return download
     }
 
-    /// A damaged database may contain such a name, although names from servers are checked.
+    /// A damaged database may contain such a name. A server can't cause it, because names from servers are checked.
     @Test(arguments: ["..", ".", ""]) func rejectsInvalidNamesInCheckpoints(name: String) async throws {
         let transfer = try TestTransfer("get", answers: [])
         try Data("content".utf8).write(to: URL(fileURLWithPath: transfer.folder.appending(".file.part").string))
@@ -75,7 +75,7 @@ import TransferCore
     }
 
     /// The name begins with a letter whose accents alone exceed the limit. If this letter were removed, the name of a hidden file would remain.
-    @Test func truncatesNameWithinLongCharacter() async throws {
+    @Test func truncatesLongNameWithinOneCharacter() async throws {
         let header = "attachment; filename*=UTF-8''a" + String(repeating: "%CC%81", count: 130) + ".bashrc"
         let download = try download(answers: [[.answer(200, ["Content-Disposition": header], body: "0")]])
         let name = try #require(try await download.run().localPath?.lastComponent?.string)
@@ -100,7 +100,7 @@ import TransferCore
 
     /// The process is killed before the queue stores the completion, and the server would send another name in response to a second request. The
     /// download keeps the first name.
-    @Test(arguments: ["", "0123456789"]) func storesNameBeforeUse(body: String) async throws {
+    @Test(arguments: ["", "0123456789"]) func storesSuggestedNameBeforeUsingIt(body: String) async throws {
         func answer(_ name: String) -> [ServerStep] { [.answer(200, ["Content-Disposition": "attachment; filename=\(name)"], body: body)] }
         let download = try download(answers: [answer("one"), answer("two")])
         #expect(try await download.run().localPath == download.folder.appending("one"))
@@ -144,7 +144,7 @@ import TransferCore
         await download.end()
     }
 
-    /// The first response determines the name, whatever a later response suggests, even after a kill.
+    /// The first response determines the name, whatever a later response suggests, even after the process is killed.
     @Test func keepsNameAcrossAttempts() async throws {
         let head =
             "HTTP/1.1 200 OK\r\nContent-Length: 10\r\nETag: \(Self.tag)\r\nContent-Disposition: attachment; filename=first.txt\r\n\r\n0123"

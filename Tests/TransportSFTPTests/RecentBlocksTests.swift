@@ -14,7 +14,7 @@ struct RecentBlocksTests {
     }
 
     /// The comparison of blocks has a time limit, but no limit on the number of blocks. It therefore never delays resuming for long.
-    @Test func stopsAfterOneMinute() {
+    @Test func returnsNoBlocksAfterOneMinute() {
         let start = ContinuousClock.now
         let elapsed = Locked(Duration.zero)
         let blocks = RecentBlocks([0..<Int64.max], now: { start + elapsed.withLock { $0 } })

@@ -62,7 +62,7 @@ import TransportSupport
 
     // MARK: Resuming
 
-    @Test func truncatesToCheckpoint() async throws {
+    @Test func truncatesPartFileToCheckpoint() async throws {
         let destination = folder.destination("file")
         try await open(destination).write(Data("hello, world".utf8), at: 0)
         let writer = try await open(destination, from: 5)
@@ -84,7 +84,7 @@ import TransportSupport
     /// After a file gets its final name, it belongs to the user, even if the queue has not stored its completion yet. Until the completion is stored,
     /// the name of the part file is another link to the same file.
     @Test(arguments: OverwritePolicy.allCases, [0, 3, 5] as [Int64])
-    func keepsDeliveredFileThatWasMoved(_ policy: OverwritePolicy, from confirmed: Int64) async throws {
+    func keepsCompletedFileThatUserMoved(_ policy: OverwritePolicy, from confirmed: Int64) async throws {
         let destination = folder.destination("file", policy)
         #expect(try await receive("hello", destination))
         try FileManager.default.moveItem(atPath: folder.root.appending("file").string, toPath: folder.root.appending("mine").string)
@@ -267,7 +267,8 @@ import TransportSupport
         #expect(folder.text("file") == "HELLO" && folder.names() == ["file"])
     }
 
-    @Test(arguments: [OverwritePolicy.never, .always, .rename]) func otherPoliciesDoNotCompare(_ policy: OverwritePolicy) async throws {
+    @Test(arguments: [OverwritePolicy.never, .always, .rename]) func otherPoliciesDoNotCompareFiles(_ policy: OverwritePolicy) async throws
+    {
         try folder.write("hello", "file")
         #expect(try await !isUpToDate(folder.destination("file", policy), size: 5, at: nil))
     }

@@ -4,7 +4,7 @@ import SystemPackage
 import TransferCore
 import TransportTesting
 
-/// Download defects that a ``BrokenDownloads`` injects, to prove that the conformance suite detects them.
+/// Defects of downloads. ``BrokenDownloads`` injects them, to prove that the conformance suite detects them.
 enum DownloadDefect: String, CaseIterable, Sendable, CustomStringConvertible {
     case altersContent = "alters a byte"
     case namesEarly = "gives the file its final name at the start"

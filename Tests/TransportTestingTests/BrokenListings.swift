@@ -2,7 +2,7 @@ import Locking
 import TransferCore
 import TransportTesting
 
-/// Listing defects that a ``BrokenListings`` injects, to prove that the conformance suite detects them.
+/// Defects of listings. ``BrokenListings`` injects them, to prove that the conformance suite detects them.
 enum ListingDefect: String, CaseIterable, Sendable, CustomStringConvertible {
     case reportsWrongSize = "reports the wrong size"
     case repeatsEntries = "lists an entry twice"

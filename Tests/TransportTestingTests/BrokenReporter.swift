@@ -1,7 +1,7 @@
 import Foundation
 import TransferCore
 
-/// Falsifies what a transport reports, according to the injected defect.
+/// Falsifies the reports of a transport, according to the injected defect.
 struct BrokenReporter {
     let reporter: AttemptReporter
     let defect: Defect

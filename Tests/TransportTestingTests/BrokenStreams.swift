@@ -3,7 +3,7 @@ import SystemPackage
 import TransferCore
 import TransportTesting
 
-/// Defects with growing sources that a ``BrokenStreams`` injects, to prove that the conformance suite detects them.
+/// Defects in the handling of growing sources. ``BrokenStreams`` injects them, to prove that the conformance suite detects them.
 enum StreamDefect: String, CaseIterable, Sendable, CustomStringConvertible {
     case treatsStartAsComplete = "considers the first bytes the complete source"
     case waitsForAll = "waits until the source is complete"

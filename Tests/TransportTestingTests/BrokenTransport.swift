@@ -4,7 +4,7 @@ import SystemPackage
 import TransferCore
 import TransportTesting
 
-/// Upload defects that a ``BrokenTransport`` injects, to prove that the conformance suite detects them.
+/// Defects of uploads. ``BrokenTransport`` injects them, to prove that the conformance suite detects them.
 enum Defect: String, CaseIterable, Sendable, CustomStringConvertible {
     case altersContent = "alters a byte"
     case losesLastByte = "loses the last byte of large files"

@@ -5,13 +5,13 @@ import TransportTesting
 
 @Suite struct ConformanceTests {
     @Test(arguments: TransportPromise.allCases)
-    func `memory transport keeps upload promise`(promise: TransportPromise) async throws {
+    func `the memory transport keeps each upload promise`(promise: TransportPromise) async throws {
         try await promise.verify(MemoryFixture())
     }
 
     /// The suite is useful only if it rejects transports that break a promise.
     @Test(arguments: Defect.allCases)
-    func `detects upload defect`(defect: Defect) async throws {
+    func `the suite detects each upload defect`(defect: Defect) async throws {
         for promise in defect.brokenPromises {
             let fixture = try MemoryFixture { BrokenTransport(memory: $0, defect: defect) }
             let violation = await #expect(throws: PromiseViolation.self, "\(promise)") {
@@ -23,7 +23,7 @@ import TransportTesting
     }
 
     @Test(arguments: [TransportPromise.resumesAfterLostConnection, .resumesAfterCancellation])
-    func `accepts a transport that declares restarts`(promise: TransportPromise) async throws {
+    func `the suite accepts a transport that declares restarts`(promise: TransportPromise) async throws {
         try await promise.verify(MemoryFixture(resumption: .fromStart) { ForgetfulTransport(memory: $0) })
         let undeclared = try MemoryFixture { ForgetfulTransport(memory: $0) }
         await #expect(throws: PromiseViolation.self) { try await promise.verify(undeclared) }
@@ -40,12 +40,12 @@ import TransportTesting
     }
 
     @Test(arguments: DownloadPromise.allCases)
-    func `memory transport keeps download promise`(promise: DownloadPromise) async throws {
+    func `the memory transport keeps each download promise`(promise: DownloadPromise) async throws {
         try await promise.verify(MemoryFixture())
     }
 
     @Test(arguments: DownloadDefect.allCases)
-    func `detects download defect`(defect: DownloadDefect) async throws {
+    func `the suite detects each download defect`(defect: DownloadDefect) async throws {
         for promise in defect.brokenPromises {
             let fixture = try MemoryFixture { BrokenDownloads(memory: $0, defect: defect) }
             let violation = await #expect(throws: PromiseViolation.self, "\(promise)") {
@@ -60,12 +60,12 @@ import TransportTesting
     }
 
     @Test(arguments: ListingPromise.allCases)
-    func `memory transport keeps listing promise`(promise: ListingPromise) async throws {
+    func `the memory transport keeps each listing promise`(promise: ListingPromise) async throws {
         try await promise.verify(MemoryFixture())
     }
 
     @Test(arguments: ListingDefect.allCases)
-    func `detects listing defect`(defect: ListingDefect) async throws {
+    func `the suite detects each listing defect`(defect: ListingDefect) async throws {
         for promise in defect.brokenPromises {
             let fixture = try MemoryFixture { BrokenListings(memory: $0, defect: defect) }
             let violation = await #expect(throws: PromiseViolation.self, "\(promise)") {
@@ -79,19 +79,19 @@ import TransportTesting
         #expect(Set(ListingDefect.allCases.flatMap(\.brokenPromises)) == Set(ListingPromise.allCases))
     }
 
-    @Test func `rejects a transport without listings`() async throws {
+    @Test func `the suite rejects a transport without listings`() async throws {
         let fixture = try MemoryFixture { BrokenDownloads(memory: $0, defect: .decreasesProgress) }
         let violation = await #expect(throws: PromiseViolation.self) { try await ListingPromise.entriesAreComplete.verify(fixture) }
         #expect(violation?.observation == "The transport does not conform to FolderListing.")
     }
 
     @Test(arguments: StreamPromise.allCases)
-    func `memory transport keeps stream promise`(promise: StreamPromise) async throws {
+    func `the memory transport keeps each stream promise`(promise: StreamPromise) async throws {
         try await promise.verify(MemoryFixture())
     }
 
     @Test(arguments: StreamDefect.allCases)
-    func `detects stream defect`(defect: StreamDefect) async throws {
+    func `the suite detects each stream defect`(defect: StreamDefect) async throws {
         for promise in defect.brokenPromises {
             let fixture = try MemoryFixture { BrokenStreams(memory: $0, defect: defect) }
             let violation = await #expect(throws: PromiseViolation.self, "\(promise)") {
@@ -105,7 +105,7 @@ import TransportTesting
         #expect(Set(StreamDefect.allCases.flatMap(\.brokenPromises)) == Set(StreamPromise.allCases))
     }
 
-    @Test func `describes violations without secrets`() async throws {
+    @Test func `the description of a violation contains no secret`() async throws {
         let fixture = try MemoryFixture { BrokenTransport(memory: $0, defect: .leaksSecrets) }
         let violation = await #expect(throws: PromiseViolation.self) { try await TransportPromise.secretsDoNotLeak.verify(fixture) }
         #expect(violation?.description == "Errors, receipts and checkpoints contain no secret. Observed: The error contains a secret.")

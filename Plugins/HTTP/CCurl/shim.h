@@ -36,7 +36,7 @@ static inline CURLcode ccurl_setopt_trailer_callback(CURL *easy, curl_trailer_ca
 //
 // Programs that this process starts must not inherit the socket, but libcurl opens sockets without close-on-exec. Like `DescriptorReserve` in
 // TransferCore, this function keeps the last descriptors free for the system's libraries. If no other descriptor is free, it sets the int at
-// `context` to 1. Only this value shows that case, because libcurl reports it as a refused connection.
+// `context` to 1. libcurl then reports a refused connection, so only this int shows the true cause.
 static inline curl_socket_t ccurl_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address) {
     (void)purpose;
 #ifdef SOCK_CLOEXEC

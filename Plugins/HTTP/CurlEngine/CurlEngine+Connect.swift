@@ -9,7 +9,7 @@ public import SystemPackage
 extension CurlEngine {
     /// Connects to a server and returns the socket, over which no bytes have been sent to the server yet.
     ///
-    /// Resolves names, and tries IPv6 and IPv4 in parallel (RFC 8305). Sends CONNECT to an HTTP proxy. Of the proxy variables in the environment,
+    /// Resolves names, and tries IPv6 and IPv4 in parallel (RFC 8305). Sends CONNECT to an HTTP proxy. Of the proxy environment variables,
     /// uses only `ALL_PROXY` and `NO_PROXY`, because the others apply to specific protocols. When the task is cancelled, throws immediately.
     ///
     /// - Parameters:

@@ -5,8 +5,8 @@ extension CurlEngine {
     /// Sends a request and writes the body of the response to a sink as it arrives.
     ///
     /// Up to ``Configuration/downloadThreads`` downloads have a dedicated thread, which receives and writes the bytes. The other downloads buffer at
-    /// most 2 MiB each between the network and the sink. If a sink is slow, the engine stops reading its bytes from the network, without delaying
-    /// other transfers.
+    /// most 2 MiB each between the network and the sink. If a sink is slow, the engine stops reading that download from the network,
+    /// without delaying other transfers.
     ///
     /// Can be called from any task, any number of times concurrently. When the task is cancelled, closes the connection and throws immediately, even
     /// while the sink writes.

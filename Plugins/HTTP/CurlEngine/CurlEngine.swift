@@ -125,7 +125,8 @@ public final class CurlEngine: Sendable {
 
     private typealias Lane = (lane: DownloadLane, turn: DownloadLane.Turn)
 
-    /// Returns a free lane, that is, a loop for one download; nil if all are in use.
+    /// Returns a free lane (a loop that runs one download at a time), and starts one if necessary. Returns nil if the download must use the shared
+    /// loop, because all lanes are in use or the thread of a new lane can't start.
     private func lane(for outcome: Once<PendingRequest.Outcome>) throws(CurlEngineError) -> Lane? {
         try state.withLock { state throws(CurlEngineError) in
             guard !state.isShutDown else { throw .shutDown }

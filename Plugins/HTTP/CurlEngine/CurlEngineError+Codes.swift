@@ -28,7 +28,7 @@ extension CurlEngineError {
                 CURLE_HTTP2_STREAM:
                 (.connectionLost, "The connection broke.")
             case CURLE_SEND_FAIL_REWIND:
-                (.outcomeUnknown, "The connection broke after the request was sent and before any response.")
+                (.outcomeUnknown, "The connection broke after the request was sent, before any response arrived.")
             case CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING:
                 (.invalidResponse, "The server's response is not valid HTTP.")
             case CURLE_UNSUPPORTED_PROTOCOL:

@@ -31,7 +31,8 @@ struct EndpointAddress {
         let parts = scheme.lowercased().split(separator: "+", maxSplits: 1)
         guard parts.count == 2, let upload = Upload(rawValue: String(parts[1])) else {
             throw .invalidEndpoint(
-                "The endpoint address must begin with https+put://, https+form:// or https+get://, or with http in place of https.")
+                "The endpoint address must begin with https+put://, https+form:// or https+get://. For a server without TLS, write http+ "
+                    + "instead of https+.")
         }
         let rest = text.dropFirst(scheme.count + "://".count)
         let authority = rest.prefix { !"/?".contains($0) }
@@ -44,7 +45,7 @@ struct EndpointAddress {
         let host = authority.split(separator: "@", omittingEmptySubsequences: false).last ?? ""
         root = "\(parts[0])://\(host)"
         guard let origin = URL(string: root).flatMap(Origin.init) else {
-            throw .invalidEndpoint("The endpoint address has no valid host, or is not for https or http.")
+            throw .invalidEndpoint("The endpoint address has no valid host, or its scheme does not begin with https or http.")
         }
         self.upload = upload
         self.origin = origin
@@ -61,8 +62,8 @@ struct EndpointAddress {
         var rest = target
         while let brace = rest.firstIndex(where: { "{}".contains($0) }) {
             rest = rest[brace...]
-            if let place = TransferNames.all.first(where: { rest.hasPrefix($0) }) {
-                rest = rest.dropFirst(place.count)
+            if let placeholder = TransferNames.all.first(where: { rest.hasPrefix($0) }) {
+                rest = rest.dropFirst(placeholder.count)
                 continue
             }
             let word = rest.dropFirst().prefix { $0.isASCII && $0.isLetter }

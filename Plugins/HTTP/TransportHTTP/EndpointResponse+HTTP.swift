@@ -17,8 +17,8 @@ extension EndpointResponse {
 
     /// Returns a URL from the server without its query; nil if the remaining URL contains a secret.
     func shown(_ url: String?) -> String? {
-        let place = url.map { String($0.prefix { $0 != "?" && $0 != "#" }) }
-        return place?.repeats(secrets) == true ? nil : place
+        let shortened = url.map { String($0.prefix { $0 != "?" && $0 != "#" }) }
+        return shortened?.repeats(secrets) == true ? nil : shortened
     }
 
     /// The error for a failed upload.
@@ -40,17 +40,19 @@ extension EndpointResponse {
     }
 
     /// The error for a server that reports success before it can have received the whole request.
-    func earlySuccess(after taken: Int64, of length: Int64, _ failureClass: FailureClass) -> TransferError {
+    func earlySuccess(after accepted: Int64, of length: Int64, _ failureClass: FailureClass) -> TransferError {
         error(
             failureClass, .invalidResponse,
-            "reports success after \(taken) of \(length) bytes, so it can't have the whole file; check that the service at this address stores "
+            "reports success after \(accepted) of \(length) bytes, so it can't have the whole file; check that the service at this address stores "
                 + "the files that it receives")
     }
 
     /// The error for an address that does not accept files. Retrying does not help, but another endpoint may accept the file.
     private func misplaced(isOneTime: Bool) -> TransferError {
         if isOneTime { return error(.permanent, .rejected, "does not accept a file at the URL that was given for it") }
-        let (what, other) = method == "POST" ? ("forms", "https+put for PUT") : ("PUT", "https+form for forms")
+        let (what, other) =
+            method == "POST"
+            ? ("forms", "to send files by PUT, begin it with https+put") : ("PUT", "to send files in forms, begin it with https+form")
         return status == 404 || status == 410
             ? error(
                 .unsupported, .notThisProtocol,
@@ -58,7 +60,7 @@ extension EndpointResponse {
             )
             : error(
                 .unsupported, .notThisProtocol,
-                "does not accept \(what) at the address of this file; check the account's address, which begins with \(other)")
+                "does not accept \(what) at the address of this file; check the account's address (\(other))")
     }
 
     /// The error for a response to a download that is not the file.
@@ -84,11 +86,11 @@ extension EndpointResponse {
         case 300..<400: redirected(request)
         case 400 where response.refusesClientCertificate: certificateRefused
         case 400 where response.requiresTLS:
-            error(.unsupported, .notThisProtocol, "requires TLS on this port; write https in place of http in the address")
+            error(.unsupported, .notThisProtocol, "requires TLS on this port; change http to https in the address")
         case 401: credentialsRefused
         // The request had no credentials, or the server accepted them before. So the server forbids only this file.
         case 403 where !sentCredentials || credentialsWereAccepted:
-            error(.permanent, .forbidden, "does not allow this \(request); if its URL is signed, it may have expired")
+            error(.permanent, .forbidden, "does not allow this \(request); if its URL is signed, the signature may have expired")
         case 403: credentialsRefused
         default: commonFailure ?? error(.permanent, .rejected, "refused the \(request)")
         }
@@ -111,12 +113,12 @@ extension EndpointResponse {
         if origin.scheme == "https", target.scheme == "http" {
             return error(
                 .permanent, .rejected,
-                "redirects the \(request) to \(place) without encryption, which is not followed; ask for an address with https")
+                "redirects the \(request) to \(place) without encryption, so the redirect is not followed; ask for an address with https")
         }
         return error(
             .permanent, .rejected,
-            "redirects the \(request) to \(place), which the account does not trust; write the target in the account's address, or list it in its "
-                + "setting origins")
+            "redirects the \(request) to \(place), which the account does not trust; write the target in the account's address, or list it in "
+                + "the account's setting origins")
     }
 
     private var credentialsRefused: TransferError {

@@ -8,7 +8,7 @@ extension HTTPOptions {
         case put, form, download
     }
 
-    /// A setting that a session can have.
+    /// A setting that affects how a file is transferred. Sessions can have such a setting.
     private struct FileSetting {
         let setting: Setting<HTTPOptions>
         let uses: Set<Use>

@@ -8,8 +8,9 @@ import TransportSupport
 /// let endpoint = Endpoint.http("https+put://bucket.example.com/in/", options: HTTPOptions(metadataPrefix: "x-amz-meta-"))
 /// ```
 ///
-/// A session can have the same options, except ``requests``: of these, it can set only ``HTTPSupport/RequestOptions/parallelThreshold`` and
-/// ``HTTPSupport/RequestOptions/contentDisposition``. A session's options that differ from the defaults take precedence over those of the endpoint:
+/// A session can have the same options, except ``requests``. Of the request options, it can set only
+/// ``HTTPSupport/RequestOptions/parallelThreshold`` and ``HTTPSupport/RequestOptions/contentDisposition``. A session's options that differ from the
+/// defaults take precedence over those of the endpoint:
 ///
 /// ```swift
 /// let options = SessionOptions(settings: HTTPOptions(upload: .form, fileField: "reel").settings)
@@ -50,7 +51,7 @@ public struct HTTPOptions: Hashable, Sendable {
     public var metadataPrefix: String?
 
     /// Additional statuses, from 300 to 399, that mean that a file has arrived, for example 302 if a form handler then shows a page. For forms, 303
-    /// always means this (RFC 9110, section 15.4.4). With 307 or 308, a redirect to a trusted target is followed first.
+    /// always means that the file has arrived (RFC 9110, section 15.4.4). With 307 or 308, a redirect to a trusted target is followed first.
     public var acceptedStatuses: Set<Int>
 
     /// The time limit of one attempt for a file; nil for none. A session's `stallTimeout` and `responseTimeout` limit the time without progress.

@@ -10,7 +10,7 @@ struct HTTPServer {
     /// The URL for this upload only, which may be secret; nil to use the endpoint's address.
     let givenURL: String?
     let client: EndpointClient
-    /// The values in the queries of the URLs that may be secret, such as signatures.
+    /// The possibly secret values, such as signatures, in the queries of the address and of ``givenURL``.
     private let signatures: [String]
 
     var address: EndpointAddress { plan.address }
@@ -79,7 +79,8 @@ struct HTTPServer {
         // A response to HEAD has no body, so it can't show whether the server rejected the client's certificate.
         if answer.status == 400 { answer = try await send("OPTIONS", to: address.folder) }
         if answer.response.refusesClientCertificate || answer.response.requiresTLS { throw answer.failure("request") }
-        // The query of the address may contain credentials for files. This request has no query, so a 401 is then not an error.
+        // The query of the address may contain credentials for files, but this request omits the query. For an address with a query, a 401 is
+        // therefore not an error.
         let isRefused = answer.status == 401 && (answer.sentCredentials || !address.hasQuery)
         if isRefused || answer.status >= 500 && answer.status != 501 { throw answer.failure("request") }
         let headers = answer.response.headers

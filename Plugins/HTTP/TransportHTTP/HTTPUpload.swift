@@ -10,9 +10,9 @@ struct HTTPUpload {
     /// The maximum size of a body that is sent without `Expect: 100-continue`. With `Expect`, the rejection of a larger body costs one round trip
     /// instead of the whole body.
     private static let maximumSizeWithoutExpect: Int64 = 256 * 1024
-    /// The maximum number of bytes that any server is expected to process within the stall timeout.
+    /// The size in bytes of the largest content that every server is expected to process within the stall timeout.
     private static let quickContent: Int64 = 1 << 20
-    /// The number of times that a server may report success for a file before it can have received the whole file.
+    /// The number of times that a server may report success too early, that is, before it can have received the whole file.
     private static let toleratedEarlySuccesses = 2
 
     private let attempt: FileAttempt
@@ -53,8 +53,8 @@ struct HTTPUpload {
         let (answer, length) = try await send(file, size, with: companions)
         guard isSuccess(answer) else { throw answer.uploadFailure(isOneTime: server.givenURL != nil) }
         // If the server responded before all bytes were sent, it does not have the whole file.
-        let taken = answer.response.sent.taken
-        guard taken == length else { throw answer.earlySuccess(after: taken, of: length, afterEarlySuccess()) }
+        let accepted = answer.response.sent.accepted
+        guard accepted == length else { throw answer.earlySuccess(after: accepted, of: length, afterEarlySuccess()) }
         for file in [file] + companions.map(\.reader) { try await file.verifyUnchanged() }
         source.growth?.confirmed(before: size)
         reporter.report(sent: size, confirmed: size)
@@ -98,24 +98,24 @@ struct HTTPUpload {
             (body, prefix) = (.file(file, offset: 0, length: size), 0)
         }
         let length = body.length ?? size
-        let position = Locked((furthest: Int64(0), taken: Int64(0)))
+        let position = Locked((furthest: Int64(0), accepted: Int64(0)))
         let answer = try await server.send(
             isForm ? "POST" : "PUT", to: url, headers: headers, body: body,
             // A server that rejects the content may close the connection before its response is read, so later attempts always send Expect.
             expectsContinue: prefix + size > (attempt.number > 1 ? 0 : Self.maximumSizeWithoutExpect),
             pacing: { reporter.allowance(upTo: $0) },
-            progress: { taken in
+            progress: { accepted in
                 let (furthest, isRepeated) = position.withLock { position in
-                    let hasMoved = position.taken != taken
-                    let isRepeated = hasMoved && taken - prefix <= position.furthest
+                    let hasMoved = position.accepted != accepted
+                    let isRepeated = hasMoved && accepted - prefix <= position.furthest
                     // After a redirect, the body is sent again from its first byte.
-                    position = (max(position.furthest, min(taken - prefix, size)), taken)
+                    position = (max(position.furthest, min(accepted - prefix, size)), accepted)
                     return (position.furthest, isRepeated)
                 }
                 // Bytes before the file and repeated bytes count as activity, but not as progress.
                 if isRepeated { reporter.reportActivity() }
                 reporter.report(sent: furthest, confirmed: 0)
-                if taken == length, length > Self.quickContent { reporter.reportWaiting() }
+                if accepted == length, length > Self.quickContent { reporter.reportWaiting() }
             })
         return (answer, length)
     }

@@ -34,9 +34,9 @@ struct TransferNames {
         while let start = rest.firstIndex(of: "{") {
             filled += rest[..<start]
             rest = rest[start...]
-            let place = values.first { rest.hasPrefix($0.key) }
-            filled += place?.value ?? "{"
-            rest = rest.dropFirst(place?.key.count ?? 1)
+            let placeholder = values.first { rest.hasPrefix($0.key) }
+            filled += placeholder?.value ?? "{"
+            rest = rest.dropFirst(placeholder?.key.count ?? 1)
         }
         return filled + rest
     }

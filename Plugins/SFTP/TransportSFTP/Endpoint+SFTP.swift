@@ -8,7 +8,7 @@ extension Endpoint {
     ///     account's start folder. The default user is the user of this process, and the default port is 22.
     ///   - credentials: A credential of the kind `password` also answers the server's prompts (keyboard-interactive). A credential of the kind
     ///     `keyPassphrase` decrypts the private keys of the options.
-    ///   - options: The settings of keys, trusted servers, connections and files.
+    ///   - options: The settings for keys, trusted servers, connections and files.
     public static func sftp(
         _ address: String, credentials: [CredentialReference], options: SFTPOptions = SFTPOptions()
     ) -> Endpoint {

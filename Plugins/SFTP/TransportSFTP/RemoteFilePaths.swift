@@ -12,7 +12,7 @@ struct RemoteFilePaths: Sendable {
     /// The path of the file.
     var final: [UInt8] { join(path.bytes) }
 
-    /// Returns the path of an entry of the folder at the final path.
+    /// For a folder, returns the path of one of its entries.
     func entry(_ name: [UInt8]) -> [UInt8] { final + [Self.slash] + name }
 
     /// The name for messages.
@@ -26,7 +26,7 @@ struct RemoteFilePaths: Sendable {
     /// Returns the path of the part file. It is in the folder of the file, so that a rename moves it to the final name atomically.
     func part(of transferID: String) throws(TransferError) -> [UInt8] {
         guard transferID.utf8.allSatisfy({ Self.isSafe($0) }), (1...64).contains(transferID.utf8.count) else {
-            throw TransferError(.permanent, .internalFailure, "The transfer of \(name) has an ID that can't be part of a name.")
+            throw TransferError(.permanent, .internalFailure, "The transfer of \(name) has an ID that can't be part of a file name.")
         }
         return sibling(Array(".tq-\(transferID).part".utf8))
     }

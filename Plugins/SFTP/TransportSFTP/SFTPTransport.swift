@@ -148,7 +148,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
                 // The confirmed bytes may no longer be available when the checksum is computed.
                 throw TransferError(.unsupported, .unsupported, "The SFTP transport can't compare checksums of streams.")
             }
-            // Checks the source first, because connecting may take long.
+            // Checks the source first, because connecting may take a long time.
             let threads = disks.threads(for: source)
             let file = try await FileReader.open(source, on: threads)
             return try await use(attempt, server, reporter) { connection, features in
@@ -174,7 +174,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
             attempt.endpoint, atMost: server.options.maxConnections, preferringUnused: prefersUnused, credentials: attempt.credentials,
             logger: attempt.logger, waiting: { reporter.reportActivity() }
         ) { connection in
-            // Only a new connection shows that the server accepts logins now.
+            // Only a new connection shows that the server currently accepts logins.
             let isNew = !connection.client.isReady
             var features = try await connection.client.features()
             if isNew { reporter.reportAuthenticatedResponse() }
@@ -224,7 +224,8 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         case .status(let status) where status.code.meansMissing:
             throw TransferError(
                 .permanent, .noSuchRemoteFile,
-                "There is no folder \(name) at \(client.serverName), the folder of this account; create it, or correct the address.")
+                "There is no folder \(name) at \(client.serverName). This account uses it: create the folder, or "
+                    + "correct the account's address.")
         default: return
         }
     }

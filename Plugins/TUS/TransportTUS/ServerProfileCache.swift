@@ -62,7 +62,7 @@ final class ServerProfileCache: Sendable {
 
     /// Returns from the cache whether trailers arrive at a server. If this is unknown, makes one trial for all waiting callers.
     ///
-    /// - Parameter attempt: Makes the trial. Returns nil if the result is inconclusive; this call then returns false, and the next one makes another
+    /// - Parameter attempt: Makes the trial. Returns nil if the result is inconclusive; this call then returns false, and the next call makes another
     ///   trial.
     func trailersArrive(by route: String, trying attempt: @escaping @Sendable () async throws -> Bool?) async throws -> Bool {
         if let known = state.withLock({ $0.trailers[route] }), known.until > now() { return known.arrive }

@@ -2,7 +2,7 @@ import HTTPTypes
 import NIOCore
 import NIOHTTPTypes
 
-/// Reports the requests of one connection to ``ArrivalOrder`` when NIO has read them, before the tasks that handle them run.
+/// Reports the requests of one connection to ``ArrivalOrder`` as soon as NIO has read them. The tasks that handle the requests run later.
 final class ArrivalHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart

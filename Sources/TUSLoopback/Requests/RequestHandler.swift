@@ -16,8 +16,8 @@ final class RequestHandler: Sendable {
     let now: @Sendable () -> Date
     let order = ArrivalOrder()
 
-    /// If the server responds before it has read a body, it keeps the connection open only if the body has at most this many bytes.
-    private static let drainedSize: Int64 = 1024 * 1024
+    /// If the server responds before it has read a body larger than this size, in bytes, it closes the connection.
+    private static let maximumDrainedSize: Int64 = 1024 * 1024
 
     init(
         store: UploadStore, options: LoopbackOptions, faults: FaultScript, recorder: StatisticsRecorder, now: @escaping @Sendable () -> Date
@@ -43,7 +43,7 @@ final class RequestHandler: Sendable {
             throw ConnectionEnded()
         }
         order.beginHandling(on: exchange.connection.channel)
-        let isShort = exchange.isBodyAtEnd || (exchange.bodyLength ?? .max) <= Self.drainedSize
+        let isShort = exchange.isBodyAtEnd || (exchange.bodyLength ?? .max) <= Self.maximumDrainedSize
         let staysOpen = isShort && !exchange.isBodyAwaited && !exchange.connection.isInterrupted
         try await exchange.send(response, closing: !staysOpen)
         if !exchange.isBodyAwaited { try await discardBody(of: exchange) }
@@ -76,7 +76,7 @@ final class RequestHandler: Sendable {
         if !response.headers.contains(where: { $0.name.lowercased() == "tus-resumable" }) {
             response.headers.append((name: "Tus-Resumable", value: Self.version))
         }
-        // The client needs the clock of this server to interpret the expiry of uploads.
+        // The client needs this server's time to interpret the expiry of uploads.
         response.headers.append((name: "Date", value: now().httpDate))
         return response
     }

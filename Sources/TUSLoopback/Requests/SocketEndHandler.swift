@@ -8,8 +8,8 @@ import NIOCore
 
 /// Shuts down the socket of a connection or of the listener when its channel closes.
 ///
-/// Closing a descriptor releases only this process's copy. Child processes inherit NIO's descriptors. Such a copy would keep the port of a stopped
-/// server open, and clients would wait for the end of their connections. shutdown(2) also affects copies.
+/// Child processes inherit copies of NIO's descriptors, and closing a descriptor releases only this process's copy. The other copies would keep the
+/// port of a stopped server open, and clients would wait for the end of their connections. shutdown(2) also affects copies.
 final class SocketEndHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = Never
     typealias OutboundIn = Never

@@ -27,22 +27,24 @@ struct EndpointOptions: ParsableArguments {
     @Option(help: ArgumentHelp("A private SSH key, tried after the keys of the SSH agent; repeatable.", valueName: "file"))
     var identity: [PathArgument] = []
 
-    @Option(help: ArgumentHelp("The file of known SSH servers (the user's and the system's).", valueName: "file"))
+    @Option(help: ArgumentHelp("The file of known SSH servers (default: the user's and the system's).", valueName: "file"))
     var knownHosts: PathArgument?
 
     @Option(
         help: ArgumentHelp(
-            "The SSH servers to trust: strict for known servers, accept-new to also add new ones, SHA256:… for the server with this key (strict).",
+            "The SSH servers to trust: strict for known servers, accept-new to also add new ones, SHA256:… for the server with this key (default: strict).",
             valueName: "policy"), transform: TextArgument.text)
     var hostKey: String?
 
-    @Option(help: ArgumentHelp("A PEM file of trusted certificate authorities (the system's).", valueName: "file"))
+    @Option(help: ArgumentHelp("A PEM file of trusted certificate authorities (default: the system's).", valueName: "file"))
     var caFile: PathArgument?
 
     @Option(help: ArgumentHelp("The client certificate as a PEM file.", valueName: "file"))
     var clientCertificate: PathArgument?
 
-    @Option(help: ArgumentHelp("The private key of the client certificate as a PEM file (the file of the certificate).", valueName: "file"))
+    @Option(
+        help: ArgumentHelp(
+            "The private key of the client certificate as a PEM file (default: the file of the certificate).", valueName: "file"))
     var clientKey: PathArgument?
 
     @Option(

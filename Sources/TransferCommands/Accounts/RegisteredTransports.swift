@@ -15,13 +15,13 @@ import TransportTUS
 /// await CommandLineProgram(transports: transports).main()
 /// ```
 public struct RegisteredTransport: Sendable {
-    /// The transport. Each queue and each check uses an instance of its own.
+    /// The transport. Each queue and each check uses its own instance.
     public var transport: any Transport
 
     /// The transport's ID.
     public var id: TransportID { transport.id }
 
-    /// The URL schemes of this transport on the command line, each with the scheme of the endpoint's address.
+    /// The URL schemes that the command line accepts for this transport. Each is mapped to the scheme of the endpoint's stored address.
     public var schemes: [String: String]
 
     /// A group of command-line options that a transport can support.

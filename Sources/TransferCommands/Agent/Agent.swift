@@ -13,7 +13,7 @@ import TransferKit
 struct Agent {
     let common: CommonOptions
     let maxSessions: Int?
-    /// Reports the result of the start to the process that started the agent and waits for it; nil in the foreground.
+    /// Reports the result of the start to the process that started the agent, which waits for this result; nil in the foreground.
     let starter: AgentStarter?
 
     /// Runs the agent until a signal or another command ends it. Returns after the queue has shut down.
@@ -25,7 +25,7 @@ struct Agent {
         defer { signals.cancel() }
         signals.whenReceived { end.yield() }
         if starter != nil {
-            // Detaches from the terminal and its signals (setsid(2)). The working folder becomes /, so that other file systems can be unmounted.
+            // Detaches from the terminal and its signals (setsid(2)). The working directory becomes /, so that other file systems can be unmounted.
             _ = setsid()
             signal(SIGHUP, SIG_IGN)
             guard unsafe chdir("/") == 0 else {
@@ -55,7 +55,7 @@ struct Agent {
     private func logger() throws -> (Logger, RotatingLog?) {
         var logger = common.logger
         let folder = try common.folder()
-        // The log is opened before the queue, so the folder must already exist.
+        // The log is opened before the queue creates the folder, so this method creates the folder.
         if starter != nil { try StorageFolder.prepare(folder) }
         let log = starter == nil ? nil : try RotatingLog(at: folder.appending(RotatingLog.name))
         if let log { logger = Logger(label: "transferq") { _ in FileLogHandler(log: log) } }

@@ -39,7 +39,7 @@ enum AgentLaunch {
         }
     }
 
-    /// The descriptor to which the agent reports: the first one after the standard streams.
+    /// The descriptor on which the agent reports the result of its start: the first one after the standard streams.
     private static let readyNumber: CInt = 3
 
     /// Marks all open descriptors close-on-exec. Otherwise the agent would keep inherited descriptors open, such as a shell's pipe. The agent gets a

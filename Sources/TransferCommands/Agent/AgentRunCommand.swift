@@ -22,10 +22,11 @@ struct AgentRunCommand: AsyncParsableCommand {
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("The maximum number of concurrent sessions while this agent runs (the queue's limit).", valueName: "number"))
+        help: ArgumentHelp(
+            "The maximum number of concurrent sessions while this agent runs (default: the queue's limit).", valueName: "number"))
     var maxSessions: Int?
 
-    @Option(help: ArgumentHelp("The file descriptor to which the agent reports when it is ready.", visibility: .private))
+    @Option(help: ArgumentHelp("The file descriptor on which the agent reports readiness.", visibility: .private))
     var readyDescriptor: Int32?
 
     func validate() throws {
@@ -38,7 +39,7 @@ struct AgentRunCommand: AsyncParsableCommand {
             try await Agent(common: common, maxSessions: maxSessions, starter: starter).run()
         } catch {
             guard let starter else { throw error }
-            // The starting process prints the message and exits with the status.
+            // The process that started this agent prints the message and exits with the same status.
             let (status, message) = CommandLineProgram.explanation(of: error)
             starter.reportFailure(status, message)
             throw status

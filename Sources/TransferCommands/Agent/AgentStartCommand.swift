@@ -17,7 +17,8 @@ struct AgentStartCommand: AsyncParsableCommand {
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("The maximum number of concurrent sessions while this agent runs (the queue's limit).", valueName: "number"))
+        help: ArgumentHelp(
+            "The maximum number of concurrent sessions while this agent runs (default: the queue's limit).", valueName: "number"))
     var maxSessions: Int?
 
     func validate() throws {

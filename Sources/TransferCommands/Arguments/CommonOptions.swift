@@ -3,7 +3,7 @@ import Logging
 
 /// The options of all commands.
 struct CommonOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("The storage folder of the queue ($TRANSFERQ_STORE).", valueName: "dir"))
+    @Option(help: ArgumentHelp("The storage folder of the queue (default: $TRANSFERQ_STORE, or see transferq --help).", valueName: "dir"))
     var store: PathArgument?
 
     @Flag(help: "Print JSON, one object per line.")

@@ -6,7 +6,7 @@ import TransferCore
 /// A local path among the arguments, with its exact bytes.
 struct PathArgument: ExpressibleByArgument {
     let path: FilePath
-    /// Whether the path ends with a slash, which means a folder.
+    /// Whether the path ends with a slash, and therefore denotes a folder.
     let endsInSlash: Bool
 
     init?(argument: String) {
@@ -22,7 +22,7 @@ struct PathArgument: ExpressibleByArgument {
 }
 
 extension FilePath {
-    /// The absolute path, for processes with another working folder.
+    /// The absolute path, for processes with another working directory.
     var absolute: FilePath {
         isAbsolute ? self : FilePath.workingFolder.pushing(self)
     }

@@ -3,7 +3,7 @@ import TransferKit
 
 /// Finds a session by the first characters of its ID.
 enum SessionPrefix {
-    private static let listedCandidates = 10
+    private static let maximumListedCandidates = 10
     /// The maximum number of matching sessions that are counted.
     private static let limit = 10_000
 
@@ -14,8 +14,8 @@ enum SessionPrefix {
         case 1: return candidates[0]
         default:
             var text = "\"\(prefix)\" matches \(candidates.count) sessions. Use more characters of the ID:"
-            for candidate in candidates.prefix(listedCandidates) { text += "\n  \(candidate)" }
-            if candidates.count > listedCandidates { text += "\n  … and \(candidates.count - listedCandidates) more" }
+            for candidate in candidates.prefix(maximumListedCandidates) { text += "\n  \(candidate)" }
+            if candidates.count > maximumListedCandidates { text += "\n  … and \(candidates.count - maximumListedCandidates) more" }
             throw CommandFailure(.rejected, text)
         }
     }

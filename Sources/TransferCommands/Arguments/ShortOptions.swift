@@ -5,7 +5,7 @@ enum ShortOptions {
     /// `-h` prints help, and `-v` logs more.
     private static let known: Set<Character> = ["h", "v"]
 
-    /// The options that take a number and report negative numbers themselves.
+    /// The options that take a number. Their own validation reports negative numbers.
     private static let numeric: Set<String> = [
         "--at", "--chunk", "--context", "--give-up-after", "--max", "--max-sessions", "--not-before", "--parallel", "--rate",
         "--response-timeout",

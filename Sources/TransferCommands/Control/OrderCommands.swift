@@ -6,8 +6,8 @@ struct NowCommand: OperationCommand {
     static let configuration = CommandConfiguration(
         commandName: "now", abstract: "Runs sessions before all others, without waiting for anything, and prints their IDs.",
         discussion: """
-            If no slot is free, the queue interrupts another session, which resumes when these sessions end. The command does not start the \
-            queue. If the queue is not running, these sessions start first in the next run. \(aboutGroups)
+            If no slot is free, the queue interrupts another session, which resumes when the given sessions end. The command does not start \
+            the queue. If the queue is not running, the given sessions start first in the next run. \(aboutGroups)
 
             Example: transferq now 3f2a
             """)

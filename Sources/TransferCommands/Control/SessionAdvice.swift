@@ -2,7 +2,7 @@ import TransferControl
 import TransferKit
 
 extension SessionOperation {
-    /// Adds advice to the error of a session that rejected this operation: the command that the user may have meant.
+    /// Adds advice to the error of a rejected operation: the command that the user may have meant.
     func addingAdvice(to error: QueueError, of session: SessionStatus) -> QueueError {
         let id = SessionDescription.shortID(session.id)
         if error.code == .alreadyCompleted {

@@ -64,7 +64,7 @@ extension JSONValue {
         self = .object(members)
     }
 
-    /// The server's response to a file; null if it was not recorded.
+    /// The server's response to the upload of a file; null if it was not recorded.
     private init(_ answer: ServerResponse?) {
         guard let answer else {
             self = .null
@@ -98,7 +98,7 @@ extension JSONValue {
             "blocked": JSONValue(status.blockingError, file: nil),
             "sessions": JSONValue(status.sessions),
             "maxSessions": JSONValue(status.account.maxConcurrentSessions),
-            "rate": JSONValue(status.account.rateLimit),
+            "rateLimit": JSONValue(status.account.rateLimit),
         ]
     }
 

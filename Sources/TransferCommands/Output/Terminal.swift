@@ -43,7 +43,7 @@ final class Terminal: Sendable {
         queue.async { [self] in drawNow([line], footer: nil) }
     }
 
-    /// Writes lines above the footer and, if one is given, replaces the footer.
+    /// Writes lines above the footer, and replaces the footer if a new one is given.
     func draw(_ lines: [String], footer: [String]? = nil) async {
         await withCheckedContinuation { continuation in
             queue.async { [self] in

@@ -117,7 +117,7 @@ actor BarProgress: ProgressDisplay {
             names[session.id] = session.name
             setAside(session.id)
         case .held, .cancelled: setAside(session.id)
-        // Events report the sessions that end in this run.
+        // Sessions that end in this run are reported by events.
         case .completed, .failed: break
         }
     }

@@ -4,7 +4,7 @@ package import TransferKit
 ///
 /// Cancelled, removed and held sessions are excluded. Sessions that ended in this run stay included, with no bytes remaining.
 package struct RunTotal: Sendable {
-    /// The contribution of one session.
+    /// The contribution of one session to the totals.
     private struct Share: Sendable {
         var bytesTotal: Int64
         var bytesSent: Int64

@@ -89,15 +89,15 @@ struct QuarantineRetryCommand: QuarantineChange {
     static let configuration = CommandConfiguration(
         commandName: "retry", abstract: "Returns sessions to the queue, which reads them the next time it is opened.",
         discussion: """
-            If a process owns the queue, the queue is opened again after that process has exited. Sessions that still can't be read return \
-            to quarantine. Quarantine does not keep upload URLs that were given with items.
+            If a running process owns the queue, the sessions return only after that process exits and the queue is next opened. Sessions \
+            that still can't be read return to quarantine.
 
             Example: transferq quarantine retry 1
             """)
 
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: "The numbers of the sessions in \"quarantine list\".")
+    @Argument(help: "The session numbers that \"quarantine list\" shows.")
     var numbers: [Int64]
 
     func change(_ number: Int64, in queue: any ControllableQueue) async throws { try await queue.restoreQuarantined(number) }
@@ -114,7 +114,7 @@ struct QuarantineDropCommand: QuarantineChange {
 
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: "The numbers of the sessions in \"quarantine list\".")
+    @Argument(help: "The session numbers that \"quarantine list\" shows.")
     var numbers: [Int64]
 
     func change(_ number: Int64, in queue: any ControllableQueue) async throws { try await queue.dropQuarantined(number) }

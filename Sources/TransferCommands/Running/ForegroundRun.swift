@@ -32,7 +32,7 @@ struct ForegroundRun {
         do {
             try await queue.start()
         } catch {
-            // Ends both subscriptions, which this method awaits before it returns.
+            // The shutdown ends both event subscriptions. Otherwise, the tasks that read them would never end, and this method would never return.
             await shutDown()
             await showing
             // If a signal arrived before the start, it has shut down the queue.

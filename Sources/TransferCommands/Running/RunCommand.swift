@@ -22,7 +22,7 @@ struct RunCommand: AsyncParsableCommand {
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("The maximum number of concurrent sessions in this run (the queue's limit).", valueName: "number"))
+        help: ArgumentHelp("The maximum number of concurrent sessions in this run (default: the queue's limit).", valueName: "number"))
     var maxSessions: Int?
 
     @Flag(help: "Keep running when the queue is idle, until Ctrl-C.")

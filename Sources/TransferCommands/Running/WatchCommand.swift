@@ -25,7 +25,7 @@ struct WatchCommand: AsyncParsableCommand {
     /// The delay before the next attempt after an owner exited without sending events.
     private static let pause = Duration.milliseconds(50)
 
-    /// The state kept from one owner to the next.
+    /// The command's state, which it keeps when the queue gets another owner.
     private struct Progress {
         var indices: SessionIndices
         var names: [SessionID: String] = [:]
@@ -60,7 +60,7 @@ struct WatchCommand: AsyncParsableCommand {
             }
             guard follow, CommandContext.current.output.failure == nil else { return }
             hasLostOwner = false
-            // If this process has printed events, it checks again at once, because other processes may have added events in that time.
+            // If this process has printed events, it checks again immediately, because other processes may have added events during the printing.
             if progress.last == lastBefore { try await FolderChange(in: try common.folder()).wait() }
         }
     }

@@ -15,7 +15,7 @@ struct AddCommand: AsyncParsableCommand {
             errors and adds nothing.
 
             Without --overwrite, existing files are never replaced. For an upload to a plain HTTP server, the server decides, so accounts with such \
-            an endpoint reject --overwrite for uploads. Tus servers store each file as a new upload. For them, "always" has no effect, and \
+            an endpoint reject every policy except "always" for uploads. Tus servers store each file as a new upload. For them, "always" has no effect, and \
             policies that compare files are rejected.
 
             Example: transferq add studio reel.mov stills/ --to 2025/june --name 'Day one' --next
@@ -40,11 +40,13 @@ struct AddCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The destination folder. For uploads, a folder below the endpoint's folder (that folder); with --download, a local folder (the working folder).",
+            "The destination folder. For uploads, a folder below the endpoint's folder (default: the endpoint's folder); with --download, a local folder (default: the working directory).",
             valueName: "folder"))
     var to: String?
 
-    @Option(help: ArgumentHelp("The name of the session (from its first path).", valueName: "text"), transform: TextArgument.text)
+    @Option(
+        help: ArgumentHelp("The name of the session (default: derived from its first path).", valueName: "text"),
+        transform: TextArgument.text)
     var name: String?
 
     @Option(help: ArgumentHelp("A tag for selecting the session; repeatable.", valueName: "word"), transform: TextArgument.text)
@@ -61,7 +63,7 @@ struct AddCommand: AsyncParsableCommand {
         transform: TextArgument.text)
     var dedupe: String?
 
-    @Flag(help: "With --dedupe, also add nothing if a completed session has the same key, until it is removed.")
+    @Flag(help: "With --dedupe, also add nothing if a completed session with the same key is still in the queue.")
     var dedupeCompleted = false
 
     @Flag(help: "Add one session for each path.")
@@ -144,7 +146,7 @@ struct AddCommand: AsyncParsableCommand {
     ) async throws -> [String] {
         guard let endpoints = try await queue.account(account)?.account.endpoints, let options = requests.first?.options else { return [] }
         let check = AdmissionCheck(endpoints: endpoints, options: options, transports: CommandContext.current.transports)
-        // With `--dedupe`, only the queue checks the options and names, because the session may already exist.
+        // With `--dedupe`, only the queue checks the options of transports and the names, because the session may already exist.
         if dedupe == nil { try check.check(for: direction.download ? .download : .upload) }
         guard !direction.download else {
             if let folder = given.first(where: \.endsInSlash) { try check.check(folder: folder.path) }

@@ -17,7 +17,7 @@ struct ListCommand: AsyncParsableCommand {
     @Option(help: "List only sessions of this account.", completion: Candidates.accounts, transform: TextArgument.text)
     var account: String?
 
-    @Option(parsing: .unconditional, help: ArgumentHelp("List at most this many sessions.", valueName: "number"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("List at most the given number of sessions.", valueName: "number"))
     var max: Int?
 
     private static var stateNames: String { SessionState.allCases.map(\.rawValue).joined(separator: ", ") }

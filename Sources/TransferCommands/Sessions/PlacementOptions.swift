@@ -6,7 +6,7 @@ import TransferKit
 struct PlacementOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("The queue index of the first new session (the end of the queue).", valueName: "index"))
+        help: ArgumentHelp("The queue index of the first new session (default: the end of the queue).", valueName: "index"))
     var at: Int?
 
     @Flag(help: "Start before all other waiting sessions.")

@@ -9,11 +9,12 @@ struct TransferOptions: ParsableArguments {
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("The rate limit in bytes per second, with K, M or G for binary units; 0 for no limit (0).", valueName: "rate"))
+        help: ArgumentHelp(
+            "The rate limit in bytes per second, with K, M or G for binary units; 0 for no limit (default: 0).", valueName: "rate"))
     var rate: ByteCount?
 
     @Option(
-        help: "The property to compare at the end of each file: \(Self.verifications) (size).",
+        help: "The property to compare at the end of each file: \(Self.verifications) (default: size).",
         completion: .list(Verification.allCases.map(\.rawValue)), transform: Self.verification)
     var verify: Verification?
 
@@ -27,7 +28,7 @@ struct TransferOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The maximum number of bytes in one request, with K, M or G for binary units (the server's limit).", valueName: "size")
+            "The maximum number of bytes in one request, with K, M or G for binary units (default: the server's limit).", valueName: "size")
     )
     var chunk: ByteCount?
 
@@ -39,7 +40,7 @@ struct TransferOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Read settings from a file that only its owner can read, one NAME=VALUE per line, # for comments. This keeps them out of the process list; - reads standard input.",
+            "Read settings from a file that only its owner can read, one NAME=VALUE per line, # for comments. This keeps the settings out of the process list; - reads standard input.",
             valueName: "file"))
     var settingsFile: PathArgument?
 
@@ -52,21 +53,21 @@ struct TransferOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The seconds without progress after which an attempt is retried, except while waiting for the response to the last byte (60).",
+            "The seconds without progress after which an attempt is retried, except while waiting for the response to the last byte (default: 60).",
             valueName: "seconds"))
     var stallTimeout: Double?
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The seconds to wait for the response after the last byte of a file above 1 MiB, at least --stall-timeout (300).",
+            "The seconds to wait for the response after the last byte of a file above 1 MiB, at least --stall-timeout (default: 300).",
             valueName: "seconds"))
     var responseTimeout: Double?
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The seconds after which the session fails if all servers of the account are unavailable. Counted in each process from the first failed attempt (never).",
+            "The seconds after which the session fails if all servers of the account are unavailable. Counted in each process from the first failed attempt (default: never).",
             valueName: "seconds"))
     var giveUpAfter: Double?
 
@@ -140,13 +141,13 @@ struct DirectionOptions: ParsableArguments {
 
     @Option(
         help:
-            "Whether downloads and SFTP uploads replace existing files: \(Self.policies) (never).",
+            "Whether downloads and SFTP uploads replace existing files: \(Self.policies) (default: never).",
         completion: .list(OverwritePolicy.allCases.map(\.rawValue)), transform: Self.policy)
     var overwrite: OverwritePolicy?
 
     @Option(
         help:
-            "Symbolic links in uploaded folders: skip, follow-files (links to files only) or follow (all links). A link given as a path is always followed (skip).",
+            "Symbolic links in uploaded folders: skip, follow-files (links to files only) or follow (all links). A link given as a path is always followed (default: skip).",
         completion: .list(Self.linkPolicies.map(\.word)), transform: Self.links)
     var symlinks: SymbolicLinkPolicy?
 

@@ -37,7 +37,7 @@ extension CommonOptions {
         }
     }
 
-    /// Runs a command on the queue of another process. Waits for an owner that is starting or replacing the previous owner.
+    /// Runs a command on the queue of another process. If an owner is starting, or is replacing the previous owner, waits for the new owner.
     ///
     /// - Returns: The result of the body; nil if no process owns the queue.
     func withOwner<Result: Sendable>(_ body: (RemoteTransferQueue) async throws -> Result) async throws -> Result? {
@@ -87,7 +87,7 @@ extension CommonOptions {
         let isAgent = owner.role == .agent
         return CommandFailure(
             .storage,
-            "The \(isAgent ? "agent" : "process") \(owner.processID) already runs the queue in \(try folder()). Other commands work while it runs. To stop it: \(isAgent ? "transferq agent stop" : "kill \(owner.processID)")"
+            "\(isAgent ? "The agent" : "Process") \(owner.processID) already runs the queue in \(try folder()). Other commands work while it runs. To stop it: \(isAgent ? "transferq agent stop" : "kill \(owner.processID)")"
         )
     }
 

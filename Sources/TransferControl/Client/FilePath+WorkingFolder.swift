@@ -7,7 +7,7 @@ package import SystemPackage
 #endif
 
 extension FilePath {
-    /// The working folder of this process, or the root folder if the working folder was removed.
+    /// The working directory of this process, or the root folder if the working directory was removed.
     ///
     /// Foundation's function can't return paths that are not UTF-8.
     package static var workingFolder: FilePath {

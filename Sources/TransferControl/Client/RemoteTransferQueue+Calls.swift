@@ -47,8 +47,8 @@ extension RemoteTransferQueue {
 
     /// Connects, sends a request, and receives the greeting of the owner. The caller then reads the response from the returned connection.
     ///
-    /// The owner closes the connection without reading anything if it is exiting or has too many clients, or if this process was not scheduled for so
-    /// long that the owner timed out. This method then repeats the request, until the owner has exited or the timeout has passed.
+    /// The owner closes the connection without reading anything in three cases: it is exiting, it has too many clients, or this process was suspended
+    /// for longer than the owner's timeout. This method then repeats the request, until the owner has exited or the timeout has passed.
     func begin(_ request: ControlRequest, after parts: [StagedPart] = []) async throws -> ControlConnection {
         let deadline = ContinuousClock.now + timeout
         while true {
@@ -89,7 +89,7 @@ extension RemoteTransferQueue {
         guard greeting.version != nil else {
             throw QueueError(
                 .unknownProtocolVersion,
-                "The process \(greeting.owner.processID), which owns the queue, uses an incompatible version of this software. Use the same version, or stop that process."
+                "Process \(greeting.owner.processID), which owns the queue, uses an incompatible version of this software. Use the same version, or stop that process."
             )
         }
     }

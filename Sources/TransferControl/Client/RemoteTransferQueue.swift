@@ -5,7 +5,7 @@ public import TransferKit
 /// A queue owned by another process: `transferq agent`, `transferq run`, or an app with a ``ControlServer``.
 ///
 /// Calls use the socket in the queue's storage folder. Each call opens its own connection, so calls also reach a restarted owner. Both processes must
-/// run as the same user. Relative paths are relative to this process's working folder. The owner reads the files and credentials.
+/// run as the same user. Relative paths are resolved against this process's working directory. The owner reads the files and credentials.
 ///
 /// Call the methods on any executor. Cancelling a call does not undo its request: the owner may still perform it.
 public struct RemoteTransferQueue: ControllableQueue {

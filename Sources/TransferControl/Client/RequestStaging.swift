@@ -2,8 +2,7 @@ import Foundation
 import SystemPackage
 import TransferKit
 
-/// Splits the content of a request into parts that are small enough for one message each. The client sends the parts before the
-/// request itself.
+/// Splits the content of a request into parts that each fit into one message. The client sends the parts before the request itself.
 struct RequestStaging {
     /// The approximate maximum size of a part, in bytes.
     private static let partSize = 1 << 19

@@ -43,7 +43,7 @@ struct ControlClient: Sendable {
                 if case .events = request, !subscribe() {
                     throw QueueError(
                         .tooManySubscribers,
-                        "The process \(owner.processID), which owns the queue, already has the maximum number of subscribers. Stop another \"transferq watch\" or subscriber."
+                        "Process \(owner.processID), which owns the queue, already has the maximum number of subscribers. Stop another \"transferq watch\" or subscriber."
                     )
                 }
                 try await perform(request, staged)
@@ -55,7 +55,7 @@ struct ControlClient: Sendable {
         let isDone = Locked(false)
         connection.sendHeartbeats(while: { isDone.withLock { !$0 } }) { [weak connection] in
             connection?.interrupt()
-            // A request that only waits might never end. Until it ends, the disconnected client counts towards the limit of clients.
+            // A request that only waits might never end. Until it ends, the disconnected client counts towards the client limit.
             if request.isWait { work.cancel() }
         }
         await work.value
@@ -158,11 +158,11 @@ struct ControlClient: Sendable {
         }
     }
 
-    /// Asks this process to exit, and responds when the storage folder has been released. The queue's events end at this time.
+    /// Asks this process to exit, and responds when the storage folder has been released. The end of the queue's event stream marks this moment.
     private func end() async throws {
         guard let endOwner else {
             throw QueueError(
-                .invalidTransition, "The process \(owner.processID), which owns the queue, is not an agent. Stop that program directly.")
+                .invalidTransition, "Process \(owner.processID), which owns the queue, is not an agent. Stop that program directly.")
         }
         let events = queue.events
         endOwner()

@@ -42,7 +42,7 @@ public struct AttemptReporter: Sendable {
         answerHandler = answer
     }
 
-    /// Reports the progress of the file. Cheap, and the queue may skip reports, so call it whenever bytes move.
+    /// Reports the progress of the file. The call is cheap, and the queue may skip reports, so call it whenever bytes move.
     ///
     /// If the next attempt needs a checkpoint to find confirmed bytes, report these bytes only after the ``save(_:)`` that covers them.
     ///
@@ -79,7 +79,7 @@ public struct AttemptReporter: Sendable {
         waitHandler()
     }
 
-    /// Reports that the other end records each successful attempt, as a form handler may do. Call it before the attempt ends.
+    /// Reports that the other end creates a record for each successful attempt, as a form handler may do. Call it before the attempt ends.
     ///
     /// The queue then stores the completion of the file before it starts the next file. If the process is killed before the completion is stored, the
     /// file is sent a second time.

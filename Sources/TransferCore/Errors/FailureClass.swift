@@ -13,10 +13,10 @@ public struct FailureClass: RawRepresentable, Hashable, Sendable, Codable, Custo
     /// The name.
     public var description: String { rawValue }
 
-    /// A connection reset, a timeout, a stall or a busy server: the queue retries after a growing, random delay.
+    /// A connection reset, a timeout, a stall or a busy server: the queue retries with exponential backoff and jitter.
     public static let transient = FailureClass(rawValue: "transient")
-    /// No server responds with the protocol of this transport: the queue tries the account's next endpoint. If there is no other endpoint, the queue
-    /// reacts as for ``transient``.
+    /// No server at the endpoint's address speaks the transport's protocol: the queue tries the account's next endpoint. If there is no other
+    /// endpoint, the queue reacts as for ``transient``.
     public static let unreachable = FailureClass(rawValue: "unreachable")
     /// The server rejects the client's identity: the account is blocked until the user acts.
     public static let credentials = FailureClass(rawValue: "credentials")

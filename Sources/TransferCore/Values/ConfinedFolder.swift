@@ -78,8 +78,8 @@ package enum ConfinedFolder {
         let result = unsafe name.withPlatformString { unsafe mkdirat(parent.rawValue, $0, 0o777) }
         guard result == 0 else {
             guard errno == EEXIST else { throw .destinationUnavailable(path, errno: errno) }
-            // The process that created the folder may have ended before the folder's name was durable. An error is ignored, because some file
-            // systems can't sync folders.
+            // Another process may have created the folder and ended before the folder's name was durable, so the parent folder is synced here as
+            // well. An error is ignored, because some file systems can't sync folders.
             _ = fsync(parent.rawValue)
             return
         }

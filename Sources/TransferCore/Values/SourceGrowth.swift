@@ -32,7 +32,7 @@ public final class SourceGrowth: Sendable {
         let function: @Sendable () -> Void
     }
 
-    /// The expected size in bytes, if the app set it. The queue compares the stream with it.
+    /// The expected size in bytes, if the app set it. The queue compares the stream's size with it.
     public let length: Int64?
 
     private let state: Locked<State>
@@ -82,7 +82,7 @@ public final class SourceGrowth: Sendable {
         return number
     }
 
-    /// The number of functions whose byte is not readable yet. Only tests read it.
+    /// The number of functions that wait for their byte to become readable. Only tests read it.
     package var waitingCalls: Int { state.withLock { $0.waiting.count } }
 
     /// Waits until the byte at the offset is readable, or the source is complete or failed.
@@ -100,10 +100,10 @@ public final class SourceGrowth: Sendable {
         throw CancellationError()
     }
 
-    /// Waits until all bytes before an offset are readable, or the source is complete or failed. The producer reaches this offset without waiting for
-    /// confirmations.
+    /// Waits until all bytes before an offset are readable, or the source is complete or failed. The producer can write up to this offset without
+    /// waiting for confirmations.
     ///
-    /// For a transport whose server requires a minimum number of bytes in one request.
+    /// Intended for a transport whose server requires a minimum number of bytes in one request.
     ///
     /// - Throws: `CancellationError` if the task is cancelled first.
     public func waitUntilReadable(upTo end: Int64) async throws(CancellationError) {
@@ -113,7 +113,7 @@ public final class SourceGrowth: Sendable {
 
     /// Waits until the source is complete or failed. The producer does not wait for confirmations, so the whole source is on disk afterwards.
     ///
-    /// For a transport whose server needs the length before the first byte.
+    /// Intended for a transport whose server needs the length before the first byte.
     ///
     /// - Throws: `CancellationError` if the task is cancelled first.
     public func waitUntilComplete() async throws(CancellationError) {

@@ -48,7 +48,7 @@ public struct UploadSource: Hashable, Sendable {
     public var size: Int64 { identity.size }
 }
 
-/// The folder in which a file was found, and the symbolic links that may lead to it from there.
+/// The folder in which a file was found, and whether the path from this folder to the file may contain a symbolic link.
 package struct SourceConfinement: Hashable, Sendable {
     /// The folder given by a user or an app.
     package var root: FilePath

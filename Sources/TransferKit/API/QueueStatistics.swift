@@ -65,6 +65,10 @@ extension TransferQueue {
 }
 
 extension QueueStatistics {
+    /// - Parameters:
+    ///   - inFlight: The number of bytes that running and waiting sessions have sent, and that are not confirmed.
+    ///   - kept: The same number for sessions in all other states.
+    ///   - confirmed: The number of bytes confirmed since the store was created, including those of removed sessions.
     init(
         _ states: [SessionState: SessionFigures], inFlight: Int64, kept: Int64, confirmed: Int64, elapsed: Duration, rate: Double?,
         removalsDue: Int

@@ -24,7 +24,8 @@ extension TransferQueue {
     /// with an invalid option, such as a forbidden header, is rejected even if only the transport of a fallback endpoint rejects the option. A
     /// session with an option that only some endpoints lack, such as a checksum for an upload to a plain HTTP server, is accepted, because the
     /// other endpoints can perform it. If the request duplicates an existing session (``SessionRequest/deduplicationKey``), rejections by the
-    /// transports have no effect, nor do missing sources and existing downloads. This does not apply to requests with streams or in-memory data.
+    /// transports have no effect, nor do missing sources or files that exist at the destinations of downloads. This tolerance does not extend to
+    /// requests with streams or in-memory data.
     ///
     /// The call rejects two uploads with the same remote name if one would replace the other, would fail, or would be skipped
     /// (``/TransferCore/FileNaming``). This applies to plain HTTP `PUT`, and to SFTP unless the overwrite policy is rename. The same file

@@ -58,7 +58,7 @@ extension TransferQueue {
     /// Restores a session from quarantine. The session returns to its position in the order when the queue is next opened. If the session still
     /// can't be read then, it is quarantined again.
     ///
-    /// The files, folders and checkpoints of the session are restored too, but not the upload URLs that the app supplied for items.
+    /// The files, folders and checkpoints of the session are restored, too, and so are the upload URLs that the app supplied for items.
     ///
     /// - Parameter number: The ``QuarantinedRow/number``.
     /// - Throws: ``QueueError`` with the code `noSuchSession` if no quarantined session has the number; `noSuchAccount` if its account was
@@ -101,15 +101,15 @@ extension TransferQueue {
 }
 
 extension QueueStore {
-    private static let reportedProblems = 20
+    private static let maximumReportedProblems = 20
 
     func health() async throws -> StoreHealth {
         do {
             return try await pool.read { [place] db in
                 var problems = place.problem.map { [$0] } ?? []
-                problems += try String.fetchAll(db, sql: "PRAGMA quick_check(\(Self.reportedProblems))").filter { $0 != "ok" }
+                problems += try String.fetchAll(db, sql: "PRAGMA quick_check(\(Self.maximumReportedProblems))").filter { $0 != "ok" }
                 let broken = try StoredRow.fetchCursor(db, sql: "PRAGMA foreign_key_check")
-                while let row = try broken.next(), problems.count < 2 * Self.reportedProblems {
+                while let row = try broken.next(), problems.count < 2 * Self.maximumReportedProblems {
                     let (table, parent) = (try row.decode(String.self, atIndex: 0), try row.decode(String.self, atIndex: 2))
                     problems.append("a row of \(table) refers to a row of \(parent) that does not exist")
                 }

@@ -94,7 +94,7 @@ extension TransferQueue {
         return changed
     }
 
-    /// Returns the last of the sessions that are still in the queue.
+    /// Returns the last given session that is still in the queue.
     private func lastRemaining(of ids: ArraySlice<SessionID>) async -> SessionID? {
         await settle()
         return ids.last { scheduler.sessionIndex.key(of: $0) != nil }

@@ -44,9 +44,9 @@ public actor TransferQueue: ControllableQueue {
     /// The uptime before which a store that refuses changes is not retried; nil while it accepts changes.
     private var refusedUntil: Duration?
     var refusal: StorageRefusal?
-    /// Sessions that changed while their run was about to begin.
+    /// Sessions that changed after their run had begun, but before ``live`` contained the run. The run may have read the session before the change.
     var stale: Set<SessionKey> = []
-    /// For each session whose changed options are being read, the number of the last of these reads.
+    /// The number of the latest read of each session's changed options, while that read is in progress.
     var refreshes: [SessionKey: UInt64] = [:]
     var lastRefresh: UInt64 = 0
     /// Whether the scheduler contains changes that are not stored yet.
@@ -63,7 +63,7 @@ public actor TransferQueue: ControllableQueue {
     package nonisolated let pacer: Pacer
     nonisolated let streams = StreamRegistry()
     nonisolated let endpointStates = EndpointStates()
-    /// Sent when the last run of a removed session ends, which no event reports.
+    /// Sent when the last run of a removed session ends. No event reports this.
     nonisolated let leftoversEnded = ChangeSignal()
 
     /// Opens the queue in a storage folder, which this process owns until ``shutdown()``. No session starts.
@@ -88,7 +88,7 @@ public actor TransferQueue: ControllableQueue {
                 throw QueueError(.duplicateTransport, "The transport ID \"\(transport.id)\" is reserved. Choose another ID.")
             }
             guard byID.updateValue(transport, forKey: transport.id) == nil else {
-                throw QueueError(.duplicateTransport, "Two transports have the ID \"\(transport.id)\". Each needs a unique ID.")
+                throw QueueError(.duplicateTransport, "Two transports have the ID \"\(transport.id)\". Each transport needs a unique ID.")
             }
         }
         self.credentials = credentials
@@ -101,14 +101,14 @@ public actor TransferQueue: ControllableQueue {
             retention: configuration.retention, network: configuration.network, diskFloor: configuration.diskFloor)
         settings.maxConcurrentSessionsOverride = configuration.maxConcurrentSessionsOverride
         settings.openedAt = configuration.clock.moment
-        let news: [QueueEvent]
+        let openingEvents: [QueueEvent]
         let hasRowsToSweep: Bool
         do {
             hub.begin(after: try await store.lastRevision())
             let loaded = try await store.load(settings)
             scheduler = loaded.0
-            news = hub.number(loaded.news, at: configuration.clock.date())
-            if !news.isEmpty { try await store.commit([.events(news, keeping: configuration.changeLogLimit)]) }
+            openingEvents = hub.number(loaded.news, at: configuration.clock.date())
+            if !openingEvents.isEmpty { try await store.commit([.events(openingEvents, keeping: configuration.changeLogLimit)]) }
             hasRowsToSweep = try await store.hasRowsToSweep()
             streams.add(try await store.leftStreams(), in: store.spool, clock: configuration.clock)
             for reason in loaded.quarantined { configuration.logger.error("Quarantined a part of the store: \(reason)") }
@@ -127,9 +127,9 @@ public actor TransferQueue: ControllableQueue {
         pace(nil)
         for key in scheduler.accounts.keys { pace(key) }
         setDelegate(delegate)
-        hub.publish(news)
+        hub.publish(openingEvents)
         configuration.logger.info("Opened the queue.", metadata: ["sessions": "\(scheduler.sessionIndex.count)"])
-        log(news)
+        log(openingEvents)
         if hasRowsToSweep { deferredDeletion.wake() }
         writer = Task { [weak self, mailbox] in
             for await _ in mailbox.rings { await self?.drain() }
@@ -196,7 +196,7 @@ public actor TransferQueue: ControllableQueue {
         if isClockDue { log.append(.clock(seen: now.date, steady: scheduler.steadyDate(at: now))) }
         while true {
             do throws(StoreRefusal) {
-                schedule(try await store.commitOrBlame(writes + log))
+                schedule(try await store.commitIdentifyingFailure(writes + log))
                 if isClockDue { clockStoredAt = now.uptime }
                 return
             } catch {
@@ -289,8 +289,8 @@ public actor TransferQueue: ControllableQueue {
         return quarantineTimes.count < Self.maximumQuarantines
     }
 
-    /// Handles a batch that the store refused. Calls fail with the error. Inputs without a caller, such as run events, return to the mailbox
-    /// and are retried.
+    /// Handles inputs whose changes the store refused. Calls fail with the error. Inputs without a caller, such as run events, return to the
+    /// mailbox and are retried.
     private func storeRefused(_ answers: [(envelope: Mailbox.Envelope, result: Result<Answer, QueueError>)], _ error: QueueError) {
         diskCheckedAt = nil
         // The store is retried every second, so an event for each failure would be too frequent. `reportDamage` limits the frequency.

@@ -13,7 +13,7 @@ package enum PrivateFile {
     ///
     /// - Parameters:
     ///   - path: The path of the file or pipe.
-    ///   - what: The name of the kind of file in error messages, for example `credential file`.
+    ///   - what: The kind of file, as error messages name it, for example `credential file`.
     ///   - limit: The maximum size in bytes.
     /// - Throws: A ``TransferError`` of the class `credentials`. The message names the file, but never contains the file's content.
     package static func read(_ path: FilePath, as what: String, limit: Int) throws(TransferError) -> [UInt8] {
@@ -35,7 +35,7 @@ package enum PrivateFile {
 
     private static func check(_ status: Stat, _ path: FilePath, _ name: String) throws(TransferError) {
         guard status.type == .regular || status.type == .fifo else {
-            throw unavailable("\(name) is neither a file nor a pipe. Name a regular file or a pipe.")
+            throw unavailable("\(name) is neither a file nor a pipe. Specify a regular file or a pipe.")
         }
         guard status.permissions.isDisjoint(with: [.groupReadWriteExecute, .otherReadWriteExecute]) else {
             throw unavailable("\(name) is accessible to other users. Run `chmod 600 \(path)`.")

@@ -45,8 +45,8 @@ struct DownloadDrafting {
     /// - Parameter given: The local name, relative to the download folder; nil for the remote file's name.
     /// - Throws: A ``TransferError``; with the code ``TransferError/Code/fileExists`` if the local file exists and must not be replaced.
     mutating func draft(of remotePath: RemotePath, as given: FilePath?) throws(TransferError) -> ItemDraft {
-        let (name, path) = try place(of: remotePath, as: given)
-        // The remote path may be a folder. In that case, its files are downloaded into the existing folder.
+        let (name, path) = try localPath(of: remotePath, as: given)
+        // An existing local folder is not an error here: the remote path may be a folder, whose files are then downloaded into the local folder.
         if folder.overwrite == .never, let kind = Self.kind(of: path), kind != S_IFDIR { throw .fileExists(path) }
         return ItemDraft(kind: .download, source: Data(name.bytes), destination: Data(remotePath.bytes), size: 0, isUnsized: true)
     }
@@ -64,7 +64,7 @@ struct DownloadDrafting {
                 "Cannot follow links to folders in \(remotePath), because they could form a cycle. Skip links, or follow only links to files."
             )
         }
-        let (name, path) = try place(of: remotePath, as: given)
+        let (name, path) = try localPath(of: remotePath, as: given)
         guard Self.kind(of: path).map({ $0 == S_IFDIR }) ?? true else {
             throw TransferError(
                 .permanent, .fileExists, "\(path) exists and is not a folder. Move it away, or choose another name.")
@@ -75,7 +75,7 @@ struct DownloadDrafting {
 
     /// Returns the local name and path of an item. Throws if the path is inside the path of another item, because even an item that was enqueued as a
     /// file can be a folder on the server.
-    private mutating func place(
+    private mutating func localPath(
         of remotePath: RemotePath, as given: FilePath?
     ) throws(TransferError) -> (name: FilePath, path: FilePath) {
         let name = given ?? FilePath(bytes: remotePath.lastComponent)

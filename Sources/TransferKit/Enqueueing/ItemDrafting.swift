@@ -10,15 +10,15 @@ import TransferCore
 
 /// Creates drafts of items: checks their local files, chooses remote names, and collects all problems for one error. Blocks.
 struct ItemDrafting {
-    /// The maximum number of problems in the error's message.
-    private static let namedProblems = 20
+    /// The maximum number of problems that the error's message lists.
+    private static let maximumListedProblems = 20
 
     private let sources: SourceFolders
     private let workingFolder: FilePath
     private var problems: [TransferError] = []
     /// The number of problems before the current session.
     private var earlierProblems = 0
-    /// Nil for an upload, and for a download whose folder is unusable.
+    /// Creates the drafts of a download; nil for an upload, and for a download whose folder is unusable.
     private var downloads: DownloadDrafting?
     private var direction = TransferDirection.upload
 
@@ -125,7 +125,7 @@ struct ItemDrafting {
         return draft
     }
 
-    /// Checks the form of an upload URL. The error does not contain the URL, because it grants access.
+    /// Checks the syntax of an upload URL. The error does not contain the URL, because the URL grants access.
     private func check(_ uploadPlace: Capability?) throws(TransferError) {
         guard let uploadPlace else { return }
         guard !uploadPlace.text.isEmpty, uploadPlace.text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
@@ -156,9 +156,10 @@ struct ItemDrafting {
         return unsafe FilePath(platformString: path)
     }
 
-    /// Takes back the problems of the current session if all of them concern local files. They do not matter if the session is a duplicate.
+    /// Removes the problems of the current session if all of them concern local files. Such problems do not matter if the session turns out to be a
+    /// duplicate of a stored session.
     ///
-    /// - Returns: The error that ``finish()`` would otherwise throw; nil if the session has no problems, or also others.
+    /// - Returns: An error with the removed problems; nil if no problem was removed.
     mutating func takeFileProblems() -> QueueError? {
         let own = problems[earlierProblems...]
         guard !own.isEmpty, !own.contains(where: Self.concernsRequest) else { return nil }
@@ -176,8 +177,8 @@ struct ItemDrafting {
     }
 
     private static func error(_ problems: [TransferError]) -> QueueError {
-        var text = problems.prefix(namedProblems).map(\.message).joined(separator: "\n")
-        if problems.count > namedProblems { text += "\n… and \(problems.count - namedProblems) more." }
+        var text = problems.prefix(maximumListedProblems).map(\.message).joined(separator: "\n")
+        if problems.count > maximumListedProblems { text += "\n… and \(problems.count - maximumListedProblems) more." }
         if problems.allSatisfy({ $0.code == .fileExists }) { return QueueError(.fileExists, text) }
         return QueueError(problems.allSatisfy(concernsRequest) ? .invalidRequest : .unreadableItems, text)
     }
@@ -235,7 +236,7 @@ extension TransferItem {
         }
     }
 
-    /// Whether the item refers to a file, and has no content of its own.
+    /// Whether the item refers to a file or folder, instead of containing data or a stream.
     var isReference: Bool {
         switch content {
         case .path, .remote, .remoteFolder: true

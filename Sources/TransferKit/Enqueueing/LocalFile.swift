@@ -41,7 +41,7 @@ enum LocalFile {
         return TransferError(.sourceLost, .notARegularFile, "\(path) is \(what). Only regular files and folders can be sent.")
     }
 
-    /// The error for a path after stat(2) failed. If a symbolic link is the cause, the message says so.
+    /// The error for a path for which stat(2) failed. If a symbolic link is the cause, the message names the link as the cause.
     static func unavailable(_ path: FilePath, _ error: Errno) -> TransferError {
         if error == .tooManySymbolicLinkLevels {
             return TransferError(

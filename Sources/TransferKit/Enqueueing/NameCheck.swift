@@ -10,9 +10,9 @@ struct NameCheck: Sendable {
 
     /// Rejects session drafts whose remote names collide. Blocks.
     ///
-    /// Compares the names of all drafts of the call with each other. Drafts with a deduplication key are an exception, because the store may already
-    /// contain their sessions. The names in such a draft are compared only with each other, and a clash is recorded in ``SessionDraft/refusal``. The
-    /// writer throws that error only if the store has no session with the key.
+    /// Compares the names of all drafts for the same account with each other. Drafts with a deduplication key are an exception, because the store may
+    /// already contain their sessions. The names in such a draft are compared only with each other, and a clash is recorded in
+    /// ``SessionDraft/refusal``. The writer throws that error only if the store has no session with the key.
     func check(_ drafts: inout [SessionDraft], _ accounts: [String: Account]) throws(QueueError) {
         var names: [String: RemoteNames] = [:]
         var last: (account: String, options: SessionOptions, refusal: String?)?

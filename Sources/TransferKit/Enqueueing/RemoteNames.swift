@@ -76,8 +76,8 @@ package struct NameClashes {
 
     /// The first endpoint at which a name clash is an error; nil if there is none.
     ///
-    /// A clash is an error at an endpoint that would replace or skip a file. If an endpoint would reject the second file, the clash is an error only
-    /// at the first endpoint: a fallback that rejects the file loses nothing, and may never be used.
+    /// A clash is an error at each endpoint that would replace or skip a file. At an endpoint that would reject the second file, a clash is an error
+    /// only if this is the first endpoint that can perform the session. A fallback endpoint that rejects the file loses nothing, and may never be used.
     package var loss: (endpoint: Endpoint, clash: NameClash)? {
         consequences.enumerated().first { index, consequence in
             consequence.clash == .replaced || consequence.clash == .skipped || index == 0 && consequence.clash == .refused

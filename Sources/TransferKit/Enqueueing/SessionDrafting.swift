@@ -40,7 +40,7 @@ extension SessionDraft {
                 .invalidRequest, "A download needs a local folder, and an upload must not have one.")
         }
         guard !request.deduplicatesCompleted || request.deduplicationKey != nil else {
-            throw QueueError(.invalidRequest, "deduplicatesCompleted needs a deduplicationKey.")
+            throw QueueError(.invalidRequest, "A session with deduplicatesCompleted has no deduplicationKey. Set a key.")
         }
         guard request.options.expectedChecksum == nil || (request.direction == .download && request.items.count == 1 && first.isFile) else {
             throw QueueError(.invalidRequest, "An expected checksum is allowed only for a download of exactly one file.")
@@ -48,7 +48,7 @@ extension SessionDraft {
         let folder = drafting.begin(downloadingTo: request.folder.map { DownloadFolder(path: $0, overwrite: request.options.overwrite) })
         let items = request.items.compactMap { drafting.draft(of: $0) }
         drafting.checkSum(of: items)
-        // The session may be a duplicate of a completed one, whose sources were removed since, or whose downloads exist.
+        // The session may be a duplicate of a completed session. Its sources may have been removed since, or its downloads may exist.
         let canBeDuplicate = request.deduplicationKey != nil && request.items.allSatisfy(\.isReference)
         let refusal = canBeDuplicate ? drafting.takeFileProblems() : nil
         self.init(

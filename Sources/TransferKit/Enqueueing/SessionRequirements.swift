@@ -8,8 +8,7 @@ extension Sequence<Endpoint> {
     /// it. Otherwise, the success of the session would depend on which server is reachable.
     ///
     /// - Parameter validate: Throws if the endpoint's transport finds that the session is invalid at the endpoint.
-    /// - Throws: The first failure of any other class. If there is no such failure, and no endpoint can perform the session, throws the first
-    ///   `unsupported` failure.
+    /// - Throws: The first failure whose class is not `unsupported`. If every endpoint fails with `unsupported`, the first of these failures.
     package func check(by validate: (Endpoint) throws(TransferError) -> Void) throws(TransferError) {
         var hasCapableEndpoint = false
         var unsupported: TransferError?

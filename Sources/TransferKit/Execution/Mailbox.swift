@@ -34,7 +34,7 @@ package final class Mailbox: Sendable {
         var isClosed = false
     }
 
-    /// The number of waiting deferrable inputs that wakes the writer at once.
+    /// The number of waiting deferrable inputs at which the writer is woken immediately.
     private static let groupSize = 64
     /// The longest time that a deferrable input waits for other inputs.
     private static let groupDelay = Duration.milliseconds(20)

@@ -13,7 +13,7 @@ extension Endpoint {
         Endpoint(transport: .localParts, address: localPartScheme + endpoint.address)
     }
 
-    /// The stand-in endpoint with a checkpoint's address; nil if the address is that of a server.
+    /// The stand-in endpoint for the address in a checkpoint; nil if the address is that of a server.
     static func localPart(at address: String) -> Endpoint? {
         address.hasPrefix(localPartScheme) ? Endpoint(transport: .localParts, address: address) : nil
     }

@@ -24,7 +24,7 @@ public struct ItemStatus: Hashable, Sendable {
     /// The local file or folder. For in-memory data, the file that stores the data until the item is completed; for a download, the local
     /// destination.
     public var source: FilePath
-    /// The remote name.
+    /// The remote path.
     public var destination: RemotePath
     /// Whether the item is a whole folder that has not been read yet, or could not be read.
     public var isFolder = false

@@ -1,4 +1,4 @@
-/// An operation on existing sessions. ``ControllableQueue`` has methods with the same name for each operation.
+/// An operation on existing sessions. ``ControllableQueue`` has a method of the same name for each operation.
 public enum SessionOperation: Hashable, Sendable, Codable {
     /// Runs the session now. A completed session runs again only with `again`.
     case run(again: Bool = false)

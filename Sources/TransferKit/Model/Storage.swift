@@ -12,7 +12,7 @@ public struct Storage: Sendable {
     /// - Parameters:
     ///   - folder: The folder.
     ///   - base: The absolute path of a folder that may move between launches, such as an app's container. After a move, the queue still finds
-    ///     the local files below this folder. Nil for the base with which the queue was last opened, if any.
+    ///     the local files below this folder. If nil, the queue uses the base with which it was last opened, if any.
     ///   - ownerTimeout: How long to wait until another owner releases the folder. If a third process acquires the folder first, the wait
     ///     starts again. Default: no wait.
     public static func folder(

@@ -1,7 +1,8 @@
 import Dispatch
 import Locking
 
-/// Runs calls that may block on a disk or a network share outside the cooperative thread pool, whose threads must never block.
+/// Runs calls that may block, for example on a disk or a network share. The calls run outside the cooperative thread pool, whose threads must never
+/// block.
 ///
 /// Uses serial dispatch queues, because each serial queue immediately gets its own thread. Dispatch would run a concurrent queue on the threads
 /// of the cooperative pool. That pool has only one thread for each core, and dispatch replaces blocked threads only after a second.

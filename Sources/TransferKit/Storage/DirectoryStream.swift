@@ -80,7 +80,7 @@ final class DirectoryStream {
     /// Returns the name of the next entry, in the file system's order; nil after the last entry. Skips "." and "..".
     func next() throws(Errno) -> [UInt8]? {
         while true {
-            // readdir(3) distinguishes an error from the end only by errno.
+            // readdir(3) distinguishes an error from the end of the folder only by errno.
             errno = 0
             guard let entry = unsafe readdir(handle) else {
                 guard errno == 0 else { throw Errno(rawValue: errno) }

@@ -85,7 +85,7 @@ package final class QueueStore: Sendable {
         // log only, and not yet in the file's header.
         let version = try pool.read { try Int32.fetchOne($0, sql: "PRAGMA user_version") ?? 0 }
         try StorageFolder.checkVersion(version, of: path)
-        // With a limit, later transactions shrink the write-ahead log that a large transaction left
+        // With this limit, a later transaction shrinks the write-ahead log after a large transaction has enlarged it
         // (sqlite.org/pragma.html#pragma_journal_size_limit).
         try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA journal_size_limit = \(Self.maximumLogSize)") }
         // In write-ahead mode, GRDB sets `synchronous` to NORMAL, with which a power loss can undo the last transactions.

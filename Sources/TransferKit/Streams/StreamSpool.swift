@@ -27,8 +27,9 @@ package final class StreamSpool: Sendable {
         var confirmed: Int64 = 0
         /// The number of bytes that a stored checkpoint covers.
         var saved: Int64 = 0
-        /// The bytes before this offset have been freed, or will be.
+        /// The bytes before this offset have been freed, or will be freed.
         var released: Int64 = 0
+        /// Whether the producer must wait, because it is too far ahead of the confirmed bytes.
         var isPaused = false
         /// The offset that the producer may reach regardless of confirmations.
         var requiredOffset: Int64 = 0

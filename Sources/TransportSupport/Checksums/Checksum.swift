@@ -49,7 +49,7 @@ package struct Checksum: Hashable, Sendable {
         self.init(algorithm, digits: parts[1])
     }
 
-    /// Parses the checksum that a session expects; nil if it expects none.
+    /// Parses the checksum that a session expects; nil if the session expects none.
     ///
     /// - Throws: A ``TransferError`` if the expected text is not a checksum.
     package init?(expectedBy options: AttemptOptions) throws(TransferError) {

@@ -20,7 +20,7 @@ package struct RunningChecksum: Sendable {
 
     package mutating func update(_ bytes: [UInt8]) { unsafe bytes.withUnsafeBytes { unsafe update($0) } }
 
-    /// The bytes of the checksum of all bytes so far.
+    /// The checksum of all bytes so far, as bytes.
     package var digest: [UInt8] { Self.digest(hash) }
 
     private static func digest(_ hash: some HashFunction) -> [UInt8] { Array(hash.finalize()) }

@@ -79,7 +79,7 @@ extension SettingFormat<String> {
     /// Any text.
     package static var anyText: Self { Self("a text", parse: { $0 }, text: { $0 }) }
 
-    /// A text that is not empty and has no NUL.
+    /// A non-empty text without NUL characters.
     ///
     /// - Parameter expected: The text after "write" in an error.
     package static func text(_ expected: String) -> Self {

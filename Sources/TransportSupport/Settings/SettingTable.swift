@@ -135,7 +135,7 @@ package struct Setting<Options: Sendable>: Sendable {
     ///   - path: The option.
     ///   - format: The format of its text.
     ///   - values: The valid values, in Markdown.
-    ///   - standard: The documented default, that is, what nil means, in Markdown.
+    ///   - standard: The documented default: the meaning of nil, in Markdown.
     package init<Value>(
         _ name: String, _ path: any WritableKeyPath<Options, Value?> & Sendable, _ format: SettingFormat<Value>, _ values: String,
         nil standard: String = "none"

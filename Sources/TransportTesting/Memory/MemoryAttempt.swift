@@ -18,7 +18,7 @@ public struct MemoryAttempt: Sendable {
     public let transferID: String
     /// The number of the attempt for this transfer.
     public let number: Int
-    /// The remote name.
+    /// The remote path.
     public let path: RemotePath
     /// The endpoint.
     public let endpoint: Endpoint

@@ -8,7 +8,7 @@ public enum MemoryFault: Hashable, Sendable {
 
     /// Breaks the connection after the attempt has transferred `afterBytes` bytes, before a checkpoint covers the last of them.
     ///
-    /// If the file has fewer remaining bytes, all of them arrive, the remote file is complete, and the response is lost. For a listing, breaks the
+    /// If fewer bytes remain, all of them arrive, the remote file is complete, and the response is lost. For a listing, breaks the
     /// connection after `afterBytes` entries.
     case cut(afterBytes: Int64)
 

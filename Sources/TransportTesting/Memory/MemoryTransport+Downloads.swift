@@ -57,7 +57,7 @@ extension MemoryTransport {
             if let cut, position >= cut { throw connectionLost(attempt, "received") }
             chunks += 1
             if chunks.isMultiple(of: chunksPerCheckpoint) || position == size {
-                // A transport over a network should call syncIfDue(upTo:) instead: otherwise, the disk would delay the network.
+                // A transport over a network should call syncIfDue(upTo:) instead: otherwise, waiting for the disk would delay the network.
                 try await writer.sync(upTo: position)
                 try await reporter.save(Checkpoint(data: Data(file.version.utf8), confirmed: position))
                 confirmed = position

@@ -187,6 +187,6 @@ public final class MemoryTransport: Transport {
     }
 
     func connectionLost(_ attempt: FileAttempt, _ what: String = "sent") -> TransferError {
-        TransferError(.transient, .connectionLost, "The connection broke while \(attempt.remotePath) was \(what).")
+        TransferError(.transient, .connectionLost, "The connection broke while \(attempt.remotePath) was being \(what).")
     }
 }

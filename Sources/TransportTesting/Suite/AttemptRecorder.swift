@@ -16,7 +16,7 @@ final class AttemptRecorder: Sendable {
         var allowance: Int?
     }
 
-    /// Opens when the attempt requests bytes after it has used up its allowance. Checks wait for this latch, so that the attempt is certainly
+    /// Opens when the attempt requests bytes after it has used up its allowance. Checks wait for this latch to be sure that the attempt is
     /// running.
     let exhausted = Latch()
     private let state: Locked<State>

@@ -16,13 +16,13 @@ public enum DownloadPromise: String, CaseIterable, Sendable, CustomStringConvert
     case nameComesLast = "A download gets its final name only when it is complete"
     case receiptHasSize = "The receipt contains the number of received bytes"
     case reportedSizeIsCorrect = "The reported size is the size of the file"
-    case missingFileIsPermanent = "A missing remote file causes an error of the class permanent"
+    case missingFileIsPermanent = "A missing remote file causes an error of class permanent"
     // Resuming
     case resumesAfterLostConnection = "A download resumes from its last checkpoint after a broken connection"
     case resumesAfterCancellation = "A download resumes from its last checkpoint after a cancellation"
     case checkpointIsAccurate = "A checkpoint never covers more bytes than this machine has received"
-    case changedFileIsNotResumed = "A remote file that changed since its checkpoint causes an error of the class resumeLost"
-    case lostPartIsNotResumed = "A missing part file causes an error of the class resumeLost"
+    case changedFileIsNotResumed = "A remote file that changed since its checkpoint causes an error of class resumeLost"
+    case lostPartIsNotResumed = "A missing part file causes an error of class resumeLost"
     // Progress
     case progressNeverDecreases = "Progress never decreases in a download"
     case progressEndsAtSize = "Progress ends at the size of the downloaded file"
@@ -33,15 +33,15 @@ public enum DownloadPromise: String, CaseIterable, Sendable, CustomStringConvert
     case replacesWhenAsked = "An existing file is replaced if the policy requires it"
     case staysInFolder = "Nothing is written outside of the folder, even with links in the path"
     // The endpoint
-    case refusedConnectionIsUnreachable = "A refused connection causes an error of the class unreachable in a download as well"
+    case refusedConnectionIsUnreachable = "In a download, a refused connection causes an error of class unreachable"
 
     /// The promise, as a sentence.
     public var description: String { rawValue }
 
     /// Checks the promise for a transport. Call it from any executor.
     ///
-    /// - Parameter deadline: The time after which an attempt counts as hanging. It does not measure speed.
-    /// - Throws: A ``PromiseViolation`` if the transport breaks the promise; errors of the fixture.
+    /// - Parameter deadline: The time after which an attempt counts as hung. It is not a performance threshold.
+    /// - Throws: A ``PromiseViolation`` if the transport breaks the promise, or an error from the fixture.
     public func verify(_ fixture: some DownloadingFixture, deadline: Duration = .seconds(180)) async throws {
         try await PromiseCheck.run(rawValue, fixture, deadline) { try await run($0) }
     }

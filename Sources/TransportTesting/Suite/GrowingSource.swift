@@ -94,7 +94,7 @@ extension PromiseCheck {
     func cancellationOfWaitingEnds() async throws {
         let growing = try makeGrowingSource(Self.largeSize, stops: true)
         // The latch opens when half of the bytes are confirmed, because the attempt then waits for more. It also opens when the attempt waits for the
-        // whole source, as transports do that must send the length first.
+        // whole source, because transports that must send the length first do so.
         let isWaiting = growing.wholeSourceIsAwaited
         let recorder = AttemptRecorder(onProgress: { confirmed in
             growing.confirm(confirmed)
@@ -103,6 +103,6 @@ extension PromiseCheck {
         let attempt = start(growing.source, as: try makePath(), recorder)
         try await attempt.waitUntilReached(isWaiting, within: deadline, of: self)
         attempt.task.cancel()
-        try await requireCancelled(attempt, "After a cancellation while it waited for its source")
+        try await requireCancelled(attempt, "After a cancellation while the attempt waited for its source")
     }
 }

@@ -12,18 +12,18 @@ public enum ListingPromise: String, CaseIterable, Sendable, CustomStringConverti
     case largeFolderIsComplete = "A folder with many entries is listed completely"
     case namesAreKept = "Names are listed unchanged, whatever they contain"
     case emptyFolderIsEmpty = "The listing of an empty folder has no entries"
-    case missingFolderIsPermanent = "A missing folder, or a file instead of a folder, causes an error of the class permanent"
+    case missingFolderIsPermanent = "A missing folder, or a file instead of a folder, causes an error of class permanent"
     case receiverEndsListing = "If the receiver throws an error, the listing ends with this error"
     case cancellationEnds = "A cancelled listing ends and throws a CancellationError"
-    case refusedConnectionIsUnreachable = "A refused connection causes an error of the class unreachable in a listing as well"
+    case refusedConnectionIsUnreachable = "In a listing, a refused connection causes an error of class unreachable"
 
     /// The promise, as a sentence.
     public var description: String { rawValue }
 
     /// Checks the promise for a transport. Call it from any executor.
     ///
-    /// - Parameter deadline: The time after which a listing counts as hanging. It does not measure speed.
-    /// - Throws: A ``PromiseViolation`` if the transport breaks the promise; errors of the fixture.
+    /// - Parameter deadline: The time after which a listing counts as hung. It is not a performance threshold.
+    /// - Throws: A ``PromiseViolation`` if the transport breaks the promise, or an error from the fixture.
     public func verify(_ fixture: some ListingFixture, deadline: Duration = .seconds(180)) async throws {
         try await PromiseCheck.run(rawValue, fixture, deadline) { try await run($0) }
     }

@@ -48,7 +48,7 @@ extension PromiseCheck {
         } catch let error as TransferError {
             let situation = "For the rejected name \(path.description.debugDescription)"
             let isFinal = error.failureClass == .unsupported || error.failureClass == .permanent
-            try require(isFinal, "\(situation), the error is of the class \(error.failureClass), so it would be retried.")
+            try require(isFinal, "\(situation), the error is of class \(error.failureClass), so it would be retried.")
             let stored = try await fixture.storedSize(of: path)
             try require(stored == 0, "\(situation), \(stored) bytes arrived.")
             return

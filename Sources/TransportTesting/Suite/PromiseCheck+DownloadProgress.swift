@@ -12,7 +12,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
             let recorder = AttemptRecorder()
             try await fixture.cut(afterBytes: Int64(cut))
             guard try await receiveIsInterrupted(download, recorder, "When the connection broke after \(cut) bytes") else { continue }
-            try require(download.received == nil, "After the connection broke at \(cut) bytes, the final name exists.")
+            try require(download.received == nil, "After the connection broke at \(cut) bytes, a file with the final name exists.")
             try await resume(download, after: recorder, "After the connection broke at \(cut) bytes")
         }
     }
@@ -52,7 +52,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         try await receive(download, from: checkpoint, second)
         try requireReceived(download, situation)
         let (start, covered) = (second.progress.first?.sent ?? 0, checkpoint?.confirmed ?? 0)
-        try require(start >= covered, "\(situation), it resumed at byte \(start) although its checkpoint covers \(covered).")
+        try require(start >= covered, "\(situation), the download resumed at byte \(start) although its checkpoint covers \(covered).")
     }
 
     func downloadCheckpointIsAccurate() async throws {
@@ -80,7 +80,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         let other = Self.content(Self.largeSize, seed: 99)
         try await fixture.provide(other, as: download.path)
         try await expect(.resumeLost, "When the file changed before it was resumed") { try await receive(download, from: checkpoint) }
-        try require(download.received == nil, "When the file changed, the final name exists nevertheless.")
+        try require(download.received == nil, "When the file changed, a file with the final name exists nevertheless.")
     }
 
     func lostPartIsNotResumed() async throws {
@@ -121,8 +121,10 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         }
         for recorder in [first, second] {
             for (earlier, later) in zip(recorder.progress, recorder.progress.dropFirst()) {
-                try require(later.sent >= earlier.sent, "Received bytes went from \(earlier.sent) to \(later.sent).")
-                try require(later.confirmed >= earlier.confirmed, "Confirmed bytes went from \(earlier.confirmed) to \(later.confirmed).")
+                try require(later.sent >= earlier.sent, "The number of received bytes fell from \(earlier.sent) to \(later.sent).")
+                try require(
+                    later.confirmed >= earlier.confirmed,
+                    "The number of confirmed bytes fell from \(earlier.confirmed) to \(later.confirmed).")
             }
         }
     }

@@ -91,7 +91,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         let recorder = AttemptRecorder(allowance: 100_000)
         let attempt = start(download, recorder)
         try await attempt.waitUntilHeld(by: recorder, within: deadline, of: self)
-        try require(download.received == nil, "Half-way, the final name exists.")
+        try require(download.received == nil, "Half-way, a file with the final name exists.")
         recorder.allowAll()
         _ = try await attempt.value(within: deadline, of: self)
         try requireReceived(download, "At the end")
@@ -143,7 +143,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         let download = try await makeDownload(100_000).replacing(.always)
         try Data("mine".utf8).write(to: URL(filePath: download.destination.path.string))
         try await receive(download)
-        try requireReceived(download, "After it replaced a file")
+        try requireReceived(download, "After the download replaced a file")
     }
 
     func staysInFolder() async throws {
@@ -156,7 +156,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         try await expect(.permanent, "With a link in the path") { try await receive(download) }
         try require(
             try FileManager.default.contentsOfDirectory(atPath: outside.string).isEmpty,
-            "With a link in the path, content was written outside.")
+            "With a link in the path, content was written outside of the folder.")
 
         let target = outside.appending("target")
         try Data("mine".utf8).write(to: URL(filePath: target.string))
@@ -166,7 +166,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         _ = try? await receive(other)
         try require(
             try Data(contentsOf: URL(filePath: target.string)) == Data("mine".utf8),
-            "With a link in place of the part file, content was written outside.")
+            "With a link in place of the part file, content was written outside of the folder.")
     }
 
     // MARK: The endpoint

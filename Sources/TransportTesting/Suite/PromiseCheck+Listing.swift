@@ -20,7 +20,7 @@ extension PromiseCheck where Fixture: ListingFixture {
 
     func largeFolderIsComplete() async throws {
         let folder = UUID().uuidString
-        // More entries than fit into one response of any server.
+        // The folder has more entries than any server can send in one response.
         for number in 0..<1_500 { try await provide(1, as: "\(folder)/\(number)") }
         let expected = (0..<1_500).map { RemoteEntry(name: Array("\($0)".utf8), kind: .file(size: 1)) }
         try require(Set(expected), are: try await entries(of: folder))
@@ -47,7 +47,7 @@ extension PromiseCheck where Fixture: ListingFixture {
             let error = try await failure(situation) { try await list(name) { _ in } }
             try require(
                 error.failureClass == .permanent && error.code == .noSuchRemoteFile,
-                "\(situation), the error is of the class \(error.failureClass), with the code \(error.code): \(error)")
+                "\(situation), the error is of class \(error.failureClass), with the code \(error.code): \(error)")
         }
     }
 
@@ -56,7 +56,7 @@ extension PromiseCheck where Fixture: ListingFixture {
         try await provide(10, as: "\(folder)/file")
         let own = TransferError(.permanent, .unsafeName, "The receiver ends the listing.")
         let error = try await failure("When the receiver threw an error") { try await list(folder) { _ in throw own } }
-        try require(error == own, "The listing did not throw the receiver's error, but: \(error)")
+        try require(error == own, "The listing threw another error than the receiver's: \(error)")
     }
 
     func listingCancellationEnds() async throws {

@@ -11,8 +11,10 @@ extension PromiseCheck {
         try await send(source, as: path, from: first.checkpoints.last, second)
         for recorder in [first, second] {
             for (earlier, later) in zip(recorder.progress, recorder.progress.dropFirst()) {
-                try require(later.sent >= earlier.sent, "Sent bytes went from \(earlier.sent) to \(later.sent).")
-                try require(later.confirmed >= earlier.confirmed, "Confirmed bytes went from \(earlier.confirmed) to \(later.confirmed).")
+                try require(later.sent >= earlier.sent, "The number of sent bytes fell from \(earlier.sent) to \(later.sent).")
+                try require(
+                    later.confirmed >= earlier.confirmed,
+                    "The number of confirmed bytes fell from \(earlier.confirmed) to \(later.confirmed).")
             }
         }
     }

@@ -38,7 +38,7 @@ extension PromiseCheck {
         }
     }
 
-    /// Checks the state that an interrupted attempt must leave.
+    /// Checks the state that an interrupted attempt must leave behind.
     ///
     /// - Parameters:
     ///   - wasBegun: Whether the upload has certainly begun. If only one byte was sent, the transport may not have saved a checkpoint yet.
@@ -67,7 +67,7 @@ extension PromiseCheck {
         try await requireArrived(content, as: path, situation)
         let start = second.progress.first?.sent ?? 0
         let covered = checkpoint?.confirmed ?? 0
-        try require(start >= covered, "\(situation), it resumed at byte \(start) although its checkpoint covers \(covered).")
+        try require(start >= covered, "\(situation), the upload resumed at byte \(start) although its checkpoint covers \(covered).")
     }
 
     func checkpointIsAccurate() async throws {

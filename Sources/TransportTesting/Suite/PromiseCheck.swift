@@ -88,7 +88,7 @@ struct PromiseCheck<Fixture: TransportFixture>: Sendable {
     /// Runs an attempt that must fail with an error of the given class.
     func expect(_ failureClass: FailureClass, _ situation: String, _ body: () async throws -> TransferReceipt) async throws {
         let error = try await failure(situation, body)
-        try require(error.failureClass == failureClass, "\(situation), the error is of the class \(error.failureClass): \(error)")
+        try require(error.failureClass == failureClass, "\(situation), the error is of class \(error.failureClass): \(error)")
     }
 
     func requireArrived(_ content: Data, as path: RemotePath, _ situation: String) async throws {

@@ -2,18 +2,18 @@ import TransferCore
 
 /// A requirement that every transport for growing sources must meet. Check it like a ``TransportPromise``.
 public enum StreamPromise: String, CaseIterable, Sendable, CustomStringConvertible {
-    case growingSourceArrives = "A source that grows only as bytes are confirmed arrives intact at the other end"
+    case growingSourceArrives = "A source that grows only after its earlier bytes are confirmed arrives intact"
     case resumesAfterLostConnection = "The upload of a growing source resumes from its last checkpoint after a broken connection"
     case sourceFailureIsReported = "If the producer fails, the attempt throws the producer's error, and the file is not complete"
-    case cancellationEnds = "An attempt that waits for its source ends when it is cancelled"
+    case cancellationEnds = "Cancelling an attempt that waits for its source ends the attempt"
 
     /// The promise, as a sentence.
     public var description: String { rawValue }
 
     /// Checks the promise for a transport. Call it from any executor.
     ///
-    /// - Parameter deadline: The time after which an attempt counts as hanging. It does not measure speed.
-    /// - Throws: A ``PromiseViolation`` if the transport breaks the promise, or an error of the fixture.
+    /// - Parameter deadline: The time after which an attempt counts as hung. It is not a performance threshold.
+    /// - Throws: A ``PromiseViolation`` if the transport breaks the promise, or an error from the fixture.
     public func verify(_ fixture: some TransportFixture, deadline: Duration = .seconds(180)) async throws {
         try await PromiseCheck.run(rawValue, fixture, deadline) { try await run($0) }
     }

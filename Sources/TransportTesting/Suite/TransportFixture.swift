@@ -41,8 +41,8 @@ public protocol TransportFixture: Sendable {
     /// Returns whether the other end has a file and considers it complete.
     func isComplete(_ path: RemotePath) async throws -> Bool
 
-    /// Breaks the connection of the next attempt that transfers `bytes` bytes, right after the last of these bytes. By then, the server must have
-    /// stored them. Later attempts are not affected.
+    /// Breaks the connection of the next attempt that transfers `bytes` bytes, right after the last of these bytes. The server must have stored
+    /// the bytes before the connection breaks. Later attempts are not affected.
     func cut(afterBytes bytes: Int64) async throws
 }
 

@@ -2,7 +2,7 @@ import TransferCore
 
 /// A requirement that every transport must meet.
 ///
-/// For each case, call ``verify(_:deadline:)`` in a test of any framework:
+/// For each case, call ``verify(_:deadline:)`` in any test framework:
 ///
 /// ```swift
 /// @Test(arguments: TransportPromise.allCases)
@@ -14,8 +14,8 @@ public enum TransportPromise: String, CaseIterable, Sendable, CustomStringConver
     // Content
     case contentArrivesIntact = "The content arrives intact, whatever its size"
     case receiptHasSize = "The receipt contains the number of bytes"
-    case manyFilesArrive = "A hundred concurrent files arrive intact"
-    case unusualNamesAreSafe = "A file with an unusual name arrives, or is rejected before its first byte"
+    case manyFilesArrive = "A hundred files sent concurrently arrive intact"
+    case unusualNamesAreSafe = "A file with an unusual name arrives, or is rejected before any byte is stored"
     // Resuming
     case resumesAfterLostConnection = "A file resumes from its last checkpoint, or restarts cleanly, after a broken connection"
     case resumesAfterCancellation = "A file resumes from its last checkpoint, or restarts cleanly, after a cancellation"
@@ -31,9 +31,9 @@ public enum TransportPromise: String, CaseIterable, Sendable, CustomStringConver
     case changedSourceIsRefused = "A source that changed after the queue recorded its identity is rejected"
     case changedSourceIsNotResumed = "A source that changed since its checkpoint is rejected"
     case changeDuringAttemptIsNoticed = "A change to the source during an attempt is detected"
-    case missingSourceThrowsSourceLost = "A missing source causes an error of the class sourceLost"
+    case missingSourceThrowsSourceLost = "A missing source causes an error of class sourceLost"
     // The endpoint
-    case refusedConnectionIsUnreachable = "A refused connection causes an error of the class unreachable"
+    case refusedConnectionIsUnreachable = "A refused connection causes an error of class unreachable"
     case secretsDoNotLeak = "Errors, receipts and checkpoints contain no secret"
 
     /// The promise, as a sentence.
@@ -44,8 +44,8 @@ public enum TransportPromise: String, CaseIterable, Sendable, CustomStringConver
 
     /// Checks the promise for a transport. Call it from any executor.
     ///
-    /// - Parameter deadline: The time after which an attempt counts as hanging. It does not measure speed.
-    /// - Throws: A ``Violation`` if the transport breaks the promise, or an error of the fixture.
+    /// - Parameter deadline: The time after which an attempt counts as hung. It is not a performance threshold.
+    /// - Throws: A ``Violation`` if the transport breaks the promise, or an error from the fixture.
     public func verify(_ fixture: some TransportFixture, deadline: Duration = .seconds(180)) async throws {
         try await PromiseCheck.run(rawValue, fixture, deadline) { try await run($0) }
     }

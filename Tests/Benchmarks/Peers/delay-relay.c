@@ -15,7 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-// At most chunk_size × chunk_count bytes (64 MiB) are in flight in one direction. This is more than the delay × rate of each measured path.
+// At most chunk_size × chunk_count bytes (64 MiB) are in flight in one direction. This is more than the product of delay and rate on each measured
+// path.
 enum { chunk_size = 64 * 1024, chunk_count = 1024 };
 
 struct chunk {

@@ -4,7 +4,7 @@
 // ends. Prints the number of MiB when the memory is ready.
 //
 // A virtual machine returns free memory to its host in large blocks. A program that later writes to such memory would wait until the host provides
-// the memory again, which takes longer than the measured work. A block that contains a used page is not returned to the host.
+// the memory again. This wait takes longer than the measured work. A block that contains a used page is not returned to the host.
 //
 //   hold-memory MEGABYTES
 #define _DEFAULT_SOURCE

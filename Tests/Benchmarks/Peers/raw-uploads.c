@@ -3,8 +3,8 @@
 // content.
 //
 // Usage: raw-uploads PORT FOLDER BYTES CONNECTIONS single|pair. `single` sends one POST with the content (creation-with-upload). `pair` sends a POST
-// and then a PATCH, like a client that does not support this extension. Each connection waits for a response before it sends its next request. Like
-// any client, this program reads each file, with one `open` and one `read`.
+// and then a PATCH, like a client that does not support creation-with-upload. Each connection waits for a response before it sends its next request.
+// Like any client, this program reads each file, with one `open` and one `read`.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <dirent.h>

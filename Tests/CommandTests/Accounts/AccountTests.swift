@@ -14,7 +14,7 @@ import Testing
         let shown = try await program.succeed("account", "show", "studio", "--json")
         #expect(listed.output == shown.output)
         let account = try #require(try shown.objects().first)
-        #expect(Set(account.keys) == ["name", "endpoints", "blocked", "sessions", "maxSessions", "rate"])
+        #expect(Set(account.keys) == ["name", "endpoints", "blocked", "sessions", "maxSessions", "rateLimit"])
         #expect(account["name"] as? String == "studio")
         #expect(account["blocked"] is NSNull)
         let endpoints = try #require(account["endpoints"] as? [[String: Any]])
@@ -26,7 +26,7 @@ import Testing
         let credentials = try #require(endpoints[0]["credentials"] as? [[String: Any]])
         #expect(credentials.map { $0["kind"] as? String } == ["bearer", "password", "header"])
         #expect(credentials[0]["environment"] as? String == "STUDIO_TOKEN")
-        // The path is stored as absolute, because the file is read later, possibly from another working folder.
+        // The path is stored as absolute, because the file is read later, possibly from another working directory.
         #expect(credentials[1]["file"] as? String == "\(folder)/password")
         #expect(credentials[2]["name"] as? String == "X-Api-Key")
 
@@ -42,7 +42,7 @@ import Testing
     }
 
     /// An account with a fallback accepts options for both transports.
-    @Test func appliesOptionsToSupportingEndpoints() async throws {
+    @Test func appliesOptionsOnlyToEndpointsThatSupportThem() async throws {
         let program = try TransferQ()
         let key = program.folder.path.appending("key").string
         try Data().write(to: URL(fileURLWithPath: key))
@@ -134,13 +134,13 @@ import Testing
             "account", "add", "studio", "https://one.example/files/", "--token-env", "OLD", "--header", "X-A: 1", "--header", "X-B: 2",
             "--max-sessions", "2", "--rate", "1M")
         #expect(try await account(program)["maxSessions"] as? Int == 2)
-        #expect(try await account(program)["rate"] as? Int == 1 << 20)
+        #expect(try await account(program)["rateLimit"] as? Int == 1 << 20)
         let edited = try await program.succeed(
             "account", "edit", "studio", "--token-file", "new", "--header", "x-a: 3", "--header-env", "X-B: SECRET", "--max-sessions", "0",
             "--json")
         let account = try await account(program)
         #expect(try edited.objects().first?["maxSessions"] is NSNull)
-        #expect(account["maxSessions"] is NSNull && account["rate"] as? Int == 1 << 20)
+        #expect(account["maxSessions"] is NSNull && account["rateLimit"] as? Int == 1 << 20)
         let endpoint = try #require((account["endpoints"] as? [[String: Any]])?.first)
         #expect(endpoint["settings"] as? [String: String] == ["header.x-a": "3"])
         let credentials = try #require(endpoint["credentials"] as? [[String: Any]])
@@ -284,7 +284,7 @@ import Testing
             let added = try await program.run("account", "add", "studio", address, option, "PASSWORD")
             #expect(added.status == 2 && added.diagnostics.contains("https://user@host/"), "\(added.testDescription)")
         }
-        // The second endpoint has a user and gets the password; the first one does not.
+        // Only the address of the second endpoint has a user, so only that endpoint gets the password.
         try await program.succeed("account", "add", "studio", "https://one.example/", "https://me@two.example/", option, "PASSWORD")
         let account = try #require(try await program.succeed("account", "show", "studio", "--json").objects().first)
         let endpoints = try #require(account["endpoints"] as? [[String: Any]])

@@ -17,7 +17,7 @@ import TransferKit
     private static let needles =
         secrets + secrets.map { Data("user:\($0)".utf8).base64EncodedString() } + secrets.map { Data($0.utf8).base64EncodedString() }
 
-    @Test func secretsAppearNowhere() async throws {
+    @Test func secretsAppearInNoOutputOrFile() async throws {
         try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 1 << 20)) { studio in
             var program = studio.program
             program.environment = ["TOKEN": Self.secrets[0], "PASSWORD": Self.secrets[1], "KEY": Self.secrets[2]]

@@ -60,7 +60,7 @@ import TransferCore
     @Test(arguments: [
         (["a"], "x", ["x/a"]), (["a"], "x/y", ["x/y/a"]), (["a"], "x/", ["x/a"]), (["a", "b"], "x", ["x/a", "x/b"]),
     ])
-    func makesRemoteNames(files: [String], to: String, expected: [String]) async throws {
+    func appendsFileNamesToRemoteFolder(files: [String], to: String, expected: [String]) async throws {
         let program = try await program()
         for name: String in ["a", "b"] { try program.folder.file(name, size: 1) }
         let added = try await program.succeed(files: files, to: to)

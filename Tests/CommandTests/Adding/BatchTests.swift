@@ -46,7 +46,7 @@ import TransferKit
         }
     }
 
-    @Test func addsWorkingFolder() async throws {
+    @Test func addsWorkingDirectory() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         let id = try await program.succeed("add", "studio", ".", "--to", "x").lines[0]
@@ -100,7 +100,7 @@ import TransferKit
             // With this threshold, only the large file is split into segments.
             try await program.succeed("account", "edit", "studio", "--setting", "parallelThreshold=\(64 << 20)")
             try await program.run(["add", "studio", "--parallel", "3"] + names).expectSuccess()
-            // Holds the content, so that all files that may start do so before any of them ends.
+            // Stops all content at 1 MiB, so that no file ends before all permitted files have started.
             studio.server.stopContent(at: 1 << 20)
             let run = try RunningQueue(program)
             while studio.server.statistics.bytesStored < 3 << 20 {
@@ -109,7 +109,7 @@ import TransferKit
             }
             var maximum = studio.uploadsUnderWay
             studio.server.stopContent(at: nil)
-            // A fourth file or segment would have started before 16 MiB have arrived.
+            // Without the limit, a fourth file or segment would start before 16 MiB have arrived.
             while studio.server.statistics.bytesStored < 16 << 20 {
                 try Task.checkCancellation()
                 maximum = max(maximum, studio.uploadsUnderWay)
@@ -189,9 +189,9 @@ import TransferKit
         }
     }
 
-    @Test func abandonsStalledServer() async throws {
+    @Test func endsStalledAttempt() async throws {
         try await LoopbackStudio.with { studio in
-            // More than the buffers of the sockets can hold.
+            // The file is larger than the buffers of the sockets, so the transfer stalls.
             let size = 64 << 20
             try studio.program.folder.file("a", size: size)
             studio.server.stopContent(at: Int64(size / 2))

@@ -60,7 +60,8 @@ import TransportTUS
         ("https://one.example/", .never, false),
     ]
 
-    @Test(arguments: policies) func rejectsLossOfFiles(address: String, policy: OverwritePolicy, isRejected: Bool) async throws {
+    @Test(arguments: policies) func rejectsNameClashesThatLoseFiles(address: String, policy: OverwritePolicy, isRejected: Bool) async throws
+    {
         let queue = try await open([address])
         let items = try ["one/clip.mov", "two/clip.mov"].map { TransferItem(try file($0)) }
         let options = SessionOptions(overwrite: policy)
@@ -69,7 +70,7 @@ import TransportTUS
         if let message {
             for name in ["one/clip.mov", "two/clip.mov", "one.example"] { #expect(message.contains(name), "\(message)") }
         }
-        // The same clash between two sessions of one call.
+        // Two sessions that are added in one call clash in the same way.
         let sessions = try items.map { try SessionRequest.upload(items: [$0], to: "a", options: options) }
         if isRejected {
             await #expect(throws: QueueError.self) { try await queue.enqueue(sessions) }
@@ -83,7 +84,7 @@ import TransportTUS
         await queue.shutdown()
     }
 
-    @Test func checksFallbackEndpoints() async throws {
+    @Test func checksNamesAtFallbackEndpoints() async throws {
         let items = try ["one/clip.mov", "two/clip.mov"].map { TransferItem(try file($0)) }
         for (address, isRejected) in [("sftp://me@two.example/", false), ("https+put://two.example/", true)] {
             let queue = try await open(["https://one.example/", address])
@@ -93,7 +94,7 @@ import TransportTUS
     }
 
     /// In-memory data and streams have no path by which the queue could recognize that two items are the same.
-    @Test func rejectsClashingData() async throws {
+    @Test func rejectsDataWithNameOfOtherItem() async throws {
         let queue = try await open(["https+put://one.example/"])
         let name = try RemotePath("clip.mov")
         let data = TransferItem.data(Data("x".utf8), as: name)
@@ -106,7 +107,7 @@ import TransportTUS
         await queue.shutdown()
     }
 
-    @Test func acceptsItemsThatLoseNoFile() async throws {
+    @Test func acceptsEqualNamesIfNoFileIsLost() async throws {
         let queue = try await open(["https+put://one.example/"])
         let reel = try file("one/reel")
         let same = folder.path.pushing("one/../one/./reel")

@@ -34,7 +34,7 @@ import TransferKit
         #expect(try await program.succeed("list", "--json").lines.count == 1)
     }
 
-    @Test func rejectsImpossibleSessionsOfApps() async throws {
+    @Test func rejectsImpossibleSessionsFromApps() async throws {
         let folder = try TemporaryFolder()
         try folder.file("reel", size: 1)
         let path = folder.path.appending("reel")

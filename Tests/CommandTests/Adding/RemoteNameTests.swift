@@ -50,7 +50,7 @@ import TransferCore
     }
 
     @Test(arguments: [(".", "one"), ("..", nil), ("./", "one"), ("../two/.", "two")] as [(String, String?)])
-    func namesSessionsAfterFolders(path: String, name: String?) async throws {
+    func namesSessionAfterFolder(path: String, name: String?) async throws {
         let program = try program()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         let folder = program.folder.path.appending("one")
@@ -206,9 +206,9 @@ import TransferCore
         #expect(added.status == 0 && added.diagnostics.contains("separate files"), "\(added.testDescription)")
     }
 
-    /// A clash at a fallback, which may never be used, is rejected only if a file would be lost there.
+    /// A fallback endpoint may never be used. A name clash at this endpoint is rejected only if a file would be lost there.
     @Test(arguments: [("sftp://me@two.example/", 0, "refused"), ("https+put://two.example/", 2, "replace the other")])
-    func checksNamesAtFallback(address: String, status: Int32, words: String) async throws {
+    func rejectsClashAtFallbackOnlyIfFileIsLost(address: String, status: Int32, words: String) async throws {
         let program = try program()
         try await program.succeed("account", "add", "place", "https://one.example/", address)
         let added = try await program.run("add", "place", "one/reel", "two/reel")
@@ -217,7 +217,7 @@ import TransferCore
     }
 
     /// The URL of an item replaces the account's address, even if that address would keep the files separate.
-    @Test func checksNamesOfItemsWithURL() async throws {
+    @Test func checksNameClashesAtURLOfItem() async throws {
         let program = try program()
         try await program.succeed("account", "add", "place", "https+put://one.example/{transfer}/")
         let url = ["--setting", "uploadURL.reel=https://one.example/a?signature=x"]

@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    /// A link given as a path is followed.
+    /// If an argument of the command is a link, the command follows the link.
     @Test func followsNamedLink() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program

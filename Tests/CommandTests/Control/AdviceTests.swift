@@ -9,7 +9,7 @@ import Testing
         ("hold", "next", "transferq release"), ("hold", "retry", "transferq release"), ("cancel", "next", "transferq retry"),
         ("cancel", "resume", "transferq retry"), ("cancel", "release", "transferq retry"),
     ])
-    func advisesAnotherCommand(before: String, operation: String, advice: String) async throws {
+    func errorSuggestsCommandThatFitsState(before: String, operation: String, advice: String) async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         try program.folder.file("a", size: 1)

@@ -60,8 +60,7 @@ import TransferKit
                 if case .progress(_, let figures) = event.kind, figures.bytesSent > 0 { break }
             }
             #expect(kill(first, signal) == 0)
-            // `list` waits until the lock is free. The agent frees the lock when it exits, although other commands may hold it briefly
-            // afterwards.
+            // `list` waits until the lock is free. The agent frees the lock when it exits. Afterwards, other commands may hold the lock briefly.
             try await program.succeed("list")
             // A killed agent can't log a last message.
             let log = try String(contentsOfFile: program.store.appending("agent.log").string, encoding: .utf8)
@@ -96,7 +95,7 @@ import TransferKit
         let run = try RunningQueue(program, "--forever")
         try await run.event("queueStarted")
         let second = try await program.run("agent", "start")
-        #expect(second.status == 3 && second.diagnostics.contains("process \(run.command.processID)"), "\(second.testDescription)")
+        #expect(second.status == 3 && second.diagnostics.contains("Process \(run.command.processID)"), "\(second.testDescription)")
         #expect(try await program.run("agent", "stop").status == 4)
         run.command.send(SIGTERM)
         _ = await run.command.result()
@@ -163,7 +162,7 @@ import TransferKit
         #expect(try await runAsOtherUser("agent", "stop").result().status == 0)
     }
 
-    /// Programs that a transport starts must not inherit the agent's pipe to the process that started it.
+    /// The agent has a pipe to the process that started it. Programs that a transport starts must not inherit this pipe.
     @Test func closesStarterPipeInChildren() throws {
         let (reading, writing) = try FileDescriptor.pipe()
         defer { try? reading.close() }
@@ -183,7 +182,7 @@ import TransferKit
         #expect(result.status == 0 && result.output == "" && result.diagnostics.contains("ready"), "\(result.testDescription)")
     }
 
-    @Test func printsUnit() async throws {
+    @Test func printsSystemdUnit() async throws {
         let program = try TransferQ()
         let unit = try await program.succeed("agent", "unit", "--store", "/a folder/100%/$x\"y\\").output
         #expect(unit.contains("ExecStart=\"\(TransferQ.executable)\" \"agent\" \"run\" \"--store\" \"/a folder/100%%/$$x\\\"y\\\\\"\n"))

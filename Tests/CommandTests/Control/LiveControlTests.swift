@@ -161,7 +161,7 @@ import TransferKit
             let run = try RunningQueue(program, "--forever")
             try await run.event("queueStarted")
             let second = try await program.run("run")
-            #expect(second.status == 3 && second.diagnostics.contains("process \(run.command.processID)"), "\(second.testDescription)")
+            #expect(second.status == 3 && second.diagnostics.contains("Process \(run.command.processID)"), "\(second.testDescription)")
             let socket = program.store.appending("control.sock").string
             #expect(try FileManager.default.attributesOfItem(atPath: socket)[.posixPermissions] as? Int == 0o600)
             // A killed owner leaves its socket behind.

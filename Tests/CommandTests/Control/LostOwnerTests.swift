@@ -76,7 +76,7 @@ import TransferKit
     }
 
     /// An agent that exits before it receives the stop request counts as stopped.
-    @Test(arguments: ExitingOwner.Leftovers.allCases, 1...3) func acceptsAgentThatExitsFirst(
+    @Test(arguments: ExitingOwner.Leftovers.allCases, 1...3) func stopSucceedsIfAgentExitsBeforeRequest(
         leftovers: ExitingOwner.Leftovers, after count: Int
     )
         async throws
@@ -90,7 +90,7 @@ import TransferKit
     }
 
     /// Each owner exits before it responds to the request for events. The command prints the missed events from the log.
-    @Test(.timeLimit(.minutes(10))) func followsOwnersWithoutEvents() async throws {
+    @Test(.timeLimit(.minutes(10))) func watchPrintsMissedEventsAfterOwnersExit() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         try program.folder.file("a", size: 1)

@@ -39,7 +39,7 @@ import TransferKit
         #expect(group.status == 0 && group.output == "")
     }
 
-    @Test func changesOnlySessionsInRightState() async throws {
+    @Test func changesOnlySessionsInRequiredState() async throws {
         let (program, ids) = try await program(3)
         try await program.succeed("hold", ids[1])
         let result = try await program.run(["release"] + ids)
@@ -94,7 +94,7 @@ import TransferKit
             try program.folder.sparseFile("large", size: 120 << 20)
             try program.folder.file("small", size: 10)
             let id = try await program.succeed("add", "studio", "large").lines[0]
-            try await program.interruptedRun()
+            try await program.runAndInterrupt()
             try await program.run(["cancel", id] + (keepsPartial ? ["--keep-partial"] : [])).expectSuccess()
             try await program.succeed("add", "studio", "small")
             try await program.succeed("run", "--progress", "none")
@@ -124,7 +124,7 @@ import TransferKit
 
 extension TransferQ {
     /// Runs the queue until it reports progress, and then interrupts it.
-    func interruptedRun() async throws {
+    func runAndInterrupt() async throws {
         let run = try start(["run", "--progress", "json"])
         for await line in run.lines {
             let event = try CommandResult.object(line)

@@ -72,7 +72,7 @@ import TransferKit
         #expect(try await program.succeed("queue", "status", "--json").objects().first?["maxSessions"] as? Int == 2)
     }
 
-    @Test func keepsRunningForever() async throws {
+    @Test func keepsRunningWithOptionForever() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             try program.folder.file("a", size: 100)

@@ -2,7 +2,7 @@ import SystemPackage
 import Testing
 
 @Suite struct SelectionTests {
-    /// Seventeen sessions, so that at least two IDs begin with the same hexadecimal digit.
+    /// Adds seventeen sessions, so that at least two IDs begin with the same hexadecimal digit.
     private func program() async throws -> (TransferQ, ids: [String]) {
         let program = try TransferQ()
         for account in ["one", "two"] { try await program.succeed("account", "add", account, "https://\(account).example/") }
@@ -16,7 +16,7 @@ import Testing
         try await program.run(["list", "--json"] + arguments).objects().compactMap { $0["id"] as? String }
     }
 
-    @Test func filtersList() async throws {
+    @Test func listShowsOnlyMatchingSessions() async throws {
         let (program, ids) = try await program()
         #expect(try await listed(program) == ids)
         #expect(try await listed(program, "--max", "3") == Array(ids.prefix(3)))
@@ -34,7 +34,7 @@ import Testing
         #expect(none.output == "" && none.diagnostics != "")
     }
 
-    @Test func resolvesPrefixes() async throws {
+    @Test func resolvesPrefixesOfIDs() async throws {
         let (program, ids) = try await program()
         let digits = ids.map { String($0.prefix(1)) }
         let shared = try #require(digits.first { digit in digits.count(where: { $0 == digit }) > 1 })

@@ -8,7 +8,7 @@ import TransferKit
 /// Commands that run while a starting owner has locked the storage folder, but has not opened its socket yet.
 @Suite(.serialized) struct StartingOwnerTests {
     @Test(arguments: [("start", "running"), ("stop", "stopped"), ("drain", "stopped")])
-    func waitsToChangeMode(command: String, mode: String) async throws {
+    func modeChangeWaitsForStartingOwner(command: String, mode: String) async throws {
         let program = try TransferQ()
         let result = try await program.result(of: ["queue", command, "--json"], whileOwnerStarts: .application)
         #expect(result.status == 0, "\(result.testDescription)")

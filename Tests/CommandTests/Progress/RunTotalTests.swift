@@ -15,12 +15,12 @@ import TransferKit
         [total.bytesSent, total.bytesTotal, Int64(total.sessionsEnded), Int64(total.sessions)]
     }
 
-    @Test func isZeroWithoutSessions() {
+    @Test func fractionIsZeroWithoutSessions() {
         #expect(RunTotal().fraction == 0)
     }
 
     /// The size of a folder is 0 until the folder is read, and then grows.
-    @Test func followsGrowingFolder() {
+    @Test func includesGrowthOfFolder() {
         var total = RunTotal()
         total.expect(a, figures(100))
         total.expect(b, figures(0))
@@ -42,7 +42,7 @@ import TransferKit
         #expect(total.fraction == 1)
     }
 
-    @Test func excludesSessions() {
+    @Test func omitsExcludedSessions() {
         var total = RunTotal()
         total.expect(a, figures(100, sent: 50))
         total.expect(b, figures(100, sent: 1))
@@ -56,7 +56,7 @@ import TransferKit
     }
 
     /// Bytes that are sent again after a restart count only once.
-    @Test func countsRestartedSessionsOnce() {
+    @Test func countsBytesOfRestartedSessionOnce() {
         var total = RunTotal()
         total.expect(a, figures(100, sent: 60))
         total.fail(a)

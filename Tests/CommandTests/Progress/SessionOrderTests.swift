@@ -4,7 +4,7 @@ import TransferKit
 
 @Suite struct SessionOrderTests {
     /// Applies the same random operations to a `SessionOrder` and to an array. Both then have the same order.
-    @Test(arguments: 0..<8 as Range<UInt64>) func matchesArray(seed: UInt64) {
+    @Test(arguments: 0..<8 as Range<UInt64>) func matchesArrayAfterRandomOperations(seed: UInt64) {
         var random = SplitMix(state: seed)
         var list = (0..<2_000).map { _ in SessionID() }
         var order = SessionOrder(list)

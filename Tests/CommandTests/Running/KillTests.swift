@@ -19,7 +19,7 @@ import Testing
             // Stalls the upload at 90 %, so that no run can complete before it is killed, even on a slow machine.
             studio.server.stopContent(at: Int64(Self.size * 9 / 10))
             for round in 1...TransferQ.kills {
-                // One in four runs is killed at the start, and each other run at a random offset. The upper limit of the offset grows with each
+                // One in four runs is killed at the start, and all other runs at a random offset. The upper limit of the offset grows with each
                 // round, up to two thirds of the file.
                 let isEarly = Int.random(in: 0..<4) == 0
                 let threshold = Int64.random(in: 0...Int64(Self.size * 2 / 3 * round / TransferQ.kills))
@@ -54,7 +54,7 @@ import Testing
             let end = Int64(size * 9 / 10)
             studio.server.stopContent(at: end)
             for round in 1...kills {
-                // Segments arrive in any order, but all bytes before the offset at which the server stops arrive eventually, so the run
+                // Segments arrive in any order. But all bytes before the offset `end`, at which the server stops, are sent eventually. So the run
                 // reaches each threshold.
                 let threshold = Int64.random(in: 0...end)
                 try await program.runAndKill(round: round) { line in

@@ -10,9 +10,9 @@ import TransferCore
 /// The program is started with closed standard streams. Without a safeguard, the next file that the program opens would get the descriptor
 /// of a closed stream.
 @Suite struct StandardStreamTests {
-    @Test(arguments: ["<&-", ">&-", "2>&-", "<&- >&-", ">&- 2>&-", "<&- >&- 2>&-"]) func keepsDatabaseIntact(redirections: String)
-        async throws
-    {
+    @Test(arguments: ["<&-", ">&-", "2>&-", "<&- >&-", ">&- 2>&-", "<&- >&- 2>&-"]) func closedStreamsDoNotDamageDatabase(
+        redirections: String
+    ) async throws {
         let program = try TransferQ()
         let file = try program.folder.file("a", size: 1_000)
         // Output that can't be written is a failure.

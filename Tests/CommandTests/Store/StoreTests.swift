@@ -136,7 +136,7 @@ import TransferKit
         _ = await run?.command.result()
     }
 
-    /// With such a path, SQLite would open a database at a different path, which may belong to another queue.
+    /// With a path that is not UTF-8, SQLite would open a database at a different path, which may belong to another queue.
     @Test func rejectsFolderNameThatIsNotUTF8() async throws {
         let program = try TransferQ()
         for command in ["exec \"$0\" list", "exec \"$0\" agent start"] {

@@ -4,7 +4,7 @@ import Testing
 /// The output and exit status of a command.
 struct CommandResult: Sendable, CustomTestStringConvertible {
     var status: Int32
-    /// Whether a signal ended the process, in which case the status is the signal's number.
+    /// Whether a signal ended the process. If so, the status is the signal's number.
     var wasKilled: Bool
     var output: String
     var diagnostics: String

@@ -25,7 +25,7 @@ struct JSONSchema: Sendable {
 
     private struct Finding {
         var problems: [String] = []
-        /// The members of an object that at least one subschema describes.
+        /// The names of the object's members that at least one subschema describes.
         var evaluated: Set<String> = []
 
         mutating func add(_ other: Finding) {

@@ -31,7 +31,7 @@ final class RunningCommand: Sendable {
     ///   - arguments: The arguments after the program's name, as bytes.
     ///   - input: The content of standard input.
     ///   - diagnostics: The descriptor for standard error; nil to collect it.
-    ///   - scratch: The folder for input and diagnostics, and the default working folder.
+    ///   - scratch: The folder for input and diagnostics, and the default working directory.
     init(
         _ program: FilePath, _ arguments: [[UInt8]], environment: [String: String], input: [UInt8], diagnostics: FileDescriptor?,
         scratch: TemporaryFolder, workingFolder: FilePath? = nil

@@ -17,7 +17,7 @@ extension TransferQ {
         for await line in run.lines {
             if try isDue(line) { break }
         }
-        // Waits, so that the kill occurs between two lines rather than exactly at one.
+        // Waits, so that the kill occurs between two progress lines, not exactly when a line is printed.
         try await Task.sleep(for: .microseconds(.random(in: 0...100_000)))
         run.send(SIGKILL)
         #expect(await run.result().wasKilled, "round \(round) ended before the kill")

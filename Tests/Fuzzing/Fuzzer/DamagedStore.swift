@@ -18,7 +18,7 @@ struct DamagedStore: Sendable {
     let tables: [String]
     let columns: [Column]
 
-    /// Creates the store. Its files are in memory, because the changes of each input are written and synced, which would be slow on a disk.
+    /// Creates the store. Its files are in memory, because writing and syncing the changes of each input would be slow on a disk.
     init() async throws {
         let folder = FilePath("/dev/shm/transferkit-fuzzing-\(ProcessInfo.processInfo.processIdentifier)")
         try? FileManager.default.removeItem(atPath: folder.string)

@@ -24,8 +24,8 @@ enum StoreTargets {
 
     private static let damaged = wait { try? await DamagedStore() }
 
-    /// The first byte of the input selects an operation. The rest is changes to the store, each of which consists of a column, a type and a value.
-    /// The target applies the changes, and reads everything that a queue reads. Then it performs the operation and most of a queue's background work,
+    /// The first byte of the input selects an operation. The rest is changes to the store. Each change consists of a column, a type and a value. The
+    /// target applies the changes, and reads everything that a queue reads. Then it performs the operation and most of a queue's background work,
     /// and reads everything again.
     static func rows(_ input: [UInt8]) {
         guard let damaged else { return require(false, "The store can be created.") }
@@ -64,7 +64,7 @@ enum StoreTargets {
             _ = try? await store.page(of: key, after: -1, limit: 10)
             _ = try? await store.pendingItem(of: key)
             _ = try? await store.firstFailure(of: key)
-            _ = try? await store.listedFolders(of: key, from: 0, limit: 10)
+            _ = try? await store.remoteFolders(of: key, from: 0, limit: 10)
             _ = try? await store.checkpoint(session: key, position: 1, endpoint: "memory://memory/", generation: 1)
         }
         _ = try? await store.lastRevision()
@@ -89,7 +89,7 @@ enum StoreTargets {
             case 6: .ran(1, 1_000, queue: 1_000)
             default: nil
             }
-        if let write { _ = try? await store.commitOrBlame([write]) }
+        if let write { _ = try? await store.commitIdentifyingFailure([write]) }
         while (try? await store.sweep()) == true {}
     }
 }

@@ -81,19 +81,19 @@ import TransportTUS
         next.stop()
     }
 
-    @Test(arguments: [0, 1_000]) func abandonsServerSilentAfterOPTIONS(size: Int) async throws {
+    @Test(arguments: [0, 1_000]) func fallsBackIfServerDoesNotAnswerOPTIONS(size: Int) async throws {
         try await check(.options, size: size)
     }
 
-    @Test(arguments: [0, 1_000, 1 << 20]) func abandonsServerSilentAfterPOST(size: Int) async throws {
+    @Test(arguments: [0, 1_000, 1 << 20]) func fallsBackIfServerDoesNotAnswerPOST(size: Int) async throws {
         try await check(.creation, size: size)
     }
 
-    @Test(arguments: [0, 1_000, 1 << 20]) func abandonsServerSilentAfterSmallPUT(size: Int) async throws {
+    @Test(arguments: [0, 1_000, 1 << 20]) func fallsBackIfServerDoesNotAnswerPUT(size: Int) async throws {
         try await check(.put, size: size)
     }
 
-    @Test(arguments: [0, 1_000]) func abandonsServerSilentAfterSmallForm(size: Int) async throws {
+    @Test(arguments: [0, 1_000]) func fallsBackIfServerDoesNotAnswerForm(size: Int) async throws {
         try await check(.form, size: size)
     }
 }

@@ -64,7 +64,7 @@ final class FallbackClock: Sendable {
         return waits
     }
 
-    /// Returns after `times` sleeps of this duration have begun.
+    /// Returns after `times` sleeps of the given duration have begun.
     func waits(for duration: Duration, times: Int) async {
         var left = times
         for await wait in waits where wait == duration {

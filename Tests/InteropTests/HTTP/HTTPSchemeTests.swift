@@ -33,12 +33,12 @@ import TransportHTTP
         for mode in ["put", "form"] {
             let error = try await failure(9, at: .http("http+\(mode)://127.0.0.1:\(proxy.port)/"))
             #expect(error?.failureClass == .unsupported)
-            #expect(error?.message.contains("https in place of http") == true)
+            #expect(error?.message.contains("change http to https") == true)
         }
         let checked = await #expect(throws: TransferError.self) {
             try await transport.check(.http("http+put://127.0.0.1:\(proxy.port)/"), credentials: NoCredentials())
         }
-        #expect(checked?.message.contains("https in place of http") == true)
+        #expect(checked?.message.contains("change http to https") == true)
         await transport.shutdown()
     }
 
@@ -47,7 +47,7 @@ import TransportHTTP
         defer { withExtendedLifetime(server) {} }
         let error = try await failure(9, at: .http("https+put://127.0.0.1:\(server.port)/"))
         #expect(error?.code == .notThisProtocol)
-        #expect(error?.message.contains("http in place of https") == true, "\(error?.description ?? "")")
+        #expect(error?.message.contains("change https to http") == true, "\(error?.description ?? "")")
         await transport.shutdown()
     }
 
@@ -63,7 +63,7 @@ import TransportHTTP
         await transport.shutdown()
     }
 
-    /// An upload fails permanently if the folder is missing or the handler does not accept files.
+    /// An upload fails as unsupported if the folder is missing or the handler does not accept files.
     @Test func rejectsAddressThatAcceptsNoUploads() async throws {
         let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }

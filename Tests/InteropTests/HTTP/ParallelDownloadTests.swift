@@ -21,8 +21,8 @@ import TransportTUS
 
     /// Starts an nginx that serves one file.
     ///
-    /// - Parameter limits: The number of requests that nginx serves in parallel, and the maximum speed of each in bytes per second, as in
-    ///   nginx's `limit_rate`.
+    /// - Parameter limits: The number of requests that nginx serves in parallel, and the maximum speed of each request in bytes per second,
+    ///   as in nginx's `limit_rate`.
     private func startServer(_ limits: String...) async throws -> PythonProcess {
         let server = workshop.folder.appending(path: "server")
         let process = try await PythonProcess.runBlocking { try PythonProcess("nginx_files.py", [server.path] + limits) }
@@ -101,6 +101,6 @@ import TransportTUS
             from: Endpoint(transport: .http, address: "http+get://127.0.0.1:\(server.port)/", settings: Self.settings), HTTPTransport())
         let statuses = try requests.map(\.status)
         #expect(statuses.contains(206))
-        #expect(statuses.count { $0 == 503 } <= 2, "two of the four connections are refused, and these two send no further request")
+        #expect(statuses.count { $0 == 503 } <= 2, "at most two of the four connections are rejected, and they send no further request")
     }
 }

@@ -82,7 +82,7 @@ import TransportHTTP
         await queue.shutdown()
     }
 
-    /// First, an account uses PUT, but its session's settings select a form. Then, sessions set an expected checksum for their downloads.
+    /// First, an account uses PUT, but the settings of a session select a form. Then, two download sessions set an expected checksum.
     @Test func appliesSessionSettingsAndExpectedChecksum() async throws {
         let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
@@ -113,7 +113,7 @@ import TransportHTTP
                 .download(
                     items: [.remote(try RemotePath("local"))], from: "real", to: folder,
                     options: SessionOptions(retry: RetryPolicy(maximumAttempts: 1), expectedChecksum: "sha256:\(checksum)")))
-            // `value` throws if the session failed, which the state below shows.
+            // `value` throws if the session failed. The state, which is checked below, shows whether it failed.
             _ = try? await received.value
             #expect(try await received.status.state == state)
             #expect(FileManager.default.fileExists(atPath: folder.appending("local").string) == (state == .completed))

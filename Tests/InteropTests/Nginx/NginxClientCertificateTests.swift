@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Servers that require a client certificate, and pinned server keys, through nginx.
+/// Client certificates and pinned server keys, with an nginx proxy that requires a client certificate.
 @Suite struct NginxClientCertificateTests {
     private let workshop: Workshop
     private let server: TUSLoopbackServer
@@ -89,7 +89,7 @@ import TransportTUS
         let error = await #expect(throws: TransferError.self) { try await upload.run(path) }
         #expect(error?.failureClass == .credentials, "\(String(describing: error))")
         let atProxy = try await proxy.requests
-        #expect(atProxy.map(\.method) == ["HEAD", "HEAD", "OPTIONS"], "HEAD is repeated, because a lost connection can look the same")
+        #expect(atProxy.map(\.method) == ["HEAD", "HEAD", "OPTIONS"], "HEAD is repeated, because a lost connection causes the same error")
         #expect(server.statistics.requests.isEmpty)
         await close()
     }
@@ -104,7 +104,7 @@ import TransportTUS
         #expect(error?.failureClass == .trust)
         #expect(
             error?.message
-                == "The certificate of \(proxy.origin) has none of the keys in the setting pinnedPublicKeys. If the certificate is right, add its key there."
+                == "The certificate of \(proxy.origin) has a public key that is not in pinnedPublicKeys. If the certificate is correct, add its key to that setting."
         )
         #expect(server.statistics.requests.isEmpty)
         await close()

@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTUS
 
-/// The tus transport over TLS and HTTP/2 through nginx, to independent servers.
+/// Uploads by the tus transport over TLS and HTTP/2, through nginx, to independent tus servers.
 @Suite struct NginxHTTP2Tests {
     private let workshop: Workshop
     private let transport = TUSTransport()
@@ -73,8 +73,8 @@ import TransportTUS
         // the next PATCH with 409.
         let conflicts = patches.count { $0.status == 409 }
         #expect(patches.count { $0.status != 204 } == 2 + conflicts)
-        // One HEAD follows each failed PATCH: the two that were interrupted, and the conflicts. One HEAD starts each attempt after a failed
-        // one.
+        // A HEAD follows each failed PATCH, that is, the two interrupted requests and the conflicts. A HEAD also starts each attempt that
+        // follows a failed attempt.
         #expect(requests.count { $0.method == "HEAD" } == 2 + conflicts + failures)
         // The limit is 1 MiB more than the file, to permit the overhead of HTTP/2.
         #expect(patches.filter { $0.status == 204 }.map(\.length).reduce(0, +) < 21 << 20, "acknowledged bytes are not sent again")
@@ -238,8 +238,8 @@ import TransportTUS
         // Sends no content until the checkpoint has the URLs of all four segments. If the connection broke during the creation of a
         // segment, that segment would be created again, and the count below would be wrong.
         upload.allowance = { [upload] limit in
-            let kept = upload.checkpoint(of: path).flatMap { try? JSONDecoder().decode(Parts.self, from: $0.data) }
-            let allExist = kept?.parts.count == 4 && kept?.parts.allSatisfy { $0.url != nil } == true
+            let saved = upload.checkpoint(of: path).flatMap { try? JSONDecoder().decode(Parts.self, from: $0.data) }
+            let allExist = saved?.parts.count == 4 && saved?.parts.allSatisfy { $0.url != nil } == true
             return Allowance(bytes: allExist ? limit : 0, retryAfter: allExist ? .zero : .milliseconds(5))
         }
         let (receipt, _) = try await upload.complete(path)

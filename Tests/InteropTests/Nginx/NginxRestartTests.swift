@@ -68,8 +68,8 @@ import TransportTUS
                 taken = try JSONDecoder().decode(Stored.self, from: saved.data).unanswered?.taken ?? 0
             case .sent: hasSent = true
             }
-            // The program is killed once its checkpoint includes at least half of the sent bytes. If the sent bytes are 1 MiB or less, they
-            // may be too few for a checkpoint, so the program is killed immediately.
+            // The program is killed once its checkpoint includes at least half of the sent bytes. If the program has sent 1 MiB or less, it
+            // may not have stored a checkpoint for these bytes, so it is killed immediately.
             let sent = limit - Int((checkpoint?.confirmed ?? 0) - (start?.confirmed ?? 0))
             guard hasSent, 2 * taken >= sent || sent <= 1 << 20 else { continue }
             program.cancel()

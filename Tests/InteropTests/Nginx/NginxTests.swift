@@ -143,7 +143,7 @@ import TransportTUS
         // The certificate is self-signed, so the message suggests caFile. Pinning the key would not make the certificate trusted.
         #expect(
             error?.message
-                == "The certificate of https://127.0.0.1:\(site.proxy.port) is not trusted, or is for another name. If it is right, set caFile (transferq: --ca-file) to a file with the certificate of its issuer, or, if it is self-signed, with the certificate itself. A key in pinnedPublicKeys does not make a certificate trusted."
+                == "The certificate of https://127.0.0.1:\(site.proxy.port) is not trusted, or does not match the host name. If you trust it, set caFile (transferq: --ca-file) to a file with its issuer's certificate, or with the certificate itself if it is self-signed. Pinning a key in pinnedPublicKeys does not make a certificate trusted."
         )
         #expect(try await session.status.state == .waiting)
         #expect(site.server.statistics.requests.isEmpty)

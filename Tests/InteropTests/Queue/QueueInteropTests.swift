@@ -171,7 +171,7 @@ import TransferKit
         await close(queue)
     }
 
-    @Test func toleratesLatency() async throws {
+    @Test func transfersFilesDespiteHighLatency() async throws {
         let port = try #require(try await server.start().port)
         let relay = try CuttingRelay(to: port, delay: .milliseconds(200))
         defer { relay.stop() }

@@ -26,7 +26,7 @@ struct ReportedSizeTests {
     }
 
     private static let sizes: [Int64] = [0, 1 << 31, 1 << 32, (1 << 56) - 1, 1 << 56, 1 << 60, .max]
-    /// The remote modification time, which is later than that of the local files.
+    /// The modification time of the remote files, which is later than the times of the local files.
     private static let modified = (date: "Sat, 01 Jan 2050 00:00:00 GMT", seconds: 2_524_608_000)
 
     /// The numbers of files per session. Includes 200 only if the endpoint does not fail. After a failure, each remaining file would wait
@@ -68,7 +68,7 @@ struct ReportedSizeTests {
         }
     }
 
-    /// Runs one session for each size and number of files in one queue, and then reopens the queue.
+    /// Runs sessions in one queue, one for each combination of a size and a number of files. Then reopens the queue.
     private func transfer(
         _ field: Field, _ policy: OverwritePolicy,
         enqueue: (TransferQueue, Workshop, Int64, Int, SessionOptions) async throws -> TransferSession,
@@ -166,7 +166,7 @@ struct ReportedSizeTests {
         }
     }
 
-    /// Connects each time to a new server, which reports the size that the path names.
+    /// Connects to a new scripted server each time. The server reports the size that the path contains.
     private struct SizeConnector: SFTPConnector {
         let policy: OverwritePolicy
 

@@ -24,14 +24,14 @@ struct SFTPAttributeTests {
             let receipt = try await folder.transfer(
                 isUpload ? .upload(try folder.source("file")) : .download(folder.destination("file")), "file", at: endpoint)
             #expect(receipt.warnings.isEmpty, "\(receipt.warnings)")
-            let got = try Self.attributes(target)
+            let copied = try Self.attributes(target)
             // `plain` has the permissions of any new file, because the server and the tests run as the same user, with the same umask.
             let plain = folder.local.appending(path: "plain")
             try Data().write(to: plain)
             // Other users never get more permissions than the source grants. The owner can always write a downloaded file.
             let usual = try Self.attributes(plain).mode.map { $0 & (isUpload ? mode : mode | 0o600) }
-            #expect(got.mode == (keepsAttributes ? mode : usual), "\(String(mode, radix: 8))")
-            #expect((got.time == Self.time) == (keepsAttributes || !isUpload), "a download always keeps the time")
+            #expect(copied.mode == (keepsAttributes ? mode : usual), "\(String(mode, radix: 8))")
+            #expect((copied.time == Self.time) == (keepsAttributes || !isUpload), "a download always keeps the time")
             for file in [source, target, plain] { try FileManager.default.removeItem(at: file) }
         }
         await folder.close()

@@ -29,7 +29,8 @@ struct SFTPBusyConnectionTests {
             (begun, begin) = AsyncStream.makeStream()
         }
 
-        /// The argument `passes` of ``RawServer/relay(to:limit:clientLimit:bufferSize:greets:hears:passes:)``, whose threads may block.
+        /// Passed as the argument `passes` of ``RawServer/relay(to:limit:clientLimit:bufferSize:greets:hears:passes:)``. Blocks the relay's
+        /// thread while the connection stalls.
         func passes(_ way: RawServer.Direction, _: Int) -> Bool {
             guard way == direction, isDue() else { return true }
             let isFirst = hasStalled.withLock { hasStalled in

@@ -4,7 +4,7 @@ import TransferCore
 import TransferKit
 import TransportSFTP
 
-/// Checksum verification with OpenSSH servers that do or do not offer a shell.
+/// Checksum verification with OpenSSH servers, with and without a shell.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPChecksumTests {
     /// SHA-256 of `abc` (FIPS 180-4, examples).

@@ -9,7 +9,7 @@ import TransportSFTP
 /// Failures of an OpenSSH server's processes.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPFaultTests {
-    /// The SFTP subsystem starts but never responds, for example because a login shell's startup file waits.
+    /// The SFTP subsystem starts but never responds, for example because a command in the login shell's startup file blocks.
     @Test func timesOutSilentSubsystem() async throws {
         var policy = PoolPolicy()
         policy.beginTime = .milliseconds(200)
@@ -33,7 +33,7 @@ struct SFTPFaultTests {
         let killed = Locked(0)
         let error = await #expect(throws: TransferError.self) {
             try await folder.transfer(payload, "file", recording: checkpoints) { sent in
-                // These are more bytes than can be in flight, so the server process has handled some of them.
+                // 6 MiB is more than can be in flight, so the server process has handled some of the bytes.
                 guard sent > 6 << 20, killed.withLock({ $0 }) == 0 else { return }
                 killed.withLock { $0 = folder.server.kill(named: "sftp-server") }
             }

@@ -6,8 +6,8 @@ import TransferCore
 
 private let mayMount = (try? SSHServerProcess.run("/usr/bin/unshare", ["-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"])) != nil
 
-/// Uploads to OpenSSH's server on a disk that is too small. These tests are skipped if the process may not mount file systems, which
-/// requires root.
+/// Uploads to OpenSSH's server on a disk that is too small. These tests are skipped if the process is not allowed to mount file systems.
+/// Mounting requires root.
 @Suite(.timeLimit(.minutes(10)), .enabled(if: mayMount, "requires the right to mount a file system"))
 struct SFTPFullDiskTests {
     /// Starts a server whose folder is a separate file system, which other processes do not see.
@@ -16,7 +16,7 @@ struct SFTPFullDiskTests {
         return try await SFTPServerFolder(subsystems: ["sftp": "export folder; exec unshare -m /bin/sh -c '\(mount)'"])
     }
 
-    @Test func doesNotStartWithoutSpace() async throws {
+    @Test func doesNotStartUploadWithoutSpace() async throws {
         let folder = try await folder(size: "4m")
         try Data.nonRepeating(6 << 20).write(to: folder.local.appending(path: "large"))
         try Data.nonRepeating(2 << 20).write(to: folder.local.appending(path: "small"))

@@ -14,7 +14,7 @@ struct SFTPOutageTests {
     private static let size = 100 << 20
     /// The position at which the gate stalls a transfer. The first checkpoint is stored after at most 64 MiB plus the bytes in flight, so
     /// it precedes this position.
-    private static let end = 80 << 20
+    private static let gatePosition = 80 << 20
 
     private enum Interruption {
         case serverCrash
@@ -39,7 +39,7 @@ struct SFTPOutageTests {
         let workshop = try Workshop()
         let folder = try await SFTPServerFolder()
         let server = folder.server
-        let gate = TransferGate(of: isUpload ? folder.files : folder.local, at: Int64(Self.end))
+        let gate = TransferGate(of: isUpload ? folder.files : folder.local, at: Int64(Self.gatePosition))
         let relay = try RawServer.relay(to: server.port, passes: gate.passes)
         let account = Account("real", endpoints: [try folder.endpoint(port: relay.port)])
         let (source, target) = isUpload ? (folder.local, folder.files) : (folder.files, folder.local)
@@ -145,8 +145,8 @@ struct SFTPOutageTests {
     }
 
     /// At most 4 MiB may be unacknowledged. Each connection breaks after 5 MiB, so the server has acknowledged some bytes of each
-    /// connection. They count, unless the connection breaks while the server syncs the part file: if that sync failed, the acknowledged bytes
-    /// may be lost.
+    /// connection. The next connection continues after these bytes, unless the connection breaks while the server syncs the part file: if
+    /// that sync failed, the acknowledged bytes may be lost.
     @Test func eachShortConnectionMakesProgress() async throws {
         let (size, window, bytesPerConnection) = (64 << 20, 4 << 20, 5 << 20)
         let workshop = try Workshop()

@@ -4,7 +4,7 @@ import SystemPackage
 import Testing
 import TransferCore
 
-/// Transfers to and from OpenSSH's server whose target name may already exist.
+/// Transfers to and from OpenSSH's server, with and without an existing file at the target name.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPOverwriteTests {
     /// The existing file at the target name, compared with the transferred file.
@@ -35,7 +35,7 @@ struct SFTPOverwriteTests {
         }
     }
 
-    /// The table in the documentation of `OverwritePolicy`.
+    /// Whether a policy replaces the existing file, according to the table in the documentation of `OverwritePolicy`.
     private static func replaces(_ policy: OverwritePolicy, _ found: Found) -> Bool {
         switch policy {
         case .always: true
@@ -45,7 +45,9 @@ struct SFTPOverwriteTests {
         }
     }
 
-    @Test(arguments: OverwritePolicy.allCases, [true, false]) func appliesPolicy(policy: OverwritePolicy, isUpload: Bool) async throws {
+    @Test(arguments: OverwritePolicy.allCases, [true, false]) func appliesOverwritePolicy(policy: OverwritePolicy, isUpload: Bool)
+        async throws
+    {
         let folder = try await SFTPServerFolder()
         let (from, to) = isUpload ? (folder.local, folder.files) : (folder.files, folder.local)
         for found in Found.allCases {

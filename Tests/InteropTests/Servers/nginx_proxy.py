@@ -5,7 +5,7 @@ Usage: nginx_proxy.py FOLDER UPSTREAM_PORT LARGEST_BODY [OPTIONS]
 OPTIONS is a JSON object:
   "streams": true forwards request bodies as they arrive;
   "clients": a file with the accepted client certificates; "asks": the value of nginx's ssl_verify_client (default: on);
-  "location": the origin that replaces the server's in Location headers;
+  "location": the origin that replaces the server's origin in Location headers;
   "secures": true replaces http with https in Location headers;
   "redirect": the origin to which all requests are redirected.
 

@@ -6,5 +6,5 @@ import threading
 
 
 def end_with_tests():
-    """Ends this program when standard input closes, which happens when the process that started it ends, even by a crash."""
+    """Ends this program when standard input closes, which happens when the process that started it exits or crashes."""
     threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()

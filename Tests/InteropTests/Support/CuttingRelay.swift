@@ -7,8 +7,8 @@ import TransportSupport
 /// A relay between a client and a server that can delay bytes and break connections.
 final class CuttingRelay: Sendable {
     private struct State {
-        /// Numbers of bytes from the client after which one connection breaks. The next connection that passes the first number of bytes
-        /// breaks, and that number is then removed.
+        /// The pending breaks, as numbers of bytes from the client. The next connection that passes the first of these numbers breaks, and
+        /// the number is then removed.
         var cuts: [Int] = []
         /// For each direction, the number of bytes that all connections together may still pass before a break. The connection that passes
         /// the last byte breaks.

@@ -40,7 +40,7 @@ struct DirectUpload: Sendable {
                 allowance: allowance))
     }
 
-    /// Performs attempts until one succeeds. Throws the first error that is not transient, or that follows 20 failed attempts.
+    /// Performs attempts until one succeeds. Throws the first error that is not transient, or the error of the 21st attempt.
     ///
     /// - Returns: The receipt, and the number of failed attempts.
     func complete(_ path: FilePath) async throws -> (receipt: TransferReceipt, failures: Int) {

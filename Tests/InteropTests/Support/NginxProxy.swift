@@ -11,7 +11,7 @@ final class NginxProxy {
         var clients: String?
         /// nginx's `ssl_verify_client`: `optional` also admits clients without a certificate.
         var asks = "on"
-        /// The origin that replaces the server's in `Location` headers.
+        /// The origin that replaces the server's origin in `Location` headers.
         var location: String?
         /// Whether to replace `http` with `https` in `Location` headers, for servers that do not know their public address.
         var secures = false

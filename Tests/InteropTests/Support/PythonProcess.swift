@@ -2,7 +2,7 @@ import Foundation
 import ProcessFixture
 import SystemPackage
 
-/// A program of the folder Servers, in a separate process. The program prints its port once it accepts connections.
+/// A program from the folder Servers, in a separate process. The program prints its port once it accepts connections.
 final class PythonProcess {
     struct Missing: Error, CustomStringConvertible {
         var description: String

@@ -47,7 +47,7 @@ import TransportTUS
         await transport.shutdown()
     }
 
-    @Test func sendsChecksumAfterContent() async throws {
+    @Test func sendsChecksumInTrailer() async throws {
         let server = try await startServer(options: "{\"checksum_algorithms\": [\"sha256\"], \"supports_checksum_trailer\": true}")
         let path = try workshop.file("large", size: 20 << 20)
         let receipt = try await upload(path, to: server, AttemptOptions(verification: .checksum))
@@ -57,7 +57,7 @@ import TransportTUS
         await transport.shutdown()
     }
 
-    @Test func readsFileBack() async throws {
+    @Test func readsFileBackFromServerWithoutChecksums() async throws {
         let server = try await startServer(options: "{\"checksum_algorithms\": [], \"enable_downloads\": true}")
         let path = try workshop.file("large", size: 5 << 20)
         let receipt = try await upload(path, to: server, AttemptOptions(verification: .checksum))
@@ -125,7 +125,7 @@ import TransportTUS
         await transport.shutdown()
     }
 
-    @Test func adaptsToSmallChunks() async throws {
+    @Test func adaptsToMaximumChunkSize() async throws {
         let server = try await startServer(options: "{\"max_chunk_size\": 1000000}")
         let path = try workshop.file("large", size: 5 << 20)
         let receipt = try await upload(path, to: server, AttemptOptions())

@@ -47,11 +47,11 @@ import TransportTUS
 
     /// Restarts a killed server, and removes the rate limit.
     ///
-    /// - Parameter restarts: Whether to reopen the queue first.
+    /// - Parameter reopensQueue: Whether to reopen the queue first.
     private func startAgain(
-        _ server: inout RealServer, _ queue: inout TransferQueue, _ session: inout TransferSession, restarts: Bool
+        _ server: inout RealServer, _ queue: inout TransferQueue, _ session: inout TransferSession, reopensQueue: Bool
     ) async throws {
-        if restarts {
+        if reopensQueue {
             let id = session.id
             await queue.shutdown()
             queue = try await workshop.openQueue(server.endpoint)
@@ -89,7 +89,7 @@ import TransportTUS
 
     /// The client does not resend bytes that a response confirmed, because a correct server keeps them. The file gets a warning, because
     /// the content is damaged if the server did not keep these bytes.
-    @Test(arguments: [false, true]) func warnsAfterServerDiesInLaterPatch(restarts: Bool) async throws {
+    @Test(arguments: [false, true]) func warnsAfterServerDiesInLaterPatch(reopensQueue: Bool) async throws {
         var server = try await startServer("server", .tuspyserver)
         var queue = try await workshop.openQueue(server.endpoint)
         let events = queue.events
@@ -97,7 +97,7 @@ import TransportTUS
         try await sendInTwoRequests(session)
         server.kill()
         _ = await events.first { if case .attemptFailed(_, let error, _) = $0 { error } else { nil } }
-        try await startAgain(&server, &queue, &session, restarts: restarts)
+        try await startAgain(&server, &queue, &session, reopensQueue: reopensQueue)
         #expect(try await session.value.state == .completed)
         #expect(try server.requests.count { $0.method == "POST" } == 1)
         let item = try #require(try await queue.items(of: session.id).first)
@@ -107,11 +107,11 @@ import TransportTUS
         await queue.shutdown()
     }
 
-    /// The client ends a request by pausing the session. The server is killed before it notices this, and restarts before the session
-    /// resumes, so no request fails. `tuspyserver` then has stored bytes that its offset does not include. If this happens in the first
-    /// request, the file restarts. If it happens in a later request, the file gets a warning that it is unverified.
+    /// The client ends a request by pausing the session. The server is killed before it notices the end of the request, and restarts before
+    /// the session resumes, so no request fails. `tuspyserver` then has stored bytes that its offset does not include. If this happens in
+    /// the first request, the file restarts. If it happens in a later request, the file gets a warning that it is unverified.
     @Test(arguments: [false, true], [false, true])
-    func detectsServerThatDiesDuringPause(isLater: Bool, restarts: Bool) async throws {
+    func detectsServerThatDiesDuringPause(isLater: Bool, reopensQueue: Bool) async throws {
         var server = try await startServer("server", .tuspyserver)
         var queue = try await workshop.openQueue(server.endpoint)
         var session = try await beginSlowly(queue)
@@ -119,7 +119,7 @@ import TransportTUS
         server.suspend()
         #expect(try await session.pause() == .paused)
         server.kill()
-        try await startAgain(&server, &queue, &session, restarts: restarts)
+        try await startAgain(&server, &queue, &session, reopensQueue: reopensQueue)
         try await session.resume()
         #expect(try await session.value.state == .completed)
         let item = try #require(try await queue.items(of: session.id).first)

@@ -34,7 +34,7 @@ import TransportTUS
         #expect(try await session.value.statistics.filesDone == sizes.count)
         try await workshop.checkContent(of: session, on: server)
         let requests = try server.requests
-        // Servers that accept content in the creation get one request for each file up to a certain size.
+        // Servers that accept content in the creation request get each small file in one request.
         let small = kind.takesContentInCreation ? ["POST"] : ["POST", "PATCH"]
         #expect(requests.map(\.method) == ["OPTIONS"] + small + small + small + small + ["POST", "PATCH"])
         let metadata = try #require(requests.dropFirst().first?.metadata)
@@ -62,7 +62,8 @@ import TransportTUS
         #expect(try await session.value.state == .completed)
         #expect(try server.requests.map(\.method) == ["OPTIONS", "POST"])
         if kind == .aiohttpTUS {
-            // aiohttp-tus completes uploads only with PATCH. For this upload, it keeps only its own record, which a client can't change.
+            // aiohttp-tus completes uploads only with PATCH. An empty file needs no PATCH, so the server keeps only its internal record of
+            // the upload. The client can't prevent this.
             #expect(try server.storedFiles.map { $0.hasPrefix(".resources/") } == [true])
         } else {
             try await workshop.checkContent(of: session, on: server)
@@ -99,8 +100,8 @@ import TransportTUS
         // After the connection breaks, the server may still process bytes that it received. If its offset grows after a HEAD, it rejects
         // the next PATCH with 409.
         let conflicts = requests.count { $0.status == 409 }
-        // One HEAD follows each failed PATCH: the two that were interrupted, and the conflicts. One HEAD starts each attempt after a failed
-        // one. One HEAD was interrupted and did not arrive.
+        // A HEAD follows each failed PATCH, that is, the two interrupted requests and the conflicts. A HEAD also starts each attempt that
+        // follows a failed attempt. One of these HEAD requests was interrupted, and never reached the server.
         #expect(requests.count { $0.method == "HEAD" } == 2 + conflicts + failures - 1, "\(failures) attempts failed")
         #expect(Set(requests.map(\.method)) == ["OPTIONS", "POST", "HEAD", "PATCH"])
         await queue.shutdown()
@@ -149,7 +150,7 @@ import TransportTUS
         await queue.shutdown()
     }
 
-    @Test func adaptsToFrameworkLimit() async throws {
+    @Test func adaptsToRequestLimitOfFramework() async throws {
         // By default, aiohttp accepts requests of up to 1 MiB. It does not report this limit; it only rejects larger requests.
         let server = try await startServer(.aiohttpTUS)
         let queue = try await workshop.openQueue(server.endpoint)
@@ -164,7 +165,7 @@ import TransportTUS
         checkOffsets(requests)
         let creations = requests.indices.filter { requests[$0].method == "POST" }
         let second = requests[try #require(creations.last)...]
-        #expect(!second.contains { $0.method == "HEAD" }, "the size that works is remembered")
+        #expect(!second.contains { $0.method == "HEAD" }, "the transport remembers the size that works")
         await queue.shutdown()
     }
 

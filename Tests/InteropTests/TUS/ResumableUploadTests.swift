@@ -20,7 +20,7 @@ import TransferKit
         try await RealServer.start(in: workshop.folder.appending(path: "server"), port: port)
     }
 
-    @Test func waitsForServer() async throws {
+    @Test func resumesAfterServerRestarts() async throws {
         var server = try await startServer()
         let queue = try await workshop.openQueue(server.endpoint)
         let events = queue.events

@@ -45,7 +45,7 @@ import TransportTesting
         }
     }
 
-    /// Checks that the bytes that each checkpoint covers are on disk, and that the download resumes after them and completes.
+    /// Checks that the bytes covered by each checkpoint are on disk, and that the download resumes after these bytes and completes.
     private static func check(_ root: FilePath, _ policy: OverwritePolicy, _ comment: Comment) async throws {
         let stage = try DownloadStage(root, policy)
         let queue = try await stage.open()

@@ -70,7 +70,9 @@ import TransportTesting
     }
 
     /// The file arrives, but its completion is not stored, as if the process were killed between the final rename and the store's commit.
-    @Test(arguments: OverwritePolicy.allCases, [1, 10_000]) func recognizesUnstoredCompletion(_ policy: OverwritePolicy, _ size: Int)
+    @Test(arguments: OverwritePolicy.allCases, [1, 10_000]) func recognizesCompletedFileWhoseCompletionWasNotStored(
+        _ policy: OverwritePolicy, _ size: Int
+    )
         async throws
     {
         let losing = LosingTransport(memory: fixture.memory, losses: Locked(1))

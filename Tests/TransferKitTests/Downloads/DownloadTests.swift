@@ -137,7 +137,7 @@ import TransportTesting
 
     // MARK: Existing files
 
-    @Test func doesNotReplaceByDefault() async throws {
+    @Test func doesNotReplaceFilesByDefault() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         let request = try fixture.request("file", "other")
         try Data("mine".utf8).write(to: URL(filePath: fixture.target.appending("file").string))

@@ -15,7 +15,7 @@ import TransportTesting
         fixture = try DownloadFixture()
     }
 
-    /// A transport that lists the entries that `batches` returns, given a folder and the number of a batch. The listing ends when `batches` returns
+    /// A transport whose listings come from `batches`, which returns the entries of a folder's n-th batch. The listing ends when `batches` returns
     /// nil. Every file has the same content.
     private struct Lister: FolderListing {
         let id = TransportID(rawValue: "memory")
@@ -89,7 +89,7 @@ import TransportTesting
     }
 
     /// The names of an endless folder do not count toward the limit for later folders.
-    @Test func endlessFolderDoesNotAffectOthers() async throws {
+    @Test func endlessFolderDoesNotAffectOtherFolders() async throws {
         let (items, _, statistics) = try await download(maximumNames: 17_000) { folder, number in
             switch folder.description {
             case "x": number == 0 ? ["endless", "good"].map { RemoteEntry(name: Array($0.utf8), kind: .folder) } : nil
@@ -103,7 +103,7 @@ import TransportTesting
     }
 
     /// The names from an interrupted listing do not count toward the limit of the session.
-    @Test func brokenListingsDoNotAffectOthers() async throws {
+    @Test func brokenListingDoesNotCountTowardLimit() async throws {
         let breaks = Locked(1)
         let (_, error, statistics) = try await download(maximumNames: 20_000) { _, number in
             switch number {
@@ -142,11 +142,11 @@ import TransportTesting
         #expect(statistics.files == 1 && statistics.filesFailed == 1 && items.count == 1)
         #expect(
             error?.message
-                == "x has more than 20000 files and folders, the limit for one session. Download its folders in separate sessions.")
+                == "With x, the session has more than 20000 files and folders, the limit. Download its folders in separate sessions.")
         #expect(try fixture.names() == [])
     }
 
-    @Test func endsRepeatingListing() async throws {
+    @Test func endsListingThatRepeatsNames() async throws {
         let (items, error, statistics) = try await download { _, _ in (0..<1_000).map { Self.file("\($0)") } }
         #expect(statistics.files == 1 && statistics.filesFailed == 1 && items.count == 1)
         #expect(error?.message.hasPrefix("The server keeps listing the same names in x, such as ") == true)
@@ -179,7 +179,7 @@ import TransportTesting
     }
 
     /// The listing breaks after the queue has stored some of its entries. The queue removes these entries, and lists the folder again.
-    @Test func restartsLongListingThatBreaks() async throws {
+    @Test func restartsLongListingAfterLostConnection() async throws {
         let breaks = Locked(1)
         let (items, error, statistics) = try await download { _, number in
             switch number {

@@ -29,7 +29,7 @@ import TransportTesting
         while try await queue.status(of: id).phase == .ending { await Task.yield() }
     }
 
-    /// The queue keeps the completed listings of subfolders, whether the same process resumes the session or another one.
+    /// The queue keeps the completed listings of subfolders, whether the same process or another process resumes the session.
     @Test(arguments: [false, true]) func resumesInterruptedListing(inAnotherProcess: Bool) async throws {
         provide(3, in: "trip")
         for name in ["a", "b"] { provide(2, in: "trip/\(name)") }
@@ -95,8 +95,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Returns a lister whose first listing lists the names in `first` and more links than the queue holds in memory. This listing then opens the
-    /// latch, and waits until it is cancelled. Later listings contain the same entries and complete.
+    /// Returns a lister whose first listing contains the names in `first`, and more links than the queue holds in memory. This listing then opens
+    /// the latch, and waits until it is cancelled. Later listings contain the same entries and complete.
     private func slowLister(_ first: [String], _ latch: Latch) -> ScriptedLister {
         let runs = Locked(0)
         return ScriptedLister(memory: memory) { _, number in

@@ -139,7 +139,7 @@ import TransportTesting
                 return ["2", "ghost"].map { RemoteEntry(name: Array($0.utf8), kind: .file(size: 10)) }
                     + [RemoteEntry(name: Array("ghosts".utf8), kind: .folder)]
             case ("trip/in", 1...17):
-                // More entries than the queue holds in memory, so that it stores some of them.
+                // Lists more entries than the queue holds in memory, so that the queue stores some of them.
                 return (0..<1_000).map { RemoteEntry(name: Array("link \(number) \($0)".utf8), kind: .symbolicLink) }
             case ("trip/in", _): throw TransferError(.unreachable, .connectionLost, "The host went down.")
             default: return nil

@@ -115,7 +115,7 @@ private struct FolderStage {
 
     @discardableResult
     func enqueue(on queue: TransferQueue) async throws -> TransferSession {
-        // The queue recognizes the second item as a folder only when it downloads it.
+        // The queue recognizes that the second item is a folder only when the queue downloads the item.
         let items: [TransferItem] = [.remoteFolder(try RemotePath("trip")), .remote(try RemotePath("other"))]
         return try await queue.enqueue(.download(items: items, from: "a", to: target))
     }

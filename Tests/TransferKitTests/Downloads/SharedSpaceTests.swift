@@ -34,7 +34,8 @@ import TransportTesting
             #expect(fixture.content("1") == DownloadFixture.content(Self.size))
             // The user frees the space that the second session needs.
             try FileManager.default.removeItem(atPath: fixture.target.appending("1").string)
-            // The queue also sleeps for 30 seconds for other reasons, so the test can't wait for the sleep before the next check of the free space.
+            // The queue also sleeps for 30 seconds for other reasons. So the test can't recognize the sleep that precedes the next check of the free
+            // space.
             while try await second.status.state != .completed {
                 if case .noSpace = try await second.status.why { fixture.queue.clock.advance(by: .seconds(30)) }
                 await Task.yield()
@@ -44,7 +45,7 @@ import TransportTesting
         }
 
         /// A resumed download may use the space that its part file has reserved.
-        @Test func resumedDownloadNeedsNoMoreSpace() async throws {
+        @Test func resumedDownloadUsesItsReservedSpace() async throws {
             let fixture = try DownloadFixture()
             let target = fixture.target.string
             try #require(unsafe mount("tmpfs", target, "tmpfs", 0, "size=3m,mode=700") == 0)
@@ -62,8 +63,8 @@ import TransportTesting
             await queue.shutdown()
         }
 
-        /// If both files belong to one session, the file that fits completes.
-        @Test func filesOfOneSessionShareSpace() async throws {
+        /// Both files belong to one session. The disk has space for only one of them, which completes.
+        @Test func oneFileCompletesIfSpaceSufficesForOne() async throws {
             let fixture = try DownloadFixture()
             let target = fixture.target.string
             try #require(unsafe mount("tmpfs", target, "tmpfs", 0, "size=3m,mode=700") == 0)

@@ -11,7 +11,8 @@ import TransferKit
     import Darwin
 #endif
 
-/// A page of the database is damaged. Whatever bytes the page contains, the queue either opens or reports a damaged store. It never crashes.
+/// A page of the database is damaged. Whatever bytes the page contains, the queue either opens the store or reports that it is damaged. The queue
+/// never crashes.
 ///
 /// Tries all pages if `TRANSFERKIT_DURABILITY` is `all`, otherwise a sample that varies between runs.
 @Suite(.oneProcessAtATime) struct DamagedPageTests {
@@ -23,7 +24,7 @@ import TransferKit
     }
 
     @Test(arguments: Damage.allCases) func damagedPageDoesNotCrashProcess(_ damage: Damage) async throws {
-        let folder = try await prepared()
+        let folder = try await preparedStore()
         let pages = try Data(contentsOf: database(in: folder.path)).count / Self.pageSize
         #expect(pages > 10)
         let isExhaustive = ProcessInfo.processInfo.environment["TRANSFERKIT_DURABILITY"] == "all"
@@ -40,7 +41,7 @@ import TransferKit
         }
     }
 
-    @Test func damagedLogDoesNotAffectDatabase() async throws {
+    @Test func damagedWriteAheadLogDoesNotAffectDatabase() async throws {
         let folder = try TemporaryFolder()
         await #expect(processExitsWith: .signal(SIGKILL)) { [root = folder.path.string as String] in
             try await ScenarioRun.die(at: 400, of: .arranging, in: FilePath(root))
@@ -66,7 +67,7 @@ import TransferKit
     }
 
     @Test(arguments: [1, 50, 99, 4_095, 4_096, 8_192, 20_000]) func reportsTruncatedStoreWithoutChangingIt(_ length: Int) async throws {
-        let folder = try await prepared()
+        let folder = try await preparedStore()
         let file = database(in: folder.path)
         let content = try Data(contentsOf: file).prefix(length)
         try content.write(to: file)
@@ -81,7 +82,7 @@ import TransferKit
         #expect(try Data(contentsOf: file) == content)
     }
 
-    /// Opens a damaged store, reads everything, runs the queue for a while, and opens it again.
+    /// Opens a damaged store, reads everything, runs the queue for a while, and opens the store again.
     private static func use(_ root: FilePath) async throws {
         let stage: Stage
         do {
@@ -131,7 +132,7 @@ import TransferKit
     }
 
     /// Creates a store with sessions in several states and an empty log.
-    private func prepared() async throws -> TemporaryFolder {
+    private func preparedStore() async throws -> TemporaryFolder {
         let folder = try TemporaryFolder()
         let stage = try await Stage(folder.path, isTimed: false)
         try await stage.queue.save(stage.account("a"))

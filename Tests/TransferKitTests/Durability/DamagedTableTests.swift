@@ -9,7 +9,7 @@ import TransferKit
 @Suite struct DamagedTableTests {
     private static let pageSize = 4_096
 
-    /// The files of the last sessions are on the damaged page.
+    /// The names of the sessions. The rows for the files of the last sessions are on the damaged page.
     private static let names = (0..<40).map { "w\($0)" }
 
     @Test(.timeLimit(.minutes(10))) func sessionsWithUnreadableFilesWait() async throws {

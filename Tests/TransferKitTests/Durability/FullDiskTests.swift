@@ -133,12 +133,12 @@ import TransferKit
             let stage = try await Stage(FilePath(root))
             try await stage.queue.save(stage.account("a"))
             let item = try stage.item("many")
-            let many = Array(repeating: item, count: QueueStore.sweptRows + 2_000)
+            let many = Array(repeating: item, count: QueueStore.maximumRowsPerSweep + 2_000)
             let session = try await stage.queue.enqueue(try stage.request("large", many))
             await stage.queue.shutdown()
             let reopened = try await Stage(FilePath(root))
             try disk.leave(150_000)
-            // A removal first only marks the session, which needs hardly any space. Deleting the rows needs more.
+            // A removal first only marks the session. The mark needs hardly any space, but deleting the rows later needs more.
             try await reopened.queue.remove(session.id)
             await reopened.clock.waitForSleep(of: .seconds(30))
             #expect(await reopened.queue.sessionIDs().isEmpty)

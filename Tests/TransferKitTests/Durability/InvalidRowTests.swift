@@ -29,7 +29,7 @@ import TransferKit
     ])
     func quarantinesUnreadableSession(_ sql: String) async throws {
         for listsFirst in [false, true] {
-            let folder = try await prepared(sql)
+            let folder = try await preparedStore(sql)
             let stage = try await Stage(folder.path, isTimed: false)
             if listsFirst { _ = try await stage.queue.sessions() }
             try await stage.queue.start()
@@ -83,7 +83,7 @@ import TransferKit
         "UPDATE file SET size = 9223372036854775807 WHERE session = 2",
     ])
     func repairsInvalidValues(_ sql: String) async throws {
-        let folder = try await prepared(sql)
+        let folder = try await preparedStore(sql)
         let stage = try await Stage(folder.path, isTimed: false)
         try await stage.queue.move(Stage.id("w5"), to: .front)
         try await stage.queue.move(Stage.id("w4"), to: .end)
@@ -102,7 +102,7 @@ import TransferKit
     }
 
     @Test func placesSessionBetweenExtremeRanks() async throws {
-        let folder = try await prepared(
+        let folder = try await preparedStore(
             "UPDATE schedule SET rank = CASE session WHEN 1 THEN -9223372036854775808 ELSE 9223372036854775802 + session END")
         let stage = try await Stage(folder.path, isTimed: false)
         try await stage.queue.move(Stage.id("w5"), to: .after(Stage.id("w1")))
@@ -123,7 +123,7 @@ import TransferKit
             + "UPDATE session SET options = '{' WHERE key = 1",
     ])
     func holdsDependentOfLostSession(_ sql: String) async throws {
-        let folder = try await prepared(sql)
+        let folder = try await preparedStore(sql)
         let stage = try await Stage(folder.path, isTimed: false)
         try await stage.queue.start()
         await stage.queue.waitUntilIdle()
@@ -141,7 +141,7 @@ import TransferKit
         "confirmed = 9223372036854775807", "confirmed = -9223372036854775808", "expires_at = 9223372036854775807",
     ])
     func ignoresUnreadableCheckpoint(_ assignment: String) async throws {
-        // On a damaged page, values may have any type, so these statements replace the table with one without types.
+        // On a damaged page, values may have any type. So these statements replace the table with a table whose columns have no types.
         let loosened = """
             ALTER TABLE checkpoint RENAME TO typed;
             CREATE TABLE checkpoint(
@@ -150,7 +150,7 @@ import TransferKit
             INSERT INTO checkpoint SELECT session, position, endpoint, generation, data, confirmed, identity, expires_at FROM typed;
             DROP TABLE typed;
             """
-        let folder = try await prepared("\(loosened) UPDATE checkpoint SET \(assignment)", "w1")
+        let folder = try await preparedStore("\(loosened) UPDATE checkpoint SET \(assignment)", "w1")
         let stage = try await Stage(folder.path, isTimed: false)
         try await stage.queue.start()
         await stage.queue.waitUntilIdle()
@@ -162,7 +162,7 @@ import TransferKit
     }
 
     @Test func treatsImpossibleTimeAsFuture() async throws {
-        let folder = try await prepared("UPDATE schedule SET not_before = 9223372036854775807 WHERE session = 2")
+        let folder = try await preparedStore("UPDATE schedule SET not_before = 9223372036854775807 WHERE session = 2")
         let stage = try await Stage(folder.path)
         try await stage.queue.start()
         await stage.queue.waitUntilIdle(scheduled: false)
@@ -176,7 +176,7 @@ import TransferKit
 
     @Test(arguments: ["UPDATE account SET definition = '{'", "UPDATE account SET block = '{'"])
     func keepsSessionsOfUnreadableAccount(_ sql: String) async throws {
-        let folder = try await prepared("\(sql); UPDATE schedule SET state = 'cancelled' WHERE session = 1", "w1")
+        let folder = try await preparedStore("\(sql); UPDATE schedule SET state = 'cancelled' WHERE session = 1", "w1")
         let stage = try await Stage(folder.path, isTimed: false)
         try await stage.queue.start()
         await stage.queue.waitUntilIdle()
@@ -191,7 +191,7 @@ import TransferKit
     /// Creates a store with five sessions of one file each, and executes a statement in it, as another program would.
     ///
     /// - Parameter begun: The name of a session that has a partial upload on the server, or nil.
-    private func prepared(_ sql: String, _ begun: String? = nil) async throws -> TemporaryFolder {
+    private func preparedStore(_ sql: String, _ begun: String? = nil) async throws -> TemporaryFolder {
         let folder = try TemporaryFolder()
         let stage = try await Stage(folder.path, isTimed: false)
         try await stage.queue.save(stage.account("a"))

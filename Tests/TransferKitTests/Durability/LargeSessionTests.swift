@@ -8,9 +8,9 @@ import TransportTesting
 
 /// Sessions with more rows of one kind than the queue changes in one transaction, and the background work that deletes or moves these rows.
 @Suite struct LargeSessionTests {
-    private static let count = QueueStore.sweptRows + 1
+    private static let count = QueueStore.maximumRowsPerSweep + 1
 
-    /// The kind of row that a session has very many of.
+    /// A kind of row. The large session of a test has very many rows of this kind.
     enum Content: String, CaseIterable, Sendable {
         case files, failedFiles, blobs, sentBlobs, streams, downloads, unreadFolders, folders, nestedFolders
         case waitingFiles, waitingFolders, waitingBlobs, waitingStreams, waitingDownloads, waitingRemoteFolders
@@ -80,7 +80,7 @@ import TransportTesting
         try queue.close()
     }
 
-    /// Creates a store with a small session and a large one that has many rows of a kind, and then performs a write.
+    /// Creates a store with a small session and a large session, which has very many rows of one kind. Then performs a write.
     ///
     /// - Parameter write: A change to the large session, whose key is 1.
     private func prepare(_ content: Content, _ write: StoreWrite) async throws {
@@ -132,7 +132,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Whichever kind of row a session has very many of, the queue does not report the store as damaged or unreadable.
+    /// No matter which kind of row is very numerous, the queue does not report the store as damaged or unreadable.
     @Test(arguments: Content.allCases) func showsAndRemovesLargeSession(_ content: Content) async throws {
         try await prepare(content, .settings(orderRevision: 0, maxConcurrentSessions: nil, rateLimit: nil))
         let queue = try await fixture.open(retention: .count(0))
@@ -148,7 +148,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Follows a large folder through its run, the outbox and the expiry of the completed session, until the last row is deleted.
+    /// Follows a large folder through its run, the discard outbox (the stored list of pending removals) and the expiry of the completed session,
+    /// until the last row is deleted.
     @Test func expandsSendsAndRemovesLargeFolder() async throws {
         let tree = try FolderTree(fixture.folder.path.appending("tree"))
         try tree.folder("deep/er")

@@ -13,9 +13,9 @@ import TransferKit
     import Darwin
 #endif
 
-/// Kills the process while it removes or quarantines a session with very many files. Afterwards, the session exists completely or not at all.
+/// Kills the process while it removes or quarantines a session with very many files. Afterwards, the session is either intact or completely removed.
 @Suite(.oneProcessAtATime) struct RemovalKillTests {
-    private static let count = 3 * QueueStore.sweptRows
+    private static let count = 3 * QueueStore.maximumRowsPerSweep
 
     @Test(arguments: ["delete", "quarantine"]) func removesLargeSessionCompletelyOrNotAtAll(_ operation: String) async throws {
         let prepared = try TemporaryFolder()
@@ -31,7 +31,7 @@ import TransferKit
         let samples = ProcessInfo.processInfo.environment["TRANSFERKIT_DURABILITY"] == "all" ? 200 : 4
         // Each row adds a kill point, but all rows behave alike, so a sample of the kill points is enough.
         let distance = max(1, count / samples)
-        print("\(operation): testing 1 in \(distance) of \(count) kill points")
+        print("\(operation): testing about \(count / distance) of \(count) kill points")
         for killPoint in stride(from: Int.random(in: 1...distance), through: count, by: distance) {
             let folder = try Self.copy(prepared)
             await #expect(processExitsWith: .signal(SIGKILL)) {

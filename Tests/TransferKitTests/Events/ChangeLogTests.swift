@@ -31,7 +31,7 @@ import TransportTesting
         return events
     }
 
-    @Test func repeatsLiveEventsAcrossRestarts() async throws {
+    @Test func logReturnsLiveEventsAfterRestart() async throws {
         var queue = try await fixture.openWithAccounts()
         let live = queue.events
         _ = try await queue.enqueue(try fixture.upload("1", "2"))

@@ -64,7 +64,7 @@ import TransportTesting
         }
     }
 
-    @Test @MainActor func runsOnMainActor() async throws {
+    @Test @MainActor func callsMainActorDelegateOnMainActor() async throws {
         let fixture = try QueueFixture()
         // The folder is deleted with the fixture, so the fixture must live until the end of the test.
         defer { withExtendedLifetime(fixture) {} }
@@ -125,7 +125,7 @@ import TransportTesting
     }
 
     @Test(arguments: [(CredentialsAnswer.retry, true), (.later, false)])
-    func answerUnblocksAccount(answer: CredentialsAnswer, unblocks: Bool) async throws {
+    func retryAnswerUnblocksAccount(answer: CredentialsAnswer, unblocks: Bool) async throws {
         let memory = MemoryTransport(acceptedSecret: "good")
         let fixture = try QueueFixture(memory: memory)
         let queue = try await fixture.openWithAccounts()
@@ -146,7 +146,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func queueHoldsDelegateWeaklyAndReplacesIt() async throws {
+    @Test func queueKeepsWeakReferenceToDelegateAndReplacesIt() async throws {
         let fixture = try QueueFixture()
         // The folder is deleted with the fixture, so the fixture must live until the end of the test.
         defer { withExtendedLifetime(fixture) {} }

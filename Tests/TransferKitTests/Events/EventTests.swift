@@ -67,7 +67,7 @@ import TransportTesting
         guard case .queueStopped = next.kind else { throw Unexpected() }
     }
 
-    @Test func gapFollowsBufferedEventsWithoutNewEvent() async throws {
+    @Test func gapArrivesWithoutFurtherEvents() async throws {
         let hub = EventHub(capacity: 8)
         var events = hub.subscribe().makeAsyncIterator()
         for _ in 1...20 { hub.send(.queueStarted) }

@@ -43,7 +43,7 @@ import TransportTesting
         while let event = await iterator.next() { received.append(event) }
         #expect(names(received).first == "snapshot waiting" && names(received).last == "ended completed")
         #expect(names(received).filter { $0 == "itemCompleted" }.count == 2)
-        // No events of other sessions.
+        // The stream contains no events of other sessions.
         for case .event(let event) in received { #expect(event.session == sessions[0].id) }
         // A removed session has no current state.
         #expect(names(await collect(last)) == ["ended removed"])
@@ -99,7 +99,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func narrowsEventsToOneSession() async throws {
+    @Test func eventsOfSeveralSessionsAreReducedToOneSession() async throws {
         let hub = EventHub()
         let ids = (0..<3).map { _ in SessionID() }
         let (one, other) = (hub.subscribe(to: ids[1]), hub.subscribe(to: SessionID()))

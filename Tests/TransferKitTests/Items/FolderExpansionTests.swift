@@ -92,7 +92,7 @@ import TransferKit
         await store.close()
     }
 
-    @Test func endsIfReportsAreIgnored() async throws {
+    @Test func expansionEndsIfReportsAreIgnored() async throws {
         try tree.file("x")
         let store = try await fixture.open([TransferItem(tree.root), TransferItem(tree.path("x"))])
         // The closure ignores the reports, as the scheduler does after a session was removed.

@@ -90,7 +90,7 @@ import TransportTesting
         #expect(contents == ["one", "two", "three", "four"])
         await queue.shutdown()
         queue = try await open(base: nil)
-        #expect(try await queue.items(of: session.id).first?.source == after.pushing("media/a/1"), "the queue remembers the last base")
+        #expect(try await queue.items(of: session.id).first?.source == after.pushing("media/a/1"), "the queue remembers the base folder")
         await queue.shutdown()
     }
 

@@ -43,7 +43,7 @@ import TransportTesting
     }
 
     /// The transport must know that the upload may contain bytes of an earlier version of the file.
-    @Test func reportsRestartToTransport() async throws {
+    @Test func transportLearnsThatFileRestarts() async throws {
         let queue = try await open()
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint()]))
         fixture.memory.faults.append(.cut(afterBytes: 5_000))

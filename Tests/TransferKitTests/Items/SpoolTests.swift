@@ -41,7 +41,7 @@ import TransportTesting
         #expect(fixture.memory.contents(of: "blob-two") == Data("two".utf8))
     }
 
-    @Test func cannotSendUploadedBytesAgain() async throws {
+    @Test func uploadedDataCannotBeSentAgain() async throws {
         let queue = try await fixture.openWithAccounts()
         let session = try await queue.enqueue(try request("one"))
         try await queue.start()

@@ -22,7 +22,7 @@ import TransferKit
 
     /// An attempt that reaches no server is cheap, so it is repeated soon. An attempt is costly if a proxy accepts a large body although its
     /// server is stopped. Such an attempt is repeated later.
-    @Test(arguments: [(false, Duration.seconds(5)), (true, .seconds(64))]) func probesOutageSoonUnlessCostly(
+    @Test(arguments: [(false, Duration.seconds(5)), (true, .seconds(64))]) func retriesSoonInOutageUnlessAttemptsAreCostly(
         isCostly: Bool, delay: Duration
     ) {
         let history = History(outageAttempts: 8, isCostly: isCostly)
@@ -74,7 +74,7 @@ import TransferKit
     @Test func forbiddenWithValidCredentialsFailsOnlyFile() {
         #expect(decision(.credentials, History(failures: 1, isAuthenticated: true), code: .forbidden) == .giveUpFile)
         #expect(decision(.credentials, History(failures: 1), code: .forbidden) == .blockAccount)
-        // For example, an expired token: it worked before, and no request succeeds with it anymore.
+        // An example is an expired token. It worked before, but no request with it succeeds anymore.
         #expect(decision(.credentials, History(failures: 1, isAuthenticated: true), code: .credentialsRejected) == .blockAccount)
     }
 
@@ -93,7 +93,7 @@ import TransferKit
     }
 
     @Test(arguments: [FailureClass.permanent, .sourceLost, .unsupported])
-    func failsWithoutRetry(_ failureClass: FailureClass) {
+    func permanentFailuresAreNotRetried(_ failureClass: FailureClass) {
         #expect(decision(failureClass) == .giveUpFile)
     }
 
@@ -115,6 +115,6 @@ import TransferKit
         #expect(decision(.protocolViolation, History(failures: 3, violations: 3, hasNextEndpoint: true)) == .nextEndpoint)
         #expect(
             decision(.protocolViolation, History(failures: 1, violations: 3, hasCheckpoint: true, hasNextEndpoint: true)) == soon,
-            "as with an unreachable endpoint, a file with a checkpoint stays")
+            "a file with a checkpoint stays at its endpoint, as if the endpoint were unreachable")
     }
 }

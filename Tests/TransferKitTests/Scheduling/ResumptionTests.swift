@@ -5,7 +5,7 @@ import TransferKit
 /// Paused sessions that are resumed while other sessions run.
 @Suite struct ResumptionTests {
     @Test(arguments: [SessionOperation.hold, .yield, .cancel(), .remove()])
-    func waitsForEndingRunInReturnedSlot(operation: SessionOperation) throws {
+    func waitsUntilEndingRunFreesSlot(operation: SessionOperation) throws {
         var queue = try Rehearsal()
         try queue.add("P R")
         try queue.call(.pause, "P")
@@ -49,7 +49,7 @@ import TransferKit
         #expect(try queue.finishAll() == "B A")
     }
 
-    @Test func waitsForActiveSessionInReturnedSlot() throws {
+    @Test func waitsUntilActiveSessionFreesSlot() throws {
         var queue = try Rehearsal()
         try queue.add("P")
         try queue.add("R", to: "b")

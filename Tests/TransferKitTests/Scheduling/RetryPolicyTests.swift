@@ -26,7 +26,7 @@ import TransferKit
     ]
 
     @Test(arguments: progresses)
-    func recognizesProgress(_ confirmed: Int64, _ size: Int64?, _ expected: Bool) {
+    func progressNeedsEnoughConfirmedBytes(_ confirmed: Int64, _ size: Int64?, _ expected: Bool) {
         #expect(RetryPolicy.isProgress(confirmed: confirmed, of: size) == expected)
     }
 }

@@ -9,7 +9,7 @@ import TransferKit
         .backoff(.seconds(300), .broken), .endpointsUnavailable(.broken), .interrupted,
     ]
 
-    @Test(arguments: waits) func skipsNextWaitOnce(_ outcome: RunOutcome) throws {
+    @Test(arguments: waits) func runCallSkipsNextWaitOnce(_ outcome: RunOutcome) throws {
         var queue = try Rehearsal()
         try queue.add("A B")
         try queue.call(.run(), "A")
@@ -41,7 +41,7 @@ import TransferKit
     @Test(arguments: [
         RunEvent.Content.connected, .file(position: 0, .completed(TransferReceipt(bytes: 1), endpoint: Account.memory("a").endpoints[0])),
     ])
-    func waitsAsUsualAfterProgress(_ progress: RunEvent.Content) throws {
+    func runCallHasNoEffectAfterProgress(_ progress: RunEvent.Content) throws {
         var queue = try Rehearsal()
         try queue.add("A B")
         try queue.call(.run(), "A")
@@ -50,7 +50,7 @@ import TransferKit
         #expect(queue.line == "A=waiting B=running")
     }
 
-    @Test func runsNextOnceThereIsSpace() throws {
+    @Test func sessionRunsFirstOnceThereIsSpace() throws {
         var queue = try Rehearsal()
         try queue.add("A B C")
         try queue.call(.runNext, "C")
@@ -62,7 +62,7 @@ import TransferKit
         #expect(queue.line == "A=running B=waiting C=completed")
     }
 
-    @Test func appliesLaterYield() throws {
+    @Test func laterYieldOverridesRunCall() throws {
         var queue = try Rehearsal()
         try queue.add("A B")
         try queue.call(.run(), "A")

@@ -48,7 +48,7 @@ import TransferKit
 
     /// The generated steps must reach all 17 wait reasons and 10 error codes that the reference can return. The tests would not cover a reason or
     /// code that no step reaches.
-    @Test func stepsReachEveryReasonAndError() {
+    @Test func generatedStepsReachEveryWaitReasonAndErrorCode() {
         var reasons: Set<String> = []
         var codes: Set<String> = []
         for seed in UInt64(0)..<100 {

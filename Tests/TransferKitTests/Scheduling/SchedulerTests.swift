@@ -5,7 +5,7 @@ import TransferKit
 
 @Suite struct SchedulerTests {
     /// Even if a waiting session changes often, the scheduler keeps each of the session's due times only once.
-    @Test func keepsUnchangedDueTimesOnce() throws {
+    @Test func doesNotDuplicateUnchangedDueTimes() throws {
         var scheduler = try Scheduler.fixture()
         var draft = SessionDraft.draft()
         draft.notBefore = Date(timeIntervalSince1970: 1_000_000)
@@ -27,7 +27,7 @@ import TransferKit
         #expect(scheduler.runningIDs.count == 1 && scheduler.why(2, at: .seconds(1_000)) == .queueLimit)
     }
 
-    @Test func noSessionStartsBeforeStart() throws {
+    @Test func noSessionStartsBeforeQueueStarts() throws {
         var scheduler = try Scheduler.fixture()
         #expect(try scheduler.perform(.enqueue([.draft()])).actions.isEmpty)
         #expect(scheduler.why(1, at: .start) == .queueNotRunning)
@@ -124,7 +124,7 @@ import TransferKit
         #expect(scheduler.offers(endpoint, at: .seconds(30)))
     }
 
-    @Test func longBackoffGivesUpSlot() throws {
+    @Test func sessionFreesSlotDuringLongBackoff() throws {
         var scheduler = try Scheduler.fixture()
         let drafts = [SessionDraft.draft(), .draft()]
         _ = try scheduler.perform(.enqueue(drafts))

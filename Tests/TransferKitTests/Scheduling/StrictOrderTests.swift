@@ -72,7 +72,7 @@ import TransferKit
         #expect(queue.line == "A=waiting B=running")
     }
 
-    @Test func forecastLetsOnlyStartedSessionsPass() throws {
+    @Test func forecastLetsOnlyStartedSessionsPassWaitingOnes() throws {
         var scheduler = Scheduler(Scheduler.Settings(transports: ["memory"], ordering: .strict))
         _ = try scheduler.perform(.saveAccount(.memory("a")))
         _ = try scheduler.perform(.enqueue([.draft(), .draft()]))

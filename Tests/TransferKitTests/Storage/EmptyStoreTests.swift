@@ -40,7 +40,7 @@ import TransferKit
         try await expectDamage()
     }
 
-    @Test func reportsEmptyDatabaseWithLogAsDamaged() async throws {
+    @Test func reportsEmptyDatabaseWithWriteAheadLogAsDamaged() async throws {
         try empty()
         try Data(count: 4_152).write(to: URL(fileURLWithPath: database + "-wal"))
         try await expectDamage()
@@ -66,8 +66,9 @@ import TransferKit
         try await expectDamage()
     }
 
-    /// The log may be all that is left of the store. SQLite would delete the log, so the queue must not let SQLite open the store.
-    @Test func keepsLogWithoutDatabase() async throws {
+    /// The write-ahead log may contain the only remaining data of the store. SQLite would delete the log, so the queue must not let SQLite open the
+    /// store.
+    @Test func keepsWriteAheadLogWithoutDatabase() async throws {
         let store = try await open()
         try await store.commit([.saveAccount(1, .memory("a"))])
         await store.abandon()

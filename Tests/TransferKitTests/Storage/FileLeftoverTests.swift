@@ -17,7 +17,8 @@ import TransferKit
         var receipt = TransferReceipt(bytes: 9)
         receipt.leftovers = Checkpoint(data: Data("parts".utf8), confirmed: 0)
         #expect(
-            try await store.commitOrBlame([.file(1, position: 0, .completed(receipt, endpoint: account.endpoints[0]))]).hasDueDiscards)
+            try await store.commitIdentifyingFailure([.file(1, position: 0, .completed(receipt, endpoint: account.endpoints[0]))])
+                .hasDueDiscards)
         await store.close()
         store = try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)
         let due = try await store.dueDiscards(at: .distantFuture, limit: 9).due
@@ -43,7 +44,7 @@ import TransferKit
         }
         try await store.commit([.saveAccount(1, account), .session(1, rank: 0, draft), saved(0), saved(1)])
         let error = TransferError(failure, .internalFailure, "It failed.")
-        let pending = try await store.commitOrBlame([.file(1, position: 1, .failed(error))])
+        let pending = try await store.commitIdentifyingFailure([.file(1, position: 1, .failed(error))])
         #expect(pending.hasDueDiscards == isRemoved)
         let due = try await store.dueDiscards(at: .distantFuture, limit: 9).due
         #expect(due.map(\.checkpoint.data) == (isRemoved ? [Data("upload 1".utf8)] : []))

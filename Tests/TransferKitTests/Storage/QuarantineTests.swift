@@ -30,7 +30,7 @@ import TransportTesting
     }
 
     /// Opens a queue with one quarantined session, whose row contains an invalid direction, and one intact session.
-    private func quarantined() async throws -> (TransferQueue, SessionID) {
+    private func openWithQuarantinedSession() async throws -> (TransferQueue, SessionID) {
         let queue = try await fixture.openWithAccounts()
         var request = try fixture.upload("one", "two")
         request.tags = ["first"]
@@ -48,7 +48,7 @@ import TransportTesting
     }
 
     @Test func reportsQuarantinedSession() async throws {
-        let (queue, id) = try await quarantined()
+        let (queue, id) = try await openWithQuarantinedSession()
         #expect(try await queue.quarantinedCount() == 1)
         let health = try await queue.storeHealth()
         #expect(health.quarantined == 1 && health.problems.isEmpty)
@@ -58,7 +58,7 @@ import TransportTesting
     }
 
     @Test func restoresCompleteSession() async throws {
-        var (queue, id) = try await quarantined()
+        var (queue, id) = try await openWithQuarantinedSession()
         let row = try #require(try await queue.quarantined().first)
         try await queue.restoreQuarantined(row.number)
         #expect(try await queue.quarantinedCount() == 0)
@@ -77,7 +77,7 @@ import TransportTesting
     }
 
     @Test func quarantinesUnreadableSessionAgain() async throws {
-        var (queue, _) = try await quarantined()
+        var (queue, _) = try await openWithQuarantinedSession()
         try await queue.restoreQuarantined(1)
         await queue.shutdown()
         queue = try await fixture.open()
@@ -87,7 +87,7 @@ import TransportTesting
     }
 
     @Test func deletesDroppedSession() async throws {
-        let (queue, _) = try await quarantined()
+        let (queue, _) = try await openWithQuarantinedSession()
         let row = try #require(try await queue.quarantined().first)
         try await queue.dropQuarantined(row.number)
         await queue.deferredDeletion.waitUntilDone()
@@ -100,7 +100,7 @@ import TransportTesting
 
     /// The process ended before the last step of restoring a session. The session is then dropped or trimmed.
     @Test(arguments: [false, true]) func deletesPartiallyRestoredSession(isTrimmed: Bool) async throws {
-        let (queue, _) = try await quarantined()
+        let (queue, _) = try await openWithQuarantinedSession()
         try change("CREATE TRIGGER refusal BEFORE INSERT ON schedule BEGIN SELECT raise(ABORT, 'killed'); END")
         await #expect(throws: QueueError.self) { try await queue.restoreQuarantined(1) }
         try change("DROP TRIGGER refusal")
@@ -122,7 +122,7 @@ import TransportTesting
 
     /// The process ended before the last step of dropping a session. Some rows may already be gone, so the session can't be restored.
     @Test func rejectsRestoringAfterInterruptedDropping() async throws {
-        let (queue, _) = try await quarantined()
+        let (queue, _) = try await openWithQuarantinedSession()
         try change("CREATE TRIGGER refusal BEFORE INSERT ON schedule BEGIN SELECT raise(ABORT, 'killed'); END")
         await #expect(throws: QueueError.self) { try await queue.restoreQuarantined(1) }
         try change("DROP TRIGGER refusal")
@@ -138,7 +138,7 @@ import TransportTesting
     }
 
     @Test func keepsUploadURLsSecret() async throws {
-        var (queue, _) = try await quarantined()
+        var (queue, _) = try await openWithQuarantinedSession()
         let secret = "https://one.example/files/secret"
         await queue.shutdown()
         try change("UPDATE session SET direction = 'sideways'")
@@ -156,7 +156,7 @@ import TransportTesting
     }
 
     @Test func doesNotRestoreSessionWithoutAccount() async throws {
-        let (queue, _) = try await quarantined()
+        let (queue, _) = try await openWithQuarantinedSession()
         try await queue.apply(.remove(), to: .all)
         try await queue.deleteAccount("a")
         let error = try await #require(throws: QueueError.self) { try await queue.restoreQuarantined(1) }
@@ -167,7 +167,7 @@ import TransportTesting
 
     /// The session has rows of all kinds, and more rows than one transaction changes.
     @Test func restoresAndDropsLargeSession() async throws {
-        let count = 2 * QueueStore.sweptRows + 1
+        let count = 2 * QueueStore.maximumRowsPerSweep + 1
         var store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)
         var draft = SessionDraft.draft()
         draft.items = (0..<count).map { ItemDraft(source: Data([47, 0xFF, UInt8($0 % 200)]), destination: Data("\($0)".utf8), size: 1) }

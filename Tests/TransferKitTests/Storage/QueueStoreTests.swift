@@ -33,7 +33,7 @@ import TransferKit
         }
         #expect(settings.0 == "wal")
         #expect(settings.1 == 2, "2 is FULL")
-        // The setting belongs to a connection, so it must still apply after writes through the pool.
+        // The setting `synchronous` belongs to a connection. It must still apply after writes through the pool.
         try await store.commit([.saveAccount(1, .memory("a"))])
         #expect(try await store.pool.write { try Int.fetchOne($0, sql: "PRAGMA synchronous") } == 2)
         await store.close()
@@ -178,7 +178,7 @@ import TransferKit
         await store.close()
     }
 
-    @Test func refusesNewerStoreUnchanged() async throws {
+    @Test func rejectsNewerStoreWithoutChangingIt() async throws {
         try await open().close()
         try await DatabaseQueue(path: database.string).write { try $0.execute(sql: "PRAGMA user_version = 99") }
         let before = try Data(contentsOf: URL(fileURLWithPath: database.string))
@@ -188,7 +188,7 @@ import TransferKit
         #expect(try Data(contentsOf: URL(fileURLWithPath: database.string)) == before)
     }
 
-    @Test func refusesStoreOfPrereleaseVersion() async throws {
+    @Test func rejectsStoreOfPrereleaseVersion() async throws {
         try await open().close()
         try await DatabaseQueue(path: database.string).write { try $0.execute(sql: "PRAGMA user_version = 4") }
         let before = try Data(contentsOf: URL(fileURLWithPath: database.string))
@@ -246,7 +246,7 @@ import TransferKit
         }
     }
 
-    @Test func refusesNewerVersionInLog() async throws {
+    @Test func rejectsNewerVersionInWriteAheadLog() async throws {
         try await open().close()
         // A newer version was killed before its first checkpoint, so the header of the database still shows the old version.
         let newer = try DatabasePool(path: database.string)
@@ -273,14 +273,14 @@ import TransferKit
         #expect(try await #require(throws: QueueError.self) { try await open() }.code == .storageDamaged)
     }
 
-    @Test func refusesDatabaseOfAnotherProgram() async throws {
+    @Test func rejectsDatabaseOfAnotherProgram() async throws {
         try await open().close()
         try await DatabaseQueue(path: database.string).write { try $0.execute(sql: "PRAGMA application_id = 7") }
         #expect(try await #require(throws: QueueError.self) { try await open() }.code == .storageUnavailable)
     }
 
-    /// For such a name, SQLite would open the database of another folder, which may belong to another queue.
-    @Test func refusesFolderNameThatIsNotUTF8() async throws {
+    /// With a name that is not UTF-8, SQLite would open the database of another folder, which may belong to another queue.
+    @Test func rejectsFolderNameThatIsNotUTF8() async throws {
         let path = folder.path.appending(FilePath(bytes: [0x71, 0xFF]).components)
         let error = try await #require(throws: QueueError.self) { try await QueueStore.open(.folder(path), clock: .system) }
         #expect(error.code == .storageUnavailable && error.message.contains("UTF-8"))
@@ -299,7 +299,7 @@ import TransferKit
         #expect(empty.code == .storageUnavailable && empty.message.contains("empty"))
     }
 
-    @Test func folderHasOneOwner() async throws {
+    @Test func folderHasOnlyOneOwner() async throws {
         let first = try await open()
         let error = try await #require(throws: QueueError.self) { try await open() }
         #expect(error.code == .storageInUse)
@@ -310,7 +310,7 @@ import TransferKit
     }
 
     /// The timeout applies to each owner of the lock separately, not to several owners together.
-    @Test(arguments: [true, false]) func waitsForEachOwner(releasesLock: Bool) async throws {
+    @Test(arguments: [true, false]) func timeoutAppliesToEachOwnerSeparately(releasesLock: Bool) async throws {
         let path = folder.path
         let owner = Locked(try await OwnerLock.acquire(in: path, timeout: .zero, clock: .system))
         let (time, sleeps) = (Locked(Duration.zero), Locked(0))

@@ -5,10 +5,10 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Removal and quarantine of sessions with more rows than one transaction changes.
+/// Removal and quarantine of sessions with more rows than a single transaction may change.
 @Suite struct RemovalTests {
     private let folder: TemporaryFolder
-    private let count = 2 * QueueStore.sweptRows + 5_000
+    private let count = 2 * QueueStore.maximumRowsPerSweep + 5_000
     private let account = Account.memory("a")
 
     init() throws {
@@ -28,7 +28,7 @@ import TransferKit
     }
 
     /// Creates a store with a small session and a session with very many files, two of which have checkpoints.
-    private func prepared() async throws -> QueueStore {
+    private func preparedStore() async throws -> QueueStore {
         let store = try await open()
         var large = SessionDraft.draft()
         large.tags = ["large"]
@@ -53,10 +53,10 @@ import TransferKit
     }
 
     @Test func removesLargeSessionImmediatelyAndItsRowsLater() async throws {
-        var store = try await prepared()
-        #expect(try await store.commitOrBlame([.deleteSession(1)]).hasRowsToSweep, "some rows must still be deleted")
+        var store = try await preparedStore()
+        #expect(try await store.commitIdentifyingFailure([.deleteSession(1)]).hasRowsToSweep, "some rows remain to be deleted")
         try await expectRemoved(store)
-        #expect(try await rows(store, "file") > QueueStore.sweptRows)
+        #expect(try await rows(store, "file") > QueueStore.maximumRowsPerSweep)
         #expect(try await store.sweep())
         await store.close()
         store = try await open()
@@ -72,7 +72,7 @@ import TransferKit
     }
 
     @Test func deletesAccountDuringRemoval() async throws {
-        let store = try await prepared()
+        let store = try await preparedStore()
         try await store.commit([.deleteSession(1), .deleteSession(2), .deleteAccount(1)])
         let loaded = try await store.load(.memory).0
         #expect(loaded.accounts.isEmpty && loaded.sessions.isEmpty)
@@ -81,7 +81,7 @@ import TransferKit
         await store.close()
     }
 
-    @Test func doesNotReuseKey() async throws {
+    @Test func doesNotReuseKeyOfQuarantinedSession() async throws {
         let store = try await open()
         try await store.commit([
             .saveAccount(1, account), .session(7, rank: 0, .draft()), .quarantine(7, "for a test"), .session(3, rank: 0, .draft()),
@@ -95,8 +95,8 @@ import TransferKit
     }
 
     @Test func quarantineKeepsAllRows() async throws {
-        let store = try await prepared()
-        #expect(try await store.commitOrBlame([.quarantine(1, "for a test")]).hasRowsToSweep)
+        let store = try await preparedStore()
+        #expect(try await store.commitIdentifyingFailure([.quarantine(1, "for a test")]).hasRowsToSweep)
         #expect(try await store.load(.memory).0.sessions.map(\.key) == [2])
         // The run saves another checkpoint before it ends. This checkpoint also belongs to the session.
         try await store.commit([.holdDiscard(1, position: 5, Checkpoint(data: Data("late".utf8), confirmed: 9), account.endpoints[0])])

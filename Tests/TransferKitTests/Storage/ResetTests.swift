@@ -8,7 +8,7 @@ import TransportTesting
 
 /// Resets of sessions with more files than one transaction changes. A reset covers all files, or only the failed ones.
 @Suite struct ResetTests {
-    private static let count = 2 * QueueStore.sweptRows + 7
+    private static let count = 2 * QueueStore.maximumRowsPerSweep + 7
 
     private let folder: TemporaryFolder
 
@@ -22,7 +22,7 @@ import TransportTesting
 
     /// Creates a store with a session whose files are all in one state, except for two failed rows. The last row is a folder that could not be
     /// read. The first row stands for a name that can't be stored. Each row has a checkpoint.
-    private func prepared(_ state: String) async throws -> QueueStore {
+    private func preparedStore(_ state: String) async throws -> QueueStore {
         let store = try await open()
         var draft = SessionDraft.draft()
         draft.items = (0..<Self.count).map { ItemDraft(source: Data("/f\($0)".utf8), destination: Data("\($0)".utf8), size: 1) }
@@ -63,17 +63,17 @@ import TransportTesting
     }
 
     /// A reset changes rows only in batches, and continues after a restart.
-    @Test(arguments: [true, false]) func changesRowsInBatches(_ isWhole: Bool) async throws {
-        var store = try await prepared(isWhole ? "completed" : "failed")
+    @Test(arguments: [true, false]) func resetChangesRowsInBatches(_ isWhole: Bool) async throws {
+        var store = try await preparedStore(isWhole ? "completed" : "failed")
         let state = isWhole ? "completed" : "failed"
-        #expect(try await store.commitOrBlame([.resetSession(1, isWhole: isWhole)]).hasRowsToSweep)
-        #expect(try await count(store, "file WHERE state = '\(state)'") >= Self.count - QueueStore.sweptRows - 1)
+        #expect(try await store.commitIdentifyingFailure([.resetSession(1, isWhole: isWhole)]).hasRowsToSweep)
+        #expect(try await count(store, "file WHERE state = '\(state)'") >= Self.count - QueueStore.maximumRowsPerSweep - 1)
         await store.close()
         store = try await open()
         _ = try await store.load(.memory)
         let before = try await count(store, "file WHERE state = '\(state)'")
         try await store.commit([.continueReset(1)])
-        #expect(try await count(store, "file WHERE state = '\(state)'") >= before - QueueStore.sweptRows)
+        #expect(try await count(store, "file WHERE state = '\(state)'") >= before - QueueStore.maximumRowsPerSweep)
         try await store.finishReset(of: 1)
         try await expectReset(store, keepsCheckpoints: !isWhole)
         try await store.commit([.continueReset(1)])
@@ -83,7 +83,7 @@ import TransportTesting
     }
 
     @Test func resetsFailedFilesWithAllFiles() async throws {
-        let store = try await prepared("completed")
+        let store = try await preparedStore("completed")
         try await store.commit([.resetSession(1, isWhole: true), .resetSession(1, isWhole: false)])
         try await store.finishResets()
         try await expectReset(store, keepsCheckpoints: false)
@@ -91,7 +91,7 @@ import TransportTesting
     }
 
     @Test(arguments: [StoreWrite.deleteSession(1), .quarantine(1, "for a test")]) func removalEndsReset(_ end: StoreWrite) async throws {
-        let store = try await prepared("completed")
+        let store = try await preparedStore("completed")
         try await store.commit([.resetSession(1, isWhole: true), end])
         try await store.finishResets()
         while try await store.sweep() {}
@@ -103,7 +103,7 @@ import TransportTesting
     /// A run begins only once the reset has made all files pending.
     @Test func resetCompletesBeforeRun() async throws {
         let fixture = try QueueFixture()
-        let count = QueueStore.sweptRows + 2
+        let count = QueueStore.maximumRowsPerSweep + 2
         let path = try fixture.folder.file("f", size: 1)
         let store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)
         var draft = SessionDraft.draft()
@@ -130,17 +130,18 @@ import TransportTesting
 
     // MARK: Cancelled sessions
 
-    /// The unfinished uploads of a cancelled session move to the outbox in batches. This continues after a restart.
+    /// The unfinished uploads of a cancelled session move to the discard outbox, the stored list of pending removals, in batches. This continues
+    /// after a restart.
     @Test func discardsCancelledSessionInBatches() async throws {
-        var store = try await prepared("pending")
+        var store = try await preparedStore("pending")
         try await store.pool.write { try $0.execute(sql: "UPDATE schedule SET state = 'cancelled'") }
-        #expect(try await store.commitOrBlame([.discardPartial(1)]).hasRowsToSweep)
-        #expect(try await count(store, "discard") == QueueStore.sweptRows)
-        #expect(try await count(store, "checkpoint") == Self.count - QueueStore.sweptRows)
+        #expect(try await store.commitIdentifyingFailure([.discardPartial(1)]).hasRowsToSweep)
+        #expect(try await count(store, "discard") == QueueStore.maximumRowsPerSweep)
+        #expect(try await count(store, "checkpoint") == Self.count - QueueStore.maximumRowsPerSweep)
         await store.close()
         store = try await open()
         _ = try await store.load(.memory)
-        #expect(try await count(store, "discard") <= 2 * QueueStore.sweptRows)
+        #expect(try await count(store, "discard") <= 2 * QueueStore.maximumRowsPerSweep)
         await store.close()
         let queue = try await TransferQueue(storage: .folder(folder.path.appending("store")), transports: [MemoryTransport()])
         await queue.deferredDeletion.waitUntilDone()
@@ -154,11 +155,11 @@ import TransportTesting
     }
 
     /// Only the last batch contains removals that an endpoint of the account can perform. The queue performs them without a delay.
-    @Test func removesLaterBatchesImmediately() async throws {
-        let store = try await prepared("pending")
+    @Test func performsRemovalsOfLaterBatchesWithoutDelay() async throws {
+        let store = try await preparedStore("pending")
         try await store.pool.write { db in
             try db.execute(sql: "UPDATE schedule SET state = 'paused'")
-            try db.execute(sql: "UPDATE checkpoint SET endpoint = 'memory://gone/' WHERE position < \(2 * QueueStore.sweptRows)")
+            try db.execute(sql: "UPDATE checkpoint SET endpoint = 'memory://gone/' WHERE position < \(2 * QueueStore.maximumRowsPerSweep)")
         }
         await store.close()
         let queue = try await TransferQueue(storage: .folder(folder.path.appending("store")), transports: [MemoryTransport()])
@@ -172,9 +173,9 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Unfinished uploads that are not in the outbox yet stay with the session in the quarantine.
+    /// Unfinished uploads that are not in the discard outbox yet stay with the session in the quarantine.
     @Test func quarantineEndsDiscarding() async throws {
-        let store = try await prepared("failed")
+        let store = try await preparedStore("failed")
         try await store.commit([.discardPartial(1)])
         let rest = try await count(store, "checkpoint")
         #expect(rest > 0)
@@ -185,9 +186,9 @@ import TransportTesting
         await store.close()
     }
 
-    /// If the app retries the session while its uploads move to the outbox, the retry resumes the remaining uploads.
+    /// If the app retries the session while its uploads move to the discard outbox, the retry resumes the remaining uploads.
     @Test func retryEndsDiscarding() async throws {
-        let store = try await prepared("failed")
+        let store = try await preparedStore("failed")
         try await store.commit([.discardPartial(1), .resetSession(1, isWhole: false)])
         let rest = try await count(store, "checkpoint")
         #expect(rest > 0)

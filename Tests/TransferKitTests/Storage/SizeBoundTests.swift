@@ -6,7 +6,8 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Sizes up to the largest integer, in the store, in the file system and from transports. Their sums neither trap nor count as damage.
+/// Sizes up to the largest integer, in the store, in the file system and from transports. Sums of such sizes neither crash the process nor count as
+/// damage to the store.
 @Suite struct SizeBoundTests {
     private static let sizes: [Int64] = [0, 1 << 31, 1 << 32, (1 << 56) - 1, 1 << 56, 1 << 60, .max]
 
@@ -24,7 +25,7 @@ import TransportTesting
         return draft
     }
 
-    @Test(arguments: sizes, [1, 17, 200]) func boundsStoredSizes(_ size: Int64, _ count: Int) async throws {
+    @Test(arguments: sizes, [1, 17, 200]) func storedSizesNeverExceedBound(_ size: Int64, _ count: Int) async throws {
         let store = try await QueueStore.open(.folder(storage), clock: .system)
         try await store.commit([.saveAccount(1, .memory("a"))])
         let sessions = (1...70).map { StoreWrite.session(SessionKey($0), rank: Int64($0), draft(count, size)) }
@@ -56,7 +57,7 @@ import TransportTesting
     }
 
     /// An earlier version could store sums above the bound.
-    @Test func showsBoundForLargerSessions() async throws {
+    @Test func showsMaximumSizeForLargerSessions() async throws {
         let store = try await QueueStore.open(.folder(storage), clock: .system)
         try await store.commit(
             [.saveAccount(1, .memory("a"))] + (1...70).map { .session(SessionKey($0), rank: Int64($0), draft(17, 1 << 56)) })

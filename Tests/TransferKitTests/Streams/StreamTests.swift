@@ -46,7 +46,7 @@ import TransportTesting
     }
 
     /// A stream may last for months, with any number of attempts, so ended attempts must not use memory.
-    @Test func releasesAttemptsOfUnfinishedStream() async throws {
+    @Test func endedAttemptsOfStreamUseNoMemory() async throws {
         let queue = try await fixture.openWithAccounts()
         let gate = fixture.memory.gate("stream", atByte: 2_000)
         let (item, writer) = TransferItem.stream(as: name)
@@ -233,6 +233,6 @@ import TransportTesting
         #expect(times.map { watch.sample(file, at: $0) } == [false, false])
         isAwaited.withLock { $0 = false }
         let later: [Duration] = [.seconds(1_059), .seconds(1_060)]
-        #expect(later.map { watch.sample(file, at: $0) } == [false, true], "a server that does not confirm counts as stalled")
+        #expect(later.map { watch.sample(file, at: $0) } == [false, true], "a server that confirms no bytes counts as stalled")
     }
 }

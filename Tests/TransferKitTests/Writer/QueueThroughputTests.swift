@@ -14,7 +14,7 @@ import TransferKit
         #expect(abs(rate - 4_000) < 100)
     }
 
-    @Test func manyShortRunsFormOneRate() throws {
+    @Test func addsUpRatesOfConsecutiveShortRuns() throws {
         let throughput = QueueThroughput()
         for run in 1...1_000 {
             throughput.begin(UInt64(run), at: .milliseconds(10 * run))

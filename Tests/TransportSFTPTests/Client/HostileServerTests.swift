@@ -17,12 +17,12 @@ struct HostileServerTests {
     ///
     /// - Parameters:
     ///   - reported: The size that the server reports.
-    ///   - inTheEnd: The size that the server reports after all reads, or nil if the size stays the same.
+    ///   - finalSize: The size that the server reports after all reads, or nil if the size stays the same.
     ///   - name: A path in the local folder.
     ///   - prepare: Prepares the local folder.
     ///   - read: Returns the response to a read request with the given ID, offset and length.
     private func download(
-        reported: UInt64 = UInt64(size), inTheEnd: UInt64? = nil, name: FilePath = "file", prepare: (URL) throws -> Void = { _ in },
+        reported: UInt64 = UInt64(size), finalSize: UInt64? = nil, name: FilePath = "file", prepare: (URL) throws -> Void = { _ in },
         _ read: @escaping @Sendable (UInt32, Int, Int) -> [UInt8]
     ) async throws -> (received: Data?, error: TransferError?) {
         let folder = FileManager.default.temporaryDirectory.appending(path: "sftp-hostile-\(UUID().uuidString)")
@@ -32,7 +32,7 @@ struct HostileServerTests {
         let peer = ScriptedPeer { question in
             switch question.type {
             case .stat: [ScriptedPeer.attributes(question.id, size: reported)]
-            case .fstat: [ScriptedPeer.attributes(question.id, size: inTheEnd ?? reported)]
+            case .fstat: [ScriptedPeer.attributes(question.id, size: finalSize ?? reported)]
             case .open: [ScriptedPeer.handle(question.id)]
             case .read: [read(question.id, question.range.offset, question.range.count)]
             default: [ScriptedPeer.status(question.id, .ok)]
@@ -84,7 +84,7 @@ struct HostileServerTests {
     }
 
     @Test(arguments: [UInt64(size) + 1, UInt64(size) - 1]) func rejectsFileThatChangesSize(size: UInt64) async throws {
-        let (received, error) = try await download(inTheEnd: size) { ScriptedPeer.data($0, Self.part($1, $2)) }
+        let (received, error) = try await download(finalSize: size) { ScriptedPeer.data($0, Self.part($1, $2)) }
         #expect(error?.failureClass == .resumeLost && received == nil)
     }
 

@@ -7,7 +7,7 @@ import Testing
 import TransferCore
 import TransportSFTP
 
-/// The pool of connections that files share.
+/// The pool of connections that transfers share.
 @Suite(.timeLimit(.minutes(10)))
 struct PoolTests {
     private static let endpoint = Endpoint.sftp("sftp://me@peer/")
@@ -93,8 +93,8 @@ struct PoolTests {
         }
         let transport = SFTPTransport(connector: connector, policy: policy)
         var tasks: [Task<Void, any Error>] = []
-        // The third check requests another connection, which is refused, and then uses the existing one. All later checks use the existing one
-        // without requesting another.
+        // The third check requests another connection, which is refused, and then uses the existing connection. All later checks use the
+        // existing connection, and do not request another one.
         for count in 1...20 {
             let before = clockReads.withLock { $0 }
             tasks.append(Task { try await check(transport) })

@@ -50,8 +50,8 @@ import TransportSFTP
         return most
     }
 
-    /// A small file that shares the connection with a large file waits about a second for each response, instead of the time that a full
-    /// window takes.
+    /// A small file that shares the connection with a large file waits only about a second for each response. With a full window, it would
+    /// wait much longer.
     @Test func doesNotFillSlowPath() async throws {
         #expect(try await maximumInFlight(30_000, for: 4) <= 512 << 10)
     }

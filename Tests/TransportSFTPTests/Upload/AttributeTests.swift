@@ -24,7 +24,7 @@ import TransferCore
 
     /// Copies attributes even of read-only files. Set-user-ID bits are not copied.
     @Test(arguments: [(0o640, 0o640), (0o444, 0o444), (0o4755, 0o755)])
-    func copiesAttributes(mode: Int, kept: Int) async throws {
+    func copiesAttributes(mode: Int, expectedMode: Int) async throws {
         try await ProcessFixture.with { fixture in
             let transfer = transferKeepingAttributes(fixture)
             let path = try transfer.source(content(1000)).path
@@ -32,11 +32,11 @@ import TransferCore
             let source = UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path))
             #expect(try await transfer.upload(source).warnings.isEmpty)
             let sent = try attributes(fixture.server.appending(path: "a.bin").path)
-            #expect(sent.mode == kept && sent.time == 1_500_000_000)
+            #expect(sent.mode == expectedMode && sent.time == 1_500_000_000)
             try set(fixture.server.appending(path: "a.bin").path, mode: mode, time: 1_400_000_000)
             #expect(try await transfer.download().warnings.isEmpty)
             let received = try attributes(transfer.receivedPath)
-            #expect(received.mode == kept && received.time == 1_400_000_000)
+            #expect(received.mode == expectedMode && received.time == 1_400_000_000)
         }
     }
 
@@ -80,7 +80,7 @@ import TransferCore
     }
 
     /// Only the owner may read a part file while its content is incomplete. The complete file never gets more permissions than its source.
-    @Test(arguments: [0o644, 0o640, 0o600, 0o777, 0o444]) func hidesPartFiles(mode: Int) async throws {
+    @Test(arguments: [0o644, 0o640, 0o600, 0o777, 0o444]) func onlyOwnerCanReadPartFiles(mode: Int) async throws {
         // From the first file, the transport learns the server's default mode, which it uses for the second file.
         try await ProcessFixture.with { fixture in
             for name in ["a.bin", "b.bin"] {

@@ -90,8 +90,8 @@ struct CheckpointTests {
             let source = try transfer.source(content(Self.size))
             let (count, checkpoint) = try await breakConnection(transfer, source)
             // On a slow machine, the transport has already saved a regular checkpoint.
-            let kept = try acknowledged(checkpoint) ?? checkpoint.confirmed
-            #expect(kept == Int64(count) && checkpoint.confirmed <= kept)
+            let position = try acknowledged(checkpoint) ?? checkpoint.confirmed
+            #expect(position == Int64(count) && checkpoint.confirmed <= position)
             try await resume(transfer, source, from: checkpoint, at: Int64(count))
             // The first new checkpoint does not cover these bytes, in case the result of the sync remains unknown. The second checkpoint covers them.
             let checkpoints = transfer.recorder.checkpoints
@@ -124,7 +124,7 @@ struct CheckpointTests {
         }
     }
 
-    /// A damaged store may contain any number.
+    /// A damaged store may contain arbitrary positions.
     @Test(arguments: [Int64.min, -1, 3_000_001, .max]) func rejectsImpossiblePositions(position: Int64) async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture)
@@ -154,7 +154,8 @@ struct CheckpointTests {
         }
     }
 
-    /// Servers that do or do not support syncs, an account that disables syncs, and a server whose files can't be read.
+    /// The tested configurations: servers with and without support for syncs, an account that disables syncs, and a server whose files
+    /// can't be read.
     enum Server: CaseIterable {
         case syncs
         case cannotSync

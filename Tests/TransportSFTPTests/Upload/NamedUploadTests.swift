@@ -6,7 +6,7 @@ import Testing
 import TransferCore
 import TransportSFTP
 
-/// Uploads that write to the final name, and the effects of the settings `partFiles` and `sync`.
+/// Uploads that write directly to the final name, and the effects of the settings `partFiles` and `sync`.
 @Suite struct NamedUploadTests {
     private func transfer(_ fixture: ProcessFixture, overwrite: OverwritePolicy = .always) -> TestTransfer {
         var transfer = TestTransfer(fixture, overwrite: overwrite)
@@ -55,7 +55,7 @@ import TransportSFTP
     }
 
     /// A file that could not be opened may belong to another user, so it must not be removed.
-    @Test func keepsFileThatCouldNotBeOpened() async throws {
+    @Test func neverRemovesFileThatCouldNotBeOpened() async throws {
         try await ProcessFixture.with(options: ["-R"]) { fixture in
             let transfer = transfer(fixture)
             try fixture.put(Data("theirs".utf8), "a.bin")
@@ -84,7 +84,8 @@ import TransportSFTP
     }
 
     /// Policies other than `always` depend on the existing file. An incomplete file would count as newer or identical.
-    @Test(arguments: OverwritePolicy.allCases.filter { $0 != .always }) func otherPoliciesUsePartFiles(policy: OverwritePolicy) async throws
+    @Test(arguments: OverwritePolicy.allCases.filter { $0 != .always }) func policiesOtherThanAlwaysUsePartFiles(policy: OverwritePolicy)
+        async throws
     {
         try await ProcessFixture.with { fixture in
             let transfer = transfer(fixture, overwrite: policy)
@@ -110,8 +111,8 @@ import TransportSFTP
         }
     }
 
-    /// Checks the requests for a small file that is the first file in its folder. From such a file, the transport learns the default mode before it
-    /// hides the part file. It creates later part files hidden.
+    /// Checks the requests for a small file that is the first file in its folder. From such a file, the transport learns the server's
+    /// default mode, and only then restricts the permissions of the part file. It creates later part files with restricted permissions.
     @Test(
         arguments: [
             (["partFiles": "false", "sync": "false"], [.open, .write, .fstat, .close]),

@@ -76,8 +76,8 @@ struct RangeTests {
             }
             #expect(error is CancellationError)
             let checkpoint = try #require(transfer.recorder.checkpoints.last)
-            let kept = try #require(try positions(checkpoint))
-            #expect(kept.count > 1 && kept.reduce(0) { $0 + $1.confirmed - $1.start } == checkpoint.confirmed)
+            let saved = try #require(try positions(checkpoint))
+            #expect(saved.count > 1 && saved.reduce(0) { $0 + $1.confirmed - $1.start } == checkpoint.confirmed)
             let again = Recorder()
             _ = try await transfer.upload(source, from: checkpoint, reporting: again.reporter)
             #expect(again.sent.first == checkpoint.confirmed)

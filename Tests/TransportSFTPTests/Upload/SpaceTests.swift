@@ -14,7 +14,7 @@ struct SpaceTests {
     /// - Parameters:
     ///   - free: The free space that the server reports, in bytes.
     ///   - extensions: The extensions that the server supports.
-    ///   - refuses: Whether the server rejects writes without a reason.
+    ///   - refuses: Whether the server rejects writes without stating a reason.
     private func upload(
         _ size: Int, free: Int, extensions: [String], refuses: Bool = false, from checkpoint: Checkpoint? = nil
     ) async throws -> (requests: [PacketType?], error: TransferError?, checkpoints: [Checkpoint]) {

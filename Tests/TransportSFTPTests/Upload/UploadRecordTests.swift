@@ -41,12 +41,12 @@ import TransportSFTP
             let number = Int.random(in: writers.indices, using: &generator)
             if Int.random(in: 0..<8, using: &generator) == 0 {
                 try await record.save(writers[number].positions)
-                let kept = try #require(saved.last.withLock { $0 })
-                let stored = try #require(UploadCheckpoint(kept))
-                #expect(stored.isSound(kept.confirmed, for: size))
-                #expect(kept.confirmed >= confirmed, "confirmed bytes remain confirmed")
-                confirmed = kept.confirmed
-                #expect(stored.ranges?.reduce(0) { $0 + $1.confirmed - $1.start } == kept.confirmed)
+                let last = try #require(saved.last.withLock { $0 })
+                let stored = try #require(UploadCheckpoint(last))
+                #expect(stored.isSound(last.confirmed, for: size))
+                #expect(last.confirmed >= confirmed, "confirmed bytes remain confirmed")
+                confirmed = last.confirmed
+                #expect(stored.ranges?.reduce(0) { $0 + $1.confirmed - $1.start } == last.confirmed)
             }
             if writers[number].index == nil {
                 guard let assigned = record.assignRange() else { continue }
@@ -79,13 +79,13 @@ import TransportSFTP
             ) { claims.append($0) }
             claims.sort { $0.lowerBound < $1.lowerBound }
             #expect(zip(claims, claims.dropFirst()).allSatisfy { $0.upperBound <= $1.lowerBound }, "no byte is sent twice")
-            let kept = checkpoint.ranges ?? []
+            let ranges = checkpoint.ranges ?? []
             // Bytes that a checkpoint covers are not sent again.
             for claim in claims {
-                #expect(kept.contains { $0.confirmed <= claim.lowerBound && claim.upperBound <= $0.end }, "\(claim) of \(kept)")
+                #expect(ranges.contains { $0.confirmed <= claim.lowerBound && claim.upperBound <= $0.end }, "\(claim) of \(ranges)")
             }
             if isLast {
-                let rest = kept.reduce(0) { $0 + $1.end - $1.confirmed }
+                let rest = ranges.reduce(0) { $0 + $1.end - $1.confirmed }
                 #expect(claims.reduce(0) { $0 + Int64($1.count) } == rest, "all other bytes are sent")
             }
             if let last = saved.last.withLock({ $0 }) { checkpoint = try #require(UploadCheckpoint(last)) }

@@ -191,7 +191,7 @@ import TransportSFTP
 
     // MARK: Failing servers
 
-    @Test func readOnlyServerIsPermanentFailure() async throws {
+    @Test func treatsReadOnlyServerAsPermanentFailure() async throws {
         try await ProcessFixture.with(options: ["-R"]) { fixture in
             let transfer = TestTransfer(fixture)
             let source = try transfer.source(content(10))
@@ -200,7 +200,7 @@ import TransportSFTP
     }
 
     /// The error concerns only the file, so the queue continues to send other files to this server.
-    @Test(arguments: [300, 5]) func longNameIsPermanentFailure(length: Int) async throws {
+    @Test(arguments: [300, 5]) func treatsLongNameAsPermanentFailure(length: Int) async throws {
         try await ProcessFixture.with { fixture in
             let name = String(repeating: "x", count: length)
             let transfer = TestTransfer(fixture, length > 255 ? name : "\(String(repeating: "y", count: 300))/\(name)")

@@ -22,7 +22,7 @@ import TransportTUS
     }
 
     /// For http, the proxy responds in place of the server. For https, it responds before the client reaches the server.
-    @Test(arguments: ["http", "https"]) func namesProxyThatRequiresCredentials(scheme: String) async throws {
+    @Test(arguments: ["http", "https"]) func errorNamesProxyThatRequiresCredentials(scheme: String) async throws {
         let proxy = try ScriptedServer { _, _ in [.answer(407, ["Proxy-Authenticate": "Basic realm=\"x\""], body: "no"), .close] }
         var upload = try TestUpload(size: 10, answers: [])
         upload.endpoint.address = "\(scheme)://host.invalid/files/"
@@ -30,14 +30,16 @@ import TransportTUS
         let error = try #require(await upload.failure())
         #expect(error.failureClass == .credentials)
         #expect(error.message.contains("The proxy \(proxy.url("")) "))
-        #expect(error.message.contains("requires credentials, or rejected the given ones, for requests to \(scheme)://host.invalid."))
+        #expect(
+            error.message.contains(
+                "requires credentials for requests to \(scheme)://host.invalid, or rejected the credentials that it received."))
         #expect(proxy.requests.first?.method == (scheme == "http" ? "OPTIONS" : "CONNECT"))
         await upload.end()
         proxy.stop()
     }
 
     /// The error names the proxy, because the server itself may be reachable.
-    @Test(arguments: ["http", "socks5h"]) func namesUnreachableProxy(scheme: String) async throws {
+    @Test(arguments: ["http", "socks5h"]) func errorNamesUnreachableProxy(scheme: String) async throws {
         let closed = try ReservedPort()
         var upload = try TestUpload(size: 10, answers: [])
         upload.endpoint.settings = ["proxy": "\(scheme)://127.0.0.1:\(closed.port)"]
@@ -45,7 +47,7 @@ import TransportTUS
         #expect(error.failureClass == .unreachable && error.code == .connectionRefused)
         #expect(error.message.hasPrefix("Cannot reach 127.0.0.1:\(closed.port), which is a proxy for "), "\(error.message)")
         #expect(
-            error.message.contains(" http://127.0.0.1:\(upload.server.port) ") && error.message.contains("setting proxy"),
+            error.message.contains(" http://127.0.0.1:\(upload.server.port) ") && error.message.contains("\"proxy\" setting"),
             "\(error.message)")
         await upload.end()
     }
@@ -53,19 +55,19 @@ import TransportTUS
     /// The system's error messages mention only the server. The transport's error therefore also names the settings that determine the
     /// route.
     @Test(arguments: [("proxy", "https"), ("proxy", "socks5h"), ("interface", "nosuch0")])
-    func namesRouteSettings(name: String, value: String) async throws {
+    func errorNamesRouteSettings(name: String, value: String) async throws {
         let proxy = try ScriptedServer { _, _ in [.raw("no such protocol\r\n\r\n"), .close] }
         defer { proxy.stop() }
         var upload = try TestUpload(size: 10, answers: [])
         let setting = name == "proxy" ? "\(value)://127.0.0.1:\(proxy.port)" : value
         upload.endpoint.settings = [name: setting]
         let error = try #require(await upload.failure())
-        #expect(error.message.contains(" \(name) \(setting); also check these settings."), "\(error.description)")
+        #expect(error.message.contains(" \(name) \(setting); check this configuration too."), "\(error.description)")
         #expect(upload.server.requests.isEmpty)
         await upload.end()
     }
 
-    @Test func namesUnreachableServer() async throws {
+    @Test func errorNamesUnreachableServer() async throws {
         let closed = try ReservedPort()
         var upload = try TestUpload(size: 10, answers: [])
         upload.endpoint.address = "http://127.0.0.1:\(closed.port)/files/"
@@ -75,7 +77,7 @@ import TransportTUS
     }
 
     /// A server may store uploads on another host, and only that host may be down.
-    @Test func namesUnreachableUploadHost() async throws {
+    @Test func errorNamesUnreachableUploadHost() async throws {
         let closed = try ReservedPort()
         var upload = try TestUpload(size: 10, answers: [[.tus(201, ["Location": "http://127.0.0.1:\(closed.port)/1"])]])
         upload.endpoint.settings["origins"] = "http://127.0.0.1:\(closed.port)"
@@ -92,12 +94,12 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func namesMissingAddressFamily() async throws {
+    @Test func errorNamesMissingAddressFamily() async throws {
         var upload = try TestUpload(size: 10, answers: [])
         upload.endpoint.settings = ["addressFamily": "ipv6"]
         let error = await upload.failure()
         #expect(error?.failureClass == .unreachable)
-        #expect(error?.message.contains("connects to IPv6 addresses only;") == true, "\(error?.message ?? "")")
+        #expect(error?.message.contains("connect to IPv6 addresses only;") == true, "\(error?.message ?? "")")
         await upload.end()
     }
 

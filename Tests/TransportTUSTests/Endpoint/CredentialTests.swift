@@ -66,7 +66,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func errorsShowOtherServerMessages() async throws {
+    @Test func errorsContainServerMessagesWithoutSecrets() async throws {
         let upload = try upload(.bearer(.environment("T")), answers: [[.tus(400, body: "the name is\u{7} taken\nmore")]])
         let cause = try #require(await upload.failure()?.cause)
         #expect(cause == "POST was answered with 400: the name is taken")
@@ -99,7 +99,7 @@ import TransportTUS
     }
 
     /// Two accounts on one server do not affect each other.
-    @Test func acceptedCredentialsOfOtherAccountsDoNotMatter() async throws {
+    @Test func ignoresCredentialsAcceptedFromOtherAccounts() async throws {
         var upload = try upload(
             .bearer(.environment("T")), answers: [[.created], [.accepted(1)], [.created], [.accepted(1)], [.tus(403)], [.tus(403)]])
         let credentials = upload.credentials
@@ -113,7 +113,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func acceptsOneOrSeveralReferences() {
+    @Test func endpointAcceptsOneOrSeveralCredentials() {
         let one = Endpoint.tus("https://h/files/", credentials: .bearer(.environment("X")))
         let list = Endpoint.tus("https://h/files/", credentials: [.bearer(.environment("X"))])
         #expect(one == list)

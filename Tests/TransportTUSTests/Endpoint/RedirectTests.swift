@@ -16,7 +16,7 @@ import TransportTUS
         return upload
     }
 
-    @Test(arguments: [307, 308]) func keepsMethodAndBody(status: Int) async throws {
+    @Test(arguments: [307, 308]) func redirectKeepsMethodAndBody(status: Int) async throws {
         let upload = try upload { request, _ in
             guard request.path.hasPrefix("/new") else { return [.answer(status, ["Location": "/new\(request.path)"])] }
             return switch request.method {

@@ -32,7 +32,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func settingEnablesOverride() async throws {
+    @Test func settingEnablesMethodOverride() async throws {
         var upload = try TestUpload(size: 10, Self.script)
         upload.endpoint.settings["methodOverride"] = "true"
         _ = try await upload.run()
@@ -140,7 +140,7 @@ import TransportTUS
 
     /// A server that closes the connection while it receives content may have sent a response, which is lost with the connection (RFC 9112,
     /// section 9.6).
-    @Test func expectsContinueAfterLostResponse() async throws {
+    @Test func sendsExpectContinueAfterLostResponse() async throws {
         let size = 32_000_000
         let storing = Self.storing()
         let upload = try TestUpload(size: size) { request, number in
@@ -171,7 +171,7 @@ import TransportTUS
 
     /// Status 413 concerns one request, not the whole file. The client must still try smaller requests, even if it can't read the offset
     /// after the rejection.
-    @Test(arguments: [[ServerStep.answer(502)], [.close]]) func keepsLimitWhileOffsetIsUnknown(fault: [ServerStep])
+    @Test(arguments: [[ServerStep.answer(502)], [.close]]) func remembersRequestLimitWhileOffsetIsUnknown(fault: [ServerStep])
         async throws
     {
         let upload = try TestUpload(size: 600_000) { request, number in
@@ -237,7 +237,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The proxy or server forwards or stores only complete requests.
+    /// A proxy forwards only complete requests, or the server stores only complete requests.
     @Test func sendsSmallerRequestsThroughBufferingProxy() async throws {
         let size = 4_000_000
         let upload = try TestUpload(size: size) { request, number in
@@ -257,7 +257,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func keepsSizeAfterCutWithProgress() async throws {
+    @Test func keepsRequestSizeAfterInterruptionWithProgress() async throws {
         let upload = try TestUpload(size: 4_000_000) { request, number in
             switch number {
             case 0: [.created]

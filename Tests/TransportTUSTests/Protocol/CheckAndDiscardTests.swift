@@ -153,7 +153,7 @@ import TransportTUS
     }
 
     /// All requests except OPTIONS contain the version (tus 1.0.0, "Tus-Resumable").
-    @Test func namesVersionInEachRequest() async throws {
+    @Test func eachRequestContainsVersion() async throws {
         let upload = try TestUpload(size: 1, offers: "creation") { request, _ in
             switch request.method {
             case "POST": [.created]

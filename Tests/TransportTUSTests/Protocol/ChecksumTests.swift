@@ -39,7 +39,7 @@ import TransportTUS
     }
 
     /// The last response is lost, so the client does not know whether the server verified the checksum of the content.
-    @Test func lostLastResponseLeavesNoChecksum() async throws {
+    @Test func receiptHasNoChecksumAfterLostLastResponse() async throws {
         let upload = try upload(offers: "creation,checksum") { _, number in
             [[ServerStep.created], [.read(nil), .reset], [.offset(10, of: 10)]][number]
         }
@@ -49,7 +49,7 @@ import TransportTUS
     }
 
     /// The server verifies a checksum only at the end of a request, so the stored bytes of an interrupted request are unverified.
-    @Test func warnsAboutBytesOfCutRequest() async throws {
+    @Test func warnsAboutBytesOfInterruptedRequest() async throws {
         let upload = try upload(offers: "creation,checksum") { request, number in
             switch number {
             case 0: [.created]
@@ -95,7 +95,7 @@ import TransportTUS
     }
 
     @Test(arguments: [("sha256", "creation"), ("crc32", "creation,checksum"), ("", "creation,checksum")])
-    func sendsNoContentWithoutComparison(algorithms: String, offers: String) async throws {
+    func sendsNoContentIfServerCannotCompareIt(algorithms: String, offers: String) async throws {
         let upload = try upload(algorithms: algorithms, offers: offers) { request, number in
             request.method == "GET" ? [.answer(405)] : request.method == "DELETE" ? [.tus(204)] : Self.simple(request, number)
         }
@@ -105,7 +105,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func comparesOnlyIfRequested() async throws {
+    @Test func comparesChecksumsOnlyIfRequested() async throws {
         var upload = try upload(offers: "creation,checksum", Self.simple)
         upload.options.verification = .size
         #expect(try await upload.run().checksum == nil)
@@ -175,7 +175,7 @@ import TransportTUS
         let error = await upload.failure()
         #expect(error?.failureClass == .permanent)
         #expect(error?.code == .checksumMismatch)
-        #expect(upload.methods == ["POST"] + Array(repeating: ["PATCH", "HEAD"], count: 3).flatMap { $0 }, "no DELETE")
+        #expect(upload.methods == ["POST"] + Array(repeating: ["PATCH", "HEAD"], count: 3).flatMap { $0 }, "the upload is not removed")
         // The client reads the content again for each request. The content has not changed.
         let patches = upload.requests.filter { $0.method == "PATCH" }
         #expect(patches.allSatisfy { $0.body == TemporaryFile.content(size: 10) && $0.headers["upload-offset"] == "0" })
@@ -183,7 +183,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func rejectsContentKeptDespiteMismatch() async throws {
+    @Test func failsIfServerKeepsContentDespiteMismatch() async throws {
         let upload = try upload { request, _ in
             [request.method == "POST" ? .created : request.method == "HEAD" ? .offset(10) : .tus(460)]
         }

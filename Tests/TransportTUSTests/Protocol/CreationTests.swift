@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Files whose content is sent with their creation (extension *creation-with-upload*).
+/// Files whose content is sent in the creation request (extension *creation-with-upload*).
 @Suite struct CreationWithUploadTests {
     private static let offers = "creation,creation-with-upload"
 
@@ -41,7 +41,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func settingChangesSize() async throws {
+    @Test func settingLimitsContentOfCreation() async throws {
         var upload = try TestUpload(size: 100, offers: Self.offers, answers: [[.created], [.accepted(100)]])
         upload.endpoint.settings["singleRequestSize"] = "99"
         _ = try await upload.run()
@@ -49,7 +49,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func sessionMayRequireTwoRequests() async throws {
+    @Test func sessionOptionSeparatesCreationFromContent() async throws {
         var upload = try TestUpload(size: 100, offers: Self.offers, answers: [[.created], [.accepted(100)]])
         upload.options.creation = .separate
         _ = try await upload.run()
@@ -73,7 +73,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: [nil, 0, 40] as [Int?]) func serverMayStorePartOfContent(offset: Int?) async throws {
+    @Test(arguments: [nil, 0, 40] as [Int?]) func sendsContentThatServerDidNotStore(offset: Int?) async throws {
         let upload = try TestUpload(
             size: 100, offers: Self.offers, answers: [[Self.created(offset)], [.offset(offset ?? 0)], [.accepted(100)]])
         _ = try await upload.run()
@@ -103,7 +103,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func repeatsCreationWithoutRefusedContent() async throws {
+    @Test func repeatsCreationWithoutContentAfterStatus415() async throws {
         let upload = try TestUpload(size: 100, offers: Self.offers) { request, _ in
             if request.method == "PATCH" { return [.accepted(100)] }
             return [request.contentLength > 0 ? .tus(415) : .created]
@@ -116,7 +116,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func repeatsCreationWithoutTooLargeContent() async throws {
+    @Test func repeatsCreationWithoutContentAfterStatus413() async throws {
         let upload = try TestUpload(size: 100, offers: Self.offers) { request, _ in
             if request.method == "PATCH" { return [.accepted(100)] }
             return [request.contentLength > 0 ? .answer(413) : .created]
@@ -127,7 +127,7 @@ import TransportTUS
     }
 
     /// A proxy or server that sees the end of the connection within a request may respond with 400.
-    @Test func repeatsCreationWithoutCutContent() async throws {
+    @Test func repeatsCreationWithoutContentAfterStatus400() async throws {
         let upload = try TestUpload(size: 100, offers: Self.offers) { request, _ in
             if request.method == "PATCH" { return [.accepted(100)] }
             return [request.contentLength > 0 ? .answer(400) : .created]
@@ -147,7 +147,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func classifiesRefusalsLikeCreation() async throws {
+    @Test func classifiesErrorsLikeCreationWithoutContent() async throws {
         for expected in StatusTests.creation where ![204, 400, 413, 415].contains(expected.status) {
             let upload = try TestUpload(size: 10, offers: Self.offers) { _, _ in [.tus(expected.status)] }
             let error = await upload.failure()
@@ -201,9 +201,9 @@ import TransportTUS
         try TUSTransport.validate(AttemptOptions(uploadURL: url), for: .upload)
     }
 
-    /// The queue may remove abandoned content late. By then, the upload may be complete. It belongs to the app, so the transport must not
-    /// remove it.
-    @Test func lateRemovalKeepsGivenUpload() async throws {
+    /// The queue may remove abandoned content late. By then, the upload may be complete. The upload belongs to the app, so the transport
+    /// must not remove it.
+    @Test func lateRemovalKeepsUploadOfApp() async throws {
         var upload = try TestUpload(size: 10) { request, number in
             let answers: [ServerStep] = [.offset(0), .accepted(4), .tus(503), .offset(4), .accepted(10)]
             return [request.method == "DELETE" ? .tus(204) : answers[number]]
@@ -222,7 +222,7 @@ import TransportTUS
 
     /// After a restart, the upload's content may come from an earlier version of the file. An upload without content can be used like a new
     /// upload.
-    @Test(arguments: [4, 10]) func refusesGivenUploadWithContentAfterRestart(offset: Int) async throws {
+    @Test(arguments: [4, 10]) func rejectsUploadOfAppWithContentAfterRestart(offset: Int) async throws {
         var upload = try TestUpload(size: 10, answers: [[.offset(offset)], [.offset(0)], [.accepted(10)]])
         upload.options.uploadURL = upload.server.url("/elsewhere/secret")
         upload.isRestarted = true

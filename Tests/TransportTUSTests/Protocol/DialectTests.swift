@@ -68,13 +68,13 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func otherDialectReplacesEachTerm() {
+    @Test func testDialectReplacesEachTerm() {
         for (tus, other) in zip(Mirror(reflecting: Dialect.tus).children, Mirror(reflecting: Self.other).children) {
             #expect("\(tus.value)" != "\(other.value)", "\(tus.label ?? "")")
         }
     }
 
-    @Test func resumesCutUpload() async throws {
+    @Test func resumesInterruptedUpload() async throws {
         let (upload, transport) = try upload(
             offers: "creation,creation-with-upload,checksum", features: ["Other-Algorithms": "sha256"], verifies: true
         ) { _, number in

@@ -50,7 +50,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: [404, 405, 302, 501]) func assumesCoreAndCreationWithoutResponse(status: Int) async throws {
+    @Test(arguments: [404, 405, 302, 501]) func assumesCoreAndCreationIfFeatureRequestIsRejected(status: Int) async throws {
         let upload = try TestUpload(
             size: 10, options: [.answer(status, ["Tus-Extension": "creation-with-upload"])], Self.upload)
         _ = try await upload.run()

@@ -18,7 +18,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: numbers) func rejectsOffsetAndLengthOfFile(number: Int64) async throws {
+    @Test(arguments: numbers) func rejectsImplausibleOffsetOrLengthOfFile(number: Int64) async throws {
         for answer in [ServerStep.offset(Int(number)), .offset(0, of: Int(number)), .offset(Int(number), of: Int(number))] {
             let upload = try TestUpload(size: 10, answers: [[answer]])
             #expect(await upload.failure(from: try upload.checkpoint())?.failureClass == .resumeLost)
@@ -26,7 +26,7 @@ import TransportTUS
         }
     }
 
-    @Test(arguments: numbers) func rejectsSegmentsThatDoNotFit(size: Int64) async throws {
+    @Test(arguments: numbers) func rejectsSegmentsLargerThanFile(size: Int64) async throws {
         let upload = try TestUpload(size: 10, offers: "creation,concatenation", answers: [[.created], [.accepted(10)]])
         let text = #"{"partSize":\#(min(size, 1 << 56)),"parts":[{},{}]}"#
         #expect(await upload.failure(from: Checkpoint(data: Data(text.utf8), confirmed: 0))?.failureClass == .resumeLost)

@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// The errors for the statuses that a server sends, for each request method.
+/// The error for each status that a server may send, by request method.
 @Suite struct StatusTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let status: Int
@@ -141,25 +141,25 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func namesOtherVersions() async throws {
+    @Test func errorNamesVersionsOfServer() async throws {
         let named = try TestUpload(size: 10, answers: [[.answer(412, ["Tus-Version": "2.0.0,3.0.0"])]])
         let error = await named.failure()
         #expect(error?.code == .unsupportedVersion)
         #expect(error?.message.contains("2.0.0,3.0.0") == true)
         #expect(named.methods == ["POST"])
         await named.end()
-        let asked = try TestUpload(size: 10, options: [.answer(204, ["Tus-Version": "0.2.2"])], answers: [[.answer(412)]])
-        #expect(await asked.failure(from: try asked.checkpoint())?.message.contains("0.2.2") == true)
-        #expect(asked.server.requests.map(\.method) == ["HEAD", "OPTIONS"])
-        await asked.end()
-        let answered = try TestUpload(size: 10, answers: [[.answer(201, ["Tus-Resumable": "2.0.0", "Location": "/1"])]])
-        #expect(await answered.failure()?.code == .unsupportedVersion)
-        await answered.end()
+        let unlisted = try TestUpload(size: 10, options: [.answer(204, ["Tus-Version": "0.2.2"])], answers: [[.answer(412)]])
+        #expect(await unlisted.failure(from: try unlisted.checkpoint())?.message.contains("0.2.2") == true)
+        #expect(unlisted.server.requests.map(\.method) == ["HEAD", "OPTIONS"])
+        await unlisted.end()
+        let otherVersion = try TestUpload(size: 10, answers: [[.answer(201, ["Tus-Resumable": "2.0.0", "Location": "/1"])]])
+        #expect(await otherVersion.failure()?.code == .unsupportedVersion)
+        await otherVersion.end()
     }
 
     /// The server supports the version of the client, so status 412 has a different cause.
     @Test(arguments: [["Tus-Version": "1.0.0,0.2.2"], ["Tus-Version": "0.2.2, 1.0.0"], ["Tus-Resumable": "1.0.0"], [:]])
-    func reportsOtherFailedCondition(headers: [String: String]) async throws {
+    func reportsOtherCauseOf412IfVersionIsSupported(headers: [String: String]) async throws {
         let upload = try TestUpload(size: 10, options: [.answer(204, ["Tus-Version": "1.0.0"])], answers: [[.answer(412, headers)]])
         let error = await upload.failure()
         #expect(error?.failureClass == .permanent)
@@ -211,7 +211,8 @@ import TransportTUS
         #expect(error?.failureClass == .transient)
         #expect(error?.retryAfter == .seconds(60))
         #expect(upload.methods == ["POST", "PATCH"])
-        // The server received the whole request, so the client does not reduce the size of requests, neither in this process nor in the next one.
+        // The server received the whole request, so the client does not reduce the size of later requests. A new process does not reduce it
+        // either.
         let transport = TUSTransport()
         _ = try await upload.run(from: upload.recorder.checkpoints.last, by: transport)
         #expect(upload.methods == ["POST", "PATCH", "HEAD", "PATCH"])
@@ -228,7 +229,7 @@ import TransportTUS
     }
 
     /// The other segments stop: they send no further request, and no further segment is created.
-    @Test(arguments: ["POST", "PATCH"]) func stopsOtherSegments(method: String) async throws {
+    @Test(arguments: ["POST", "PATCH"]) func busyResponseStopsOtherSegments(method: String) async throws {
         let count = Locked(0)
         let upload = try TestUpload(size: 900, offers: Self.offers) { request, number in
             guard request.method == method else { return [.tus(201, ["Location": "/files/\(number)"])] }
@@ -248,7 +249,7 @@ import TransportTUS
     }
 
     /// The server is too busy to remove the first of two unused uploads, so the client sends no further request.
-    @Test func stopsRemovals() async throws {
+    @Test func stopsRemovalsIfServerIsBusy() async throws {
         let upload = try TestUpload(size: 10) { request, _ in [request.method == "DELETE" ? Self.busy(503) : .silence] }
         let (first, second) = (upload.server.url("/files/1"), upload.server.url("/files/2"))
         let checkpoint = Checkpoint(
@@ -263,7 +264,7 @@ import TransportTUS
 
     /// One segment is inaccessible, and the server is too busy to remove it. The client therefore does not create a new segment
     /// immediately.
-    @Test func replacesMissingSegmentLater() async throws {
+    @Test func doesNotCreateReplacementWhileServerIsBusy() async throws {
         let upload = try TestUpload(size: 10, offers: Self.offers) { request, _ in
             switch request.method {
             case "HEAD": [.tus(403)]

@@ -97,7 +97,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func readsOffsetAfterCut() async throws {
+    @Test func readsOffsetAfterInterruption() async throws {
         let upload = try upload { request, number in
             switch number {
             case 0: [.created]
@@ -146,7 +146,7 @@ import TransportTUS
 
     private static func text(_ size: Int) -> String { String(decoding: TemporaryFile.content(size: size), as: UTF8.self) }
 
-    @Test(arguments: [1, 100]) func acceptsSameContent(size: Int) async throws {
+    @Test(arguments: [1, 100]) func acceptsIdenticalContent(size: Int) async throws {
         // The first 128 bytes of the content are ASCII.
         let upload = try upload(size: size, Self.script(giving: Self.text(size), size: size))
         let receipt = try await upload.run()
@@ -176,7 +176,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: ["0123456789", "", "012345678901", "01234567"]) func rejectsOtherContent(content: String) async throws {
+    @Test(arguments: ["0123456789", "", "012345678901", "01234567"]) func rejectsDifferentContent(content: String) async throws {
         let upload = try upload(Self.script(giving: content))
         let error = await upload.failure()
         #expect(error?.failureClass == .resumeLost)
@@ -224,7 +224,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func retriesAfterCutWhileReading() async throws {
+    @Test func retriesAfterInterruptionWhileReadingBack() async throws {
         let count = Locked(0)
         let script = Self.script(giving: Self.text(10))
         let upload = try upload { request, number in

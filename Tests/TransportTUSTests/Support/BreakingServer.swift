@@ -6,13 +6,13 @@ import TransferCore
 final class BreakingServer: Sendable {
     /// Where the server breaks the connection.
     enum Cut: Sendable {
-        /// After this many bytes of a response.
+        /// After the given number of bytes of a response.
         case answer(Int)
-        /// After this many bytes of a request's content, which the server stores.
+        /// After the given number of bytes of a request's content, which the server stores.
         case content(Int)
-        /// After this many bytes of the interim response. The server does not read the content.
+        /// After the given number of bytes of the interim response. The server does not read the content.
         case interim(Int)
-        /// After this many bytes of a body that is sent as one chunk. The server stores `keeping` bytes of the content.
+        /// After the given number of bytes of a body that is sent as one HTTP chunk. The server stores `keeping` bytes of the content.
         case chunk(Int, keeping: Int)
     }
 

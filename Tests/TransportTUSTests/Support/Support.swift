@@ -68,7 +68,7 @@ struct TestUpload {
     ///   - options: The server's steps for each `OPTIONS`, in place of `offers`.
     ///   - headers: The app's header hook.
     ///   - trial: The server's steps for the test of trailers. By default, trailers arrive.
-    ///   - headLimit: The `headLimit` of ``ScriptedServer``, whose numbers include `OPTIONS`.
+    ///   - headLimit: Passed to ``ScriptedServer``. The numbers of requests include `OPTIONS` requests.
     init(
         size: Int, offers: String? = nil, features: [String: String] = [:],
         options: @autoclosure @escaping @Sendable () -> [ServerStep]? = nil, headers: HeaderHook? = nil,

@@ -305,7 +305,7 @@ import TransportTUS
         let posts = upload.requests.prefix(4)
         #expect(posts.allSatisfy { $0.method == "POST" })
         #expect(posts.last?.headers["upload-concat"]?.hasPrefix("final;") == true)
-        #expect(upload.methods.count { $0 == "HEAD" } == 1, "a HEAD only for the segment that was cut, not for new segments")
+        #expect(upload.methods.count { $0 == "HEAD" } == 1, "a HEAD only for the interrupted segment, not for new segments")
         let receipt = try await upload.run(from: upload.recorder.checkpoints.last)
         #expect(upload.methods.count { $0 == "POST" } == 4)
         #expect(receipt.remoteURL?.hasPrefix(upload.server.url("/files/")) == true)

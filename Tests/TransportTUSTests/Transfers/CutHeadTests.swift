@@ -9,8 +9,8 @@ import TransportTUS
 @Suite struct CutHeadTests {
     private static let size = 100
 
-    /// The numbers of bytes after which the head is cut: within the first line, at its end, directly after it, and within the headers. Every head
-    /// is longer than the largest number.
+    /// The numbers of bytes after which the head is truncated: within the first line, at its end, directly after it, and within the
+    /// headers. Every head is longer than the largest number.
     private static let positions = [1, 3, 4, 13, 20, 21, 22, 25, 40, 60, 80]
 
     /// Returns an upload to a server that reads only `count` bytes of one request's head and then closes the connection. `number` is the index of
@@ -36,7 +36,7 @@ import TransportTUS
             })
     }
 
-    @Test(arguments: [0] + positions) func recoversFromCutHeadOfOPTIONS(position: Int) async throws {
+    @Test(arguments: [0] + positions) func recoversFromTruncatedHeadOfOPTIONS(position: Int) async throws {
         let upload = try upload(0, after: position)
         #expect(await upload.failure()?.failureClass == .transient)
         _ = try await upload.run(from: upload.recorder.checkpoints.last)
@@ -45,7 +45,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: positions) func recoversFromCutHeadOfPOST(position: Int) async throws {
+    @Test(arguments: positions) func recoversFromTruncatedHeadOfPOST(position: Int) async throws {
         let upload = try upload(1, after: position)
         #expect(await upload.failure()?.failureClass == .transient)
         #expect(upload.methods.isEmpty)
@@ -56,7 +56,7 @@ import TransportTUS
 
     /// The server reports that it has no bytes. If the network has not accepted the whole content, the same attempt resumes. Otherwise, the
     /// next attempt resumes.
-    @Test(arguments: positions) func recoversFromCutHeadOfPATCH(position: Int) async throws {
+    @Test(arguments: positions) func recoversFromTruncatedHeadOfPATCH(position: Int) async throws {
         let upload = try upload(2, after: position)
         let failure = await upload.failure()
         if let failure {
@@ -68,7 +68,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: [0] + positions) func recoversFromCutHeadOfHEAD(position: Int) async throws {
+    @Test(arguments: [0] + positions) func recoversFromTruncatedHeadOfHEAD(position: Int) async throws {
         let upload = try upload(0, after: position)
         #expect(await upload.failure(from: try upload.checkpoint())?.failureClass == .transient)
         #expect(upload.methods.isEmpty)
@@ -78,7 +78,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: [0] + positions) func recoversFromCutHeadOfDELETE(position: Int) async throws {
+    @Test(arguments: [0] + positions) func recoversFromTruncatedHeadOfDELETE(position: Int) async throws {
         let upload = try upload(0, after: position)
         let checkpoint = try upload.checkpoint()
         let error = await #expect(throws: TransferError.self) {
@@ -90,7 +90,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: [0] + positions) func recoversFromCutHeadOfGET(position: Int) async throws {
+    @Test(arguments: [0] + positions) func recoversFromTruncatedHeadOfGET(position: Int) async throws {
         let isFirst = Locked(true)
         let download = try TestDownload(
             headLimit: { _ in
@@ -107,8 +107,8 @@ import TransportTUS
     }
 }
 
-/// Connections that are closed in one direction within the head of a request. Servers on SwiftNIO, Node and HAProxy consider the request
-/// malformed, respond with 400 and close.
+/// Connections that are closed in one direction within the head of a request. HAProxy, and servers based on SwiftNIO or Node, consider the
+/// request malformed, respond with 400, and close the connection.
 @Suite struct HalfClosedConnectionTests {
     private static let malformed = [ServerStep.answer(400, ["Connection": "keep-alive"])]
 
@@ -139,7 +139,7 @@ import TransportTUS
         #expect(requests.count == 2 && requests.first?.connection != requests.last?.connection)
     }
 
-    @Test func repeatsOPTIONSAndKeepsResponse() async throws {
+    @Test func repeatsOPTIONSAndRemembersResponse() async throws {
         let upload = try upload("OPTIONS")
         for _ in 0..<2 { _ = try await upload.run() }
         checkConnections(of: upload.server.requests.filter { $0.method == "OPTIONS" })

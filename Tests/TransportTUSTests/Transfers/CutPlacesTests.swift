@@ -22,7 +22,7 @@ import TransportTUS
         return 2
     }
 
-    @Test func recoversFromCutContentOfCreation() async throws {
+    @Test func recoversFromTruncatedContentOfCreation() async throws {
         for position in 0...Self.size {
             let place = "POST after \(position) bytes of content"
             let server = BreakingServer(size: Self.size, "POST", .content(position))
@@ -43,15 +43,15 @@ import TransportTUS
     }
 
     /// The server may or may not store content without its checksum.
-    @Test(arguments: [true, false]) func recoversFromCutContentBeforeTrailer(keeps: Bool) async throws {
+    @Test(arguments: [true, false]) func recoversFromTruncatedContentBeforeTrailer(keeps: Bool) async throws {
         // One chunk with its length in hexadecimal, the last chunk of length zero, the trailer, and an empty line (RFC 9112, section 7.1).
         let head = "64\r\n".utf8.count
         let checksum = "Upload-Checksum: sha256 47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\r\n".utf8.count
         let whole = head + Self.size + "\r\n".utf8.count + "0\r\n".utf8.count + checksum + "\r\n".utf8.count
         for position in 0...whole {
             let place = "PATCH after \(position) bytes of \(whole), keeping: \(keeps)"
-            let kept = position == whole ? Self.size : keeps ? min(max(0, position - head), Self.size) : 0
-            let server = BreakingServer(size: Self.size, "PATCH", .chunk(position, keeping: kept))
+            let storedCount = position == whole ? Self.size : keeps ? min(max(0, position - head), Self.size) : 0
+            let server = BreakingServer(size: Self.size, "PATCH", .chunk(position, keeping: storedCount))
             var upload = try TestUpload(
                 size: Self.size, offers: "creation,checksum,checksum-trailer", features: ["Tus-Checksum-Algorithm": "sha256"]
             ) { request, _ in server.steps(request) }
@@ -59,21 +59,21 @@ import TransportTUS
             let attempts = try await complete(upload, place)
             let patches = upload.requests.filter { $0.method == "PATCH" }
             #expect(patches.allSatisfy { $0.isChunked && $0.headers["trailer"] == "Upload-Checksum" }, "\(place)")
-            if kept == Self.size {
+            if storedCount == Self.size {
                 #expect(attempts == 1 && upload.methods == ["POST", "PATCH", "HEAD"], "\(place): the upload is complete")
             } else {
                 let methods = ["POST", "PATCH", "HEAD"] + (attempts == 1 ? [] : ["HEAD"]) + ["PATCH"]
                 #expect(upload.methods == methods, "\(place)")
-                #expect(patches.last?.headers["upload-offset"] == "\(kept)", "\(place)")
-                #expect(patches.last?.body == Array(TemporaryFile.content(size: Self.size)[kept...]), "\(place)")
+                #expect(patches.last?.headers["upload-offset"] == "\(storedCount)", "\(place)")
+                #expect(patches.last?.body == Array(TemporaryFile.content(size: Self.size)[storedCount...]), "\(place)")
                 #expect(patches.last?.trailers["upload-checksum"]?.hasPrefix("sha256 ") == true, "\(place)")
             }
             await upload.end()
         }
     }
 
-    /// The client ignores a cut response to `OPTIONS`, regardless of how much of the list of extensions has arrived.
-    @Test func recoversFromCutResponseToOPTIONS() async throws {
+    /// The client ignores a truncated response to `OPTIONS`, regardless of how much of the list of extensions has arrived.
+    @Test func recoversFromTruncatedResponseToOPTIONS() async throws {
         let whole = "HTTP/1.1 204 No Content\r\nTus-Version: 1.0.0\r\nTus-Extension: creation,creation-with-upload\r\n\r\n"
         for position in 0...whole.utf8.count {
             let place = "OPTIONS after \(position) bytes of \(whole.utf8.count)"
@@ -98,7 +98,7 @@ import TransportTUS
     }
 
     @Test(arguments: ["HTTP/1.1 204 No Content\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"])
-    func recoversFromCutResponseToDELETE(start: String) async throws {
+    func recoversFromTruncatedResponseToDELETE(start: String) async throws {
         let head = start + "Tus-Resumable: 1.0.0\r\n\r\n"
         let whole = head + (start.contains("Content-Length") ? "ok" : "")
         for position in 0...whole.utf8.count {
@@ -123,7 +123,7 @@ import TransportTUS
 
     /// The client does not know the result of the first concatenation. It checks that all segments are complete, and then repeats the
     /// concatenation.
-    @Test func recoversFromCutResponseToConcatenation() async throws {
+    @Test func recoversFromTruncatedResponseToConcatenation() async throws {
         let head = "HTTP/1.1 201 Created\r\nLocation: /files/3\r\nTus-Resumable: 1.0.0\r\nContent-Length: 2\r\n\r\n"
         let whole = head + "ok"
         for position in 0...whole.utf8.count {
@@ -153,7 +153,7 @@ import TransportTUS
     }
 
     /// The client does not request received content again.
-    @Test func recoversFromCutResponseToGET() async throws {
+    @Test func recoversFromTruncatedResponseToGET() async throws {
         let content = "0123456789"
         let head = "HTTP/1.1 200 OK\r\nETag: \"v1\"\r\nContent-Length: \(content.utf8.count)\r\n\r\n"
         let whole = head + content

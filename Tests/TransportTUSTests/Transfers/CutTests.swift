@@ -36,7 +36,7 @@ import TransportTUS
         }
     }
 
-    @Test(arguments: ["POST", "HEAD", "PATCH"]) func recoversFromCutResponses(method: String) async throws {
+    @Test(arguments: ["POST", "HEAD", "PATCH"]) func recoversFromTruncatedResponses(method: String) async throws {
         let whole = BreakingServer.answer(to: method, offset: Self.size, size: Self.size)
         for position in 0...whole.utf8.count {
             let server = BreakingServer(size: Self.size, method, .answer(position))
@@ -47,7 +47,7 @@ import TransportTUS
         }
     }
 
-    @Test func recoversFromCutResponseToCreationWithContent() async throws {
+    @Test func recoversFromTruncatedResponseToCreationWithContent() async throws {
         let whole = BreakingServer.answer(to: "POST", offset: Self.size, size: Self.size)
         for position in 0...whole.utf8.count {
             let server = BreakingServer(size: Self.size, "POST", .answer(position))
@@ -62,7 +62,7 @@ import TransportTUS
         }
     }
 
-    @Test func recoversFromCutContent() async throws {
+    @Test func recoversFromTruncatedContent() async throws {
         for position in 0...Self.size {
             let server = BreakingServer(size: Self.size, "PATCH", .content(position))
             let upload = try TestUpload(size: Self.size) { request, _ in server.steps(request) }
@@ -72,8 +72,8 @@ import TransportTUS
         }
     }
 
-    /// A request with `Expect: 100-continue` is cut before, within and after the interim response, and at each byte of the content.
-    @Test func recoversFromCutResumedContent() async throws {
+    /// A request with `Expect: 100-continue` is interrupted before, within and after the interim response, and at each byte of the content.
+    @Test func recoversFromTruncatedResumedContent() async throws {
         let interim = (0...BreakingServer.interim.utf8.count).map { BreakingServer.Cut.interim($0) }
         for cut in interim + (0...Self.size).map({ .content($0) }) {
             let server = BreakingServer(size: Self.size, "PATCH", cut)
@@ -89,7 +89,7 @@ import TransportTUS
     }
 
     @Test(arguments: [0, 1, 65_535, 65_536, 262_143, 262_144, 262_145, 524_288, 1_999_999, 2_000_000])
-    func recoversFromCutLargeContent(position: Int) async throws {
+    func recoversFromTruncatedLargeContent(position: Int) async throws {
         let size = 2_000_000
         let server = BreakingServer(size: size, "PATCH", .content(position))
         let upload = try TestUpload(size: size) { request, _ in server.steps(request) }
@@ -160,7 +160,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: [200, 201, 202]) func acceptsOtherSuccesses(status: Int) async throws {
+    @Test(arguments: [200, 201, 202]) func acceptsOtherSuccessStatuses(status: Int) async throws {
         let upload = try TestUpload(size: 10) { request, _ in
             [.tus(status, request.method == "POST" ? ["Location": "/files/1"] : ["Upload-Offset": "10"])]
         }
@@ -206,7 +206,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: ["POST", "HEAD", "PATCH"]) func cancelsWithSilentServer(method: String) async throws {
+    @Test(arguments: ["POST", "HEAD", "PATCH"]) func canBeCancelledWhileServerIsSilent(method: String) async throws {
         let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
         let upload = try TestUpload(size: 10) { request, _ in
             guard request.method == method else { return [request.method == "POST" ? .created : .offset(0)] }
@@ -222,7 +222,7 @@ import TransportTUS
     }
 
     /// The server rejects `Expect` immediately or only after the content. The client does not wait long for the interim response.
-    @Test(arguments: [false, true]) func worksWithoutExpectContinue(isLate: Bool) async throws {
+    @Test(arguments: [false, true]) func completesIfServerRejectsExpect(isLate: Bool) async throws {
         let upload = try TestUpload(size: 10) { request, _ in
             if request.method == "HEAD" { return [.offset(0)] }
             if request.headers["expect"] == nil { return [.accepted(10)] }

@@ -10,15 +10,15 @@ import TransportTUS
 @Suite struct DownloadTests {
     private static let tag = "\"v1\""
 
-    /// A response that announces ten bytes and breaks after four.
-    private static func cut(_ headers: [String: String]) -> [ServerStep] {
+    /// A response that announces ten bytes and ends after four.
+    private static func truncatedResponse(_ headers: [String: String]) -> [ServerStep] {
         let lines = headers.map { "\($0.key): \($0.value)\r\n" }.joined()
         return [.raw("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\(lines)\r\n0123"), .close]
     }
 
     /// Returns a download that has received four of ten bytes. The server then sends `answers` to the next requests.
     private func halfReceived(_ headers: [String: String] = ["ETag": tag], then answers: [[ServerStep]]) async throws -> TestDownload {
-        let download = try TestDownload(answers: [Self.cut(headers)] + answers)
+        let download = try TestDownload(answers: [Self.truncatedResponse(headers)] + answers)
         let error = await download.failure()
         #expect(error?.failureClass == .transient)
         #expect(download.part == "0123")
@@ -41,8 +41,8 @@ import TransportTUS
         await download.end()
     }
 
-    /// With tusd, the address contains an identifier, and the response contains the name.
-    @Test func usesNameOfServerIfConfigured() async throws {
+    /// The URL of an upload to tusd contains only an identifier. The response contains the file name.
+    @Test func usesFileNameFromContentDispositionIfConfigured() async throws {
         var download = try TestDownload(answers: [
             [.answer(200, ["Content-Disposition": "inline;filename=\"reel.mov\""], body: "0123456789")]
         ])
@@ -89,13 +89,13 @@ import TransportTUS
         await download.end()
     }
 
-    /// The versions can't be distinguished, so no received byte may be combined with the next response.
+    /// The headers don't distinguish versions of the remote file, so the next response must not be appended to the received bytes.
     @Test(arguments: [
         [:], ["ETag": "W/\"v1\""], ["ETag": "\"v1\"", "Accept-Ranges": "none"],
-        // The file may have changed again within the second of the response.
+        // `Last-Modified` has a resolution of one second, so the file may have changed again in the second in which the server responded.
         ["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT", "Date": "Sun, 06 Nov 1994 08:49:37 GMT"],
     ])
-    func restartsWithoutVersion(headers: [String: String]) async throws {
+    func restartsIfResponseCannotBeResumed(headers: [String: String]) async throws {
         let download = try await halfReceived(headers, then: [[.answer(200, headers, body: "abcdefghij")]])
         #expect(download.recorder.checkpoints.isEmpty)
         #expect(download.recorder.progress.allSatisfy { $0.confirmed == 0 })
@@ -109,7 +109,7 @@ import TransportTUS
         [.answer(206, ["ETag": "\"v2\"", "Content-Range": "bytes 4-9/10"], body: "efghij")],
         [.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes 4-10/11"], body: "efghijk")],
         [.answer(416, ["Content-Range": "bytes */3"])],
-        // A server without ranges, or with invalid ranges.
+        // The server does not support ranges, or sends an invalid one.
         [.answer(200, ["ETag": "\"v1\""], body: "0123456789")],
         [.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes 5-9/10"], body: "56789")],
         [.answer(206, ["ETag": "\"v1\""], body: "456789")],
@@ -129,7 +129,7 @@ import TransportTUS
 
     @Test func remembersServerWithoutRanges() async throws {
         let whole = [ServerStep.answer(200, ["ETag": "\"v1\""], body: "0123456789")]
-        let download = try await halfReceived(then: [whole, Self.cut(["ETag": "\"v1\""]), whole])
+        let download = try await halfReceived(then: [whole, Self.truncatedResponse(["ETag": "\"v1\""]), whole])
         let checkpoints = download.recorder.checkpoints
         _ = await download.failure(from: checkpoints.last)
         _ = await download.failure()
@@ -189,7 +189,7 @@ import TransportTUS
         await download.end()
     }
 
-    // MARK: Refusals
+    // MARK: Error responses
 
     @Test(arguments: [
         (404, FailureClass.permanent, TransferError.Code.noSuchRemoteFile), (410, .permanent, .noSuchRemoteFile),
@@ -197,7 +197,7 @@ import TransportTUS
         (400, .permanent, .rejected), (302, .permanent, .rejected), (429, .transient, .serverError), (503, .transient, .serverUnavailable),
         (500, .transient, .serverError),
     ])
-    func classifiesRefusals(status: Int, failureClass: FailureClass, code: TransferError.Code) async throws {
+    func classifiesErrorResponses(status: Int, failureClass: FailureClass, code: TransferError.Code) async throws {
         let download = try TestDownload { _, _ in [.answer(status, ["Retry-After": "7", "Location": "http://127.0.0.2/x"], body: "no")] }
         let error = await download.failure()
         #expect(error?.failureClass == failureClass)
@@ -248,7 +248,7 @@ import TransportTUS
     }
 
     @Test(arguments: [(OverwritePolicy.different, "0123456789", false), (.different, "012345678", true), (.always, "0123456789", true)])
-    func replacesByPolicy(policy: OverwritePolicy, mine: String, isReplaced: Bool) async throws {
+    func replacesExistingFileAccordingToPolicy(policy: OverwritePolicy, mine: String, isReplaced: Bool) async throws {
         var download = try TestDownload(answers: [[.answer(200, body: "abcdefghij")]])
         download.overwrite = policy
         try download.put(mine)
@@ -280,7 +280,8 @@ import TransportTUS
         download.options.verification = .checksum
         download.overwrite = .always
         let receipt = try await download.run()
-        // The name of the part file remains until the queue has stored the result.
+        // The part file stays as a second hard link to the complete file until the queue has stored the result. Removing the part file
+        // makes the next attempt download the file again.
         try FileManager.default.removeItem(atPath: download.folder.appending(".file.part").string)
         #expect(
             receipt.checksum
@@ -292,7 +293,7 @@ import TransportTUS
         await download.end()
     }
 
-    @Test func writesNothingWithoutChecksum() async throws {
+    @Test func rejectsDownloadWithoutRequiredChecksum() async throws {
         var download = try TestDownload(answers: [[.answer(200, body: "0123456789")]])
         download.options.verification = .checksum
         #expect(await download.failure()?.failureClass == .unsupported)

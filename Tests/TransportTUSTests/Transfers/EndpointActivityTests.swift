@@ -4,9 +4,9 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Reports that keep the queue from ending an attempt that is slow, but does not hang.
+/// Activity reports. They keep the queue from ending an attempt that is slow but does not hang.
 @Suite struct EndpointActivityTests {
-    /// A buffering network path loses the whole content of a cut request. The server has no bytes, and the content is sent again.
+    /// A buffering network path loses the whole content of an interrupted request. The server has no bytes, and the content is sent again.
     @Test func repeatedContentIsActivity() async throws {
         let size = 32 << 20
         let upload = try TestUpload(
@@ -36,7 +36,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func newContentNeedsNoReport() async throws {
+    @Test func doesNotReportActivityForNewContent() async throws {
         let upload = try TestUpload(size: 1_500_000, offers: "creation", answers: [[.created], [.read(nil), .accepted(1_500_000)]])
         _ = try await upload.run()
         #expect(upload.recorder.activity == 0)

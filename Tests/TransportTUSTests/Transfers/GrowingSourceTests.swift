@@ -6,8 +6,8 @@ import TransportTUS
 
 /// Sources that grow during the upload.
 @Suite struct GrowingSourceTests {
-    /// If the server loses confirmed bytes, the client can't send them again. They may be gone from the disk, so it would send zeros in
-    /// their place.
+    /// If the server loses confirmed bytes, the client can't send them again. The bytes may be gone from the disk, so the client would send
+    /// zeros in their place.
     @Test func failsIfServerLosesConfirmedBytes() async throws {
         let growth = SourceGrowth(.growing(5))
         let upload = try TestUpload(size: 10, offers: "creation,creation-defer-length") { _, number in

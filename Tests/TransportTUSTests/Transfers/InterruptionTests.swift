@@ -6,7 +6,7 @@ import TransportTUS
 
 /// When a `PATCH` fails, an attempt reads the offset and stores it. It never sends from the same offset again without reading the offset first.
 @Suite struct InterruptionTests {
-    @Test func readsOffsetAfterCut() async throws {
+    @Test func readsOffsetAfterInterruption() async throws {
         let upload = try TestUpload(size: 300_000, answers: [[.created], [.read(1000), .reset], [.offset(1000, of: 300_000)]])
         let error = await upload.failure()
         #expect(error?.failureClass == .transient)
@@ -17,7 +17,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func nextAttemptResumesAfterCut() async throws {
+    @Test func nextAttemptResumesAfterInterruption() async throws {
         let upload = try TestUpload(
             size: 300_000,
             answers: [[.created], [.read(1000), .reset], [.offset(1000)], [.offset(1000)], [.accepted(300_000)]])
@@ -30,7 +30,7 @@ import TransportTUS
     }
 
     @Test(arguments: [[ServerStep.close], [.raw("HTTP/1.1 2"), .close], [.raw("HTTP/1.1 204 X\r\nUpload-Off"), .close]])
-    func readsOffsetAfterCutResponse(steps: [ServerStep]) async throws {
+    func readsOffsetAfterTruncatedResponse(steps: [ServerStep]) async throws {
         let upload = try TestUpload(size: 10, answers: [[.created], [.read(nil)] + steps, [.offset(3)]])
         #expect(await upload.failure()?.failureClass == .transient)
         #expect(upload.methods == ["POST", "PATCH", "HEAD"])
@@ -47,7 +47,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func restartsUploadThatIsGoneAfterCut() async throws {
+    @Test func restartsUploadThatIsGoneAfterInterruption() async throws {
         let upload = try TestUpload(size: 10, answers: [[.created], [.read(1), .reset], [.tus(404)]])
         #expect(await upload.failure()?.failureClass == .resumeLost)
         await upload.end()
@@ -69,7 +69,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func limitsConflicts() async throws {
+    @Test func limitsNumberOfConflicts() async throws {
         let upload = try TestUpload(size: 10) { request, number in
             request.method == "HEAD" ? [.offset(number % 4 == 0 ? 1 : 2)] : [.tus(409)]
         }
@@ -118,7 +118,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func cancellationSendsNothing() async throws {
+    @Test func sendsNothingAfterCancellation() async throws {
         let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
         let upload = try TestUpload(size: 10) { request, _ in
             request.method == "POST" ? [.created] : [.read(nil), .call { arrival.finish() }, .silence]

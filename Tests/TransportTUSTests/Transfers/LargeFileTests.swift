@@ -13,8 +13,8 @@ import TransportTUS
         return try file.source
     }
 
-    /// Beyond 4 GiB, 32-bit numbers would overflow. The first request announces the whole file and is cut. The second request sends the end of
-    /// the file.
+    /// Beyond 4 GiB, 32-bit numbers would overflow. The first request announces the whole file and is interrupted. The second request sends
+    /// the end of the file.
     @Test func uploadsMoreThan4GiB() async throws {
         let size: Int64 = 4 << 30 + 1_000_000
         let upload = try TestUpload(size: 1) { _, number in
@@ -41,7 +41,7 @@ import TransportTUS
 
     /// Files of 64 MiB or more are sent as segments, unless the endpoint's settings differ.
     @Test(arguments: [(64 << 20 - 1, nil), (64 << 20, "partial")] as [(Int64, String?)])
-    func splitsAboveThreshold(size: Int64, concat: String?) async throws {
+    func splitsFilesAtOrAboveThreshold(size: Int64, concat: String?) async throws {
         var upload = try TestUpload(size: 1, offers: "creation,concatenation") { _, _ in [.tus(400)] }
         upload.options.segmentsPerFile = 2
         #expect(await upload.failure(source: try source(size, upload.file))?.failureClass == .permanent)

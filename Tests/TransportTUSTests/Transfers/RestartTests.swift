@@ -26,26 +26,27 @@ import TransportTUS
 
     /// The network path forwards only complete requests of at most 2 MB. The program is killed as soon as it has sent more than 2 MB of a
     /// request.
-    @Test func remembersBufferingPath() async throws {
-        let (size, survives) = (16_000_000, 2_000_000)
-        let kept = Locked(0)
+    @Test func remembersThatPathBuffersRequests() async throws {
+        let (size, maximumForwarded) = (16_000_000, 2_000_000)
+        let storedBytes = Locked(0)
         var upload = try TestUpload(size: size) { request, _ in
             switch request.method {
             case "POST": return [.created]
-            case "HEAD": return [.offset(kept.withLock { $0 })]
+            case "HEAD": return [.offset(storedBytes.withLock { $0 })]
             // If no byte is confirmed, the upload restarts, because the client can't know whether the server was killed as well.
             case "DELETE": return [.tus(204)]
-            case _ where request.contentLength > survives: return [.read(2 * survives), .silence]
+            case _ where request.contentLength > maximumForwarded: return [.read(2 * maximumForwarded), .silence]
             default:
                 let offset = request.headers["upload-offset"].flatMap { Int($0) } ?? 0
                 return [
-                    .read(nil), .call { kept.withLock { $0 = offset + request.contentLength } }, .accepted(offset + request.contentLength),
+                    .read(nil), .call { storedBytes.withLock { $0 = offset + request.contentLength } },
+                    .accepted(offset + request.contentLength),
                 ]
             }
         }
         var checkpoint: Checkpoint?
         var limit = Int.max
-        for _ in 0..<20 where kept.withLock({ $0 }) < size {
+        for _ in 0..<20 where storedBytes.withLock({ $0 }) < size {
             let before = upload.requests.count
             upload.recorder = Recorder()
             let (transport, start, begun) = (TUSTransport(), checkpoint, upload)
@@ -55,7 +56,7 @@ import TransportTUS
             }
             for await saved in upload.recorder.saved {
                 checkpoint = saved
-                guard let taken = try stored(saved).unanswered?.taken, taken > survives else { continue }
+                guard let taken = try stored(saved).unanswered?.taken, taken > maximumForwarded else { continue }
                 program.cancel()
                 break
             }
@@ -64,14 +65,14 @@ import TransportTUS
             #expect(sizes(upload.requests.dropFirst(before)).allSatisfy { $0 <= limit }, "the limit is remembered")
             if let taken = try stored(checkpoint).unanswered?.taken { limit = taken / 2 }
         }
-        #expect(kept.withLock { $0 } == size)
+        #expect(storedBytes.withLock { $0 } == size)
         #expect(sizes(upload.requests).first == size)
         #expect(limit < size)
         await upload.end()
     }
 
-    /// An earlier process could not reach the server after a cut request, or was killed during the request. The warning depends on whether
-    /// the server reports bytes of that request.
+    /// An earlier process could not reach the server after an interrupted request, or was killed during the request. The warning depends on
+    /// whether the server reports bytes of that request.
     @Test(arguments: [
         (#""uncountedRequest":{"offset":100,"taken":70}"#, 100, 1), (#""uncountedRequest":{"offset":100,"taken":70}"#, 150, 0),
         (#""unanswered":{"offset":100,"taken":70}"#, 100, 1), (#""unanswered":{"offset":100,"taken":70}"#, 150, 0),
@@ -127,7 +128,7 @@ import TransportTUS
     }
 
     /// If no byte is confirmed, the upload restarts instead of continuing with a warning.
-    @Test(arguments: ["uncountedRequest", "unanswered"]) func restartsUncertainFirstBytes(field: String)
+    @Test(arguments: ["uncountedRequest", "unanswered"]) func restartsUploadWithUncertainFirstBytes(field: String)
         async throws
     {
         let upload = try TestUpload(size: 200, answers: [[.offset(0)], [.tus(204)], [.created], [.accepted(200)]])
@@ -138,7 +139,7 @@ import TransportTUS
     }
 
     /// A checkpoint in a damaged database may contain arbitrary numbers. The attempt uses the server's offset.
-    @Test(arguments: [Int64.min, -1, .max]) func toleratesInvalidPositions(position: Int64) async throws {
+    @Test(arguments: [Int64.min, -1, .max]) func toleratesInvalidNumbersInCheckpoint(position: Int64) async throws {
         let request = #"{"offset":\#(position),"taken":\#(position)}"#
         let numbers = #""confirmed":\#(position),"unverified":\#(position),"uncounted":\#(position),"refusedOffset":\#(position)"#
         let upload = try TestUpload(size: 200, answers: [[.offset(100)], [.accepted(200)], [.answer(404)]])
@@ -178,8 +179,9 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The server responded, so it received the whole request. The client must not conclude that large requests are cut.
-    @Test(arguments: [true, false]) func doesNotMistakeResponseForCut(isOffsetReported: Bool) async throws {
+    /// The server responded, so it received the whole request. The client must not conclude that the network path interrupts large
+    /// requests.
+    @Test(arguments: [true, false]) func doesNotMistakeResponseForInterruption(isOffsetReported: Bool) async throws {
         let size = 4_000_000
         let upload = try TestUpload(size: size) { request, number in
             switch number {
@@ -201,7 +203,7 @@ import TransportTUS
     }
 
     /// The checkpoint of a cancelled request does not include the bytes of earlier requests.
-    @Test func cancelledRequestCountsOnlyOwnBytes() async throws {
+    @Test func checkpointCountsOnlyBytesOfCancelledRequest() async throws {
         let size = 4_000_000
         let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
         let patches = Locked(0)

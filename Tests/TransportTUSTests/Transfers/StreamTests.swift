@@ -6,8 +6,8 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Streams of an app. The client sends the length of a stream as soon as it is known. It sends no confirmed byte again, and all produced bytes
-/// arrive.
+/// Streams of an app. The client sends the length of a stream as soon as it is known. The client never sends a confirmed byte again, and
+/// all produced bytes arrive.
 @Suite struct StreamTests {
     private static let total = 10
     private static let offers = "creation,creation-with-upload,creation-defer-length"
@@ -63,7 +63,7 @@ import TransportTUS
         arguments: [
             (4, [4, 4, 2], [nil, nil, "10"]), (5, [5, 5, 0], [nil, nil, "10"]), (10, [10, 0], [nil, "10"]), (11, [10], [nil]),
         ] as [(Int, [Int], [String?])])
-    func sendsLengthOnceKnown(ahead: Int, sizes: [Int], lengths: [String?]) async throws {
+    func sendsLengthWhenItBecomesKnown(ahead: Int, sizes: [Int], lengths: [String?]) async throws {
         let server = StreamServer()
         let upload = try upload(server)
         let stream = try TestStream(upload.file, total: Self.total, ahead: ahead)
@@ -210,7 +210,7 @@ import TransportTUS
 
     /// After a connection breaks at any byte, a later attempt resumes at that byte. It must not read confirmed bytes again, because they
     /// have been overwritten.
-    @Test(arguments: [3, 4, 5, 10, 11]) func resumesStreamCutAtAnyByte(ahead: Int) async throws {
+    @Test(arguments: [3, 4, 5, 10, 11]) func resumesStreamInterruptedAtAnyByte(ahead: Int) async throws {
         for position in 0...Self.total {
             let place = "\(ahead) ahead, cut after \(position) bytes"
             let server = StreamServer(cut: position)

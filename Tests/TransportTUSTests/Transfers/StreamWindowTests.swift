@@ -4,9 +4,9 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// The size of each request of a stream whose producer may run a limited number of bytes ahead of the confirmed offset.
+/// The sizes of the requests that send a stream. The producer may run a limited number of bytes ahead of the confirmed offset.
 @Suite struct StreamWindowTests {
-    private static let piece = 1 << 18
+    private static let writeSize = 1 << 18
 
     /// Uploads a stream, and returns the size of each `PATCH` request.
     ///
@@ -42,30 +42,30 @@ import TransportTUS
         return patches.map(\.contentLength)
     }
 
-    /// The last piece before the window's end is written when a request is already in flight.
-    @Test func sendsEvenRequests() async throws {
+    /// The producer writes the last bytes of the window while a request is already in flight.
+    @Test func sendsRequestsOfEqualSize() async throws {
         let (ahead, total) = (8 << 20, 40 << 20)
-        let sizes = try await sizes(total: total, ahead: ahead, begun: ahead - Self.piece)
-        #expect(sizes.dropLast().allSatisfy { $0 >= (ahead - Self.piece) / 2 }, "\(sizes)")
+        let sizes = try await sizes(total: total, ahead: ahead, begun: ahead - Self.writeSize)
+        #expect(sizes.dropLast().allSatisfy { $0 >= (ahead - Self.writeSize) / 2 }, "\(sizes)")
         #expect(Set(sizes.dropFirst().dropLast(2)) == [ahead / 2], "\(sizes)")
         #expect(sizes.count <= total / (ahead / 2) + 1)
     }
 
-    /// The first piece is sent as soon as it is available.
-    @Test func sendsFirstPieceImmediately() async throws {
+    /// The first bytes are sent as soon as they are available.
+    @Test func sendsFirstBytesImmediately() async throws {
         let ahead = 4 << 20
-        let sizes = try await sizes(total: 20 << 20, ahead: ahead, begun: Self.piece)
-        #expect(sizes.first == Self.piece)
+        let sizes = try await sizes(total: 20 << 20, ahead: ahead, begun: Self.writeSize)
+        #expect(sizes.first == Self.writeSize)
         #expect(Set(sizes.dropFirst().dropLast(2)) == [ahead / 2], "\(sizes)")
     }
 
     /// Bytes of a slow producer are sent as they are produced, without waiting for more.
     @Test func doesNotWaitForSlowProducer() async throws {
-        let sizes = try await sizes(total: 20 * Self.piece, ahead: 8 << 20, begun: Self.piece, pace: Self.piece)
-        #expect(sizes.dropLast().allSatisfy { $0 == Self.piece }, "\(sizes)")
+        let sizes = try await sizes(total: 20 * Self.writeSize, ahead: 8 << 20, begun: Self.writeSize, pace: Self.writeSize)
+        #expect(sizes.dropLast().allSatisfy { $0 == Self.writeSize }, "\(sizes)")
     }
 
-    /// The producer may be ahead by fewer bytes than two requests of a useful size contain.
+    /// The window is smaller than two requests of a useful size.
     @Test func doesNotDivideSmallWindow() async throws {
         let sizes = try await sizes(total: 3_000_000, ahead: 1_000_000, begun: 1_000_000)
         #expect(sizes == [1_000_000, 1_000_000, 1_000_000])

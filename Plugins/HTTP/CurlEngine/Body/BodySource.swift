@@ -1,4 +1,4 @@
-/// The bytes of a request's body. Confined to the loop's thread.
+/// The source of the bytes of a request's body. Confined to the loop's thread.
 enum BodySource {
     case none
     case bytes([UInt8], position: Int)

@@ -9,7 +9,7 @@ import TransportSupport
     import Darwin
 #endif
 
-/// A chunk of a file, before or after a reader thread has read it.
+/// A buffer for a chunk of a file. A reader thread fills it.
 struct FileChunk: Sendable {
     /// The position of the chunk in the file.
     var offset: Int64
@@ -42,8 +42,8 @@ final class FileBody {
     private let end: Int64
     /// Reads a chunk on a reader thread and sends it back to the loop.
     private let readElsewhere: (FileChunk) throws(TransferError) -> Void
-    /// Chunks from reader threads whose bytes libcurl has not received completely, in file order. The bytes before `position` were already passed to
-    /// libcurl.
+    /// The chunks that reader threads have read and libcurl has not received completely, in file order. libcurl has already received the bytes before
+    /// `position`.
     private var delivered: [FileChunk] = []
     private var spare: TransferBuffer?
     private var isReadingElsewhere = false
@@ -68,7 +68,7 @@ final class FileBody {
         if let chunk = delivered.first {
             if chunk.errorNumber != 0 { return .failed(.sourceUnavailable(file.source.path, errno: chunk.errorNumber)) }
             guard chunk.count > 0 else { return .failed(file.endedEarly(at: position)) }
-            let count = unsafe take(from: chunk, into: buffer)
+            let count = unsafe copyBytes(from: chunk, into: buffer)
             // Without cached reads, a reader thread always reads one chunk ahead.
             if !canReadCached, delivered.count < 2 {
                 do { try readNext() } catch { return .failed(error) }
@@ -87,7 +87,8 @@ final class FileBody {
         delivered.append(chunk)
     }
 
-    private func take(from chunk: FileChunk, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    /// Copies bytes of a delivered chunk into the buffer, and drops the chunk when libcurl has received all of it.
+    private func copyBytes(from chunk: FileChunk, into buffer: UnsafeMutableRawBufferPointer) -> Int {
         let start = Int(position - chunk.offset)
         let count = min(buffer.count, chunk.count - start)
         unsafe buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: chunk.storage.bytes[start..<start + count]))

@@ -6,7 +6,7 @@ import TransferCore
 ///
 /// A stream serves one request. It does not keep sent bytes.
 public final class HTTPBodyStream: Sendable {
-    /// The result of ``take()``, with which the engine gets bytes.
+    /// The result of ``take()``, which supplies the engine with bytes.
     enum Supply {
         case pieces([[UInt8]])
         /// No bytes are available yet. The wake-up function is called when bytes arrive.
@@ -25,6 +25,7 @@ public final class HTTPBodyStream: Sendable {
         /// Whether the stream's request has ended.
         var isAbandoned = false
         var wake: (@Sendable () -> Void)?
+        /// Whether the engine waits for bytes, so that the next change must call `wake`.
         var isWakeWanted = false
         var lastWriter: UInt64 = 0
         var writers: [UInt64: CheckedContinuation<Void, any Error>] = [:]
@@ -59,7 +60,7 @@ public final class HTTPBodyStream: Sendable {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let outcome = state.withLock { state -> Result<Void, any Error>? in
-                    // Checked first, because the request may have ended after it sent exactly these bytes.
+                    // Checked first. If the request sent these bytes and then ended, the write has succeeded.
                     if state.count <= capacity { return .success(()) }
                     if state.isAbandoned { return .failure(Self.ended) }
                     if Task.isCancelled { return .failure(CancellationError()) }

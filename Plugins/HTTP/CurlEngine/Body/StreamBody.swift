@@ -39,7 +39,7 @@ final class StreamBody {
         }
         position += buffer.count
         guard position == pieces[piece].count else { return }
-        // Frees the memory of the sent bytes.
+        // Frees the piece, which has been copied completely.
         pieces[piece] = []
         piece += 1
         position = 0

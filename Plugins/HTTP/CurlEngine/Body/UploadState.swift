@@ -2,7 +2,7 @@ import TransferCore
 
 /// The unsent part of a request's body, and its rate limit. Confined to the loop's thread.
 struct UploadState {
-    /// The result of ``read(into:)``, with which libcurl gets bytes of the body.
+    /// The result of ``read(into:)``, which supplies libcurl with bytes of the body.
     enum Read {
         case bytes(Int)
         /// No bytes are available yet, so the transfer pauses.
@@ -42,7 +42,7 @@ struct UploadState {
         switch unsafe source.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<allowed])) {
         case .bytes(let count):
             pace.use(count)
-            sent.limit += Int64(count)
+            sent.read += Int64(count)
             // The framing is the length in hexadecimal and two line breaks (RFC 9112, section 7.1).
             if isChunked { framing += Int64(String(count, radix: 16).utf8.count + 4) }
             return .bytes(count)
@@ -64,11 +64,11 @@ struct UploadState {
 
     /// Updates the number of sent bytes from libcurl's count of the bytes that the socket accepted.
     mutating func report(_ uploaded: Int64) {
-        // The count may include the framing of the last HTTP chunk, which is empty.
-        let taken = min(uploaded - framing, sent.limit)
-        guard taken > sent.taken else { return }
-        sent.taken = taken
-        progress?(taken)
+        // The count may also include the framing of the final, empty HTTP chunk, which `framing` does not include.
+        let accepted = min(uploaded - framing, sent.read)
+        guard accepted > sent.accepted else { return }
+        sent.accepted = accepted
+        progress?(accepted)
     }
 
     private mutating func pause() -> Read {

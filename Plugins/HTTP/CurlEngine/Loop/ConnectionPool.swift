@@ -53,7 +53,7 @@ struct ConnectionKey: Hashable {
     }
 }
 
-/// The pools of one loop.
+/// The connection pools of one loop.
 struct ConnectionPools {
     /// The maximum number of unused pools. Beyond this number, the least recently used pool is dropped with its connections.
     static let maximumIdle = 8

@@ -180,7 +180,8 @@ import TransportSupport
         return CInt((wait / .milliseconds(1)).rounded(.up))
     }
 
-    /// Collects the chunks that were written, passes the gathered bytes to the writer, and resumes a transfer that waited for a free chunk.
+    /// Reclaims the buffers that were written, passes the received bytes to the writer, and resumes a transfer that was waiting for a free
+    /// buffer.
     ///
     /// - Returns: Whether the transfer continues; false if the sink failed.
     @discardableResult private func advanceDownload(_ transfer: Transfer, isEnd: Bool = false) -> Bool {
@@ -204,7 +205,7 @@ import TransportSupport
             var context: UnsafeMutableRawPointer?
             unsafe ccurl_getinfo_pointer(message.pointee.easy_handle, CURLINFO_PRIVATE, &context)
             guard let id = unsafe Transfer.from(context)?.pending.id, let transfer = transfers.removeValue(forKey: id) else { continue }
-            // The socket must be taken first, because removing the handle closes the socket.
+            // The socket must be duplicated first, because removing the handle closes the original.
             let result = transfer.pending.isSocket ? transfer.result(code) : nil
             unsafe curl_multi_remove_handle(multi, transfer.handle.pointer)
             if let result { complete(transfer, result) } else { finish(transfer, code) }

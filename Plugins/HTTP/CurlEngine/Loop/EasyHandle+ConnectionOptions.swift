@@ -43,7 +43,7 @@ extension EasyHandle {
         if let certificate = options.clientCertificate {
             try set(CURLOPT_SSLCERT, certificate.certificateFile)
             try set(CURLOPT_SSLKEY, certificate.keyFile ?? certificate.certificateFile)
-            // Always set. Without a passphrase, OpenSSL would prompt for one on the terminal, which blocks all transfers.
+            // Always set. Otherwise, OpenSSL would prompt for a passphrase on the terminal and block all transfers.
             try set(CURLOPT_KEYPASSWD, certificate.passphrase?.reveal() ?? "")
         }
     }
@@ -53,7 +53,7 @@ extension EasyHandle {
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         switch proxy.choice {
         case .environment: break
-        // An empty string makes libcurl ignore the proxy variables of the environment as well (CURLOPT_PROXY(3)).
+        // An empty string also makes libcurl ignore the proxy environment variables (CURLOPT_PROXY(3)).
         case .direct: try set(CURLOPT_PROXY, "")
         case .url(let url), .variable(let url):
             try set(CURLOPT_PROXY, url)

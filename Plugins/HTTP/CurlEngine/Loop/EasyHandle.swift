@@ -5,8 +5,8 @@ import CCurl
     let pointer: UnsafeMutableRawPointer
     private let errorText: UnsafeMutablePointer<CChar>
     private let socketFailure: UnsafeMutablePointer<CInt>
-    /// The number of bytes to read from a socket in one call. It is below the size at which the C library requests memory from the system for each
-    /// allocation (mallopt(3)).
+    /// The number of bytes to read from a socket in one call. It is below M_MMAP_THRESHOLD (mallopt(3)). For every larger allocation, the C library
+    /// requests new memory from the system.
     private static let readBufferSize = 100 * 1024
 
     init() throws(CurlEngineError) {
@@ -45,7 +45,7 @@ import CCurl
         set(CURLOPT_BUFFERSIZE, Self.readBufferSize)
     }
 
-    /// Whether a socket could not be opened since the last reset because too few file descriptors were free.
+    /// Whether the process has run out of file descriptors for a socket since the last reset.
     var lacksDescriptors: Bool { unsafe socketFailure.pointee != 0 }
 
     /// Returns libcurl's description of the transfer's result.
@@ -76,7 +76,7 @@ import CCurl
     }
 }
 
-/// A cache of idle handles. Creating a handle costs several allocations and loses libcurl's caches.
+/// A cache of idle handles. A new handle for each transfer would cost several allocations and lose libcurl's caches.
 struct EasyHandles {
     /// The maximum number of idle handles.
     let limit: Int

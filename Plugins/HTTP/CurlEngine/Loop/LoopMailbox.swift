@@ -12,7 +12,7 @@ enum LoopCommand: Sendable {
     case stop
 }
 
-/// The only channel from other threads to the loop's thread.
+/// Passes commands from other threads to the loop's thread. Other threads affect the loop only through its mailbox.
 @safe final class LoopMailbox: Sendable {
     private struct State {
         var commands: [LoopCommand] = []

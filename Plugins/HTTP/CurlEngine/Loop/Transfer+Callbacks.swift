@@ -94,7 +94,7 @@ extension Transfer {
             failure = CurlEngineError(.expectationRefused, "The server rejects \"Expect: 100-continue\".")
             return false
         }
-        failure = CurlEngineError(.outcomeUnknown, "The connection broke after the request was sent and before any response.")
+        failure = CurlEngineError(.outcomeUnknown, "The connection broke after the request was sent, before any response arrived.")
         return false
     }
 

@@ -11,9 +11,9 @@ extension Transfer {
     /// Returns the result for the caller, after libcurl has finished and the sink, if any, has written all bytes. Called once, before the handle is
     /// reset.
     func result(_ code: CURLcode) -> Result<PendingRequest.Outcome, any Error> {
-        var taken: curl_off_t = 0
-        unsafe ccurl_getinfo_offset(handle.pointer, CURLINFO_SIZE_UPLOAD_T, &taken)
-        upload.report(Int64(taken))
+        var accepted: curl_off_t = 0
+        unsafe ccurl_getinfo_offset(handle.pointer, CURLINFO_SIZE_UPLOAD_T, &accepted)
+        upload.report(Int64(accepted))
         if let failure { return .failure(withSent(failure)) }
         do {
             let outcome: PendingRequest.Outcome = pending.isSocket ? .socket(try duplicateSocket(code)) : .response(try makeResponse(code))
@@ -67,7 +67,7 @@ extension Transfer {
         guard requestsBegun > 0, !isRepeatable, error.isConnectFailure else { return error }
         // libcurl sent the request, lost the connection, and automatically opened or tried to open another one.
         var unknown = CurlEngineError(
-            .outcomeUnknown, "The connection broke after the request was sent and before any response.", cause: error.cause)
+            .outcomeUnknown, "The connection broke after the request was sent, before any response arrived.", cause: error.cause)
         unknown.wasServerGone = code == CURLE_COULDNT_CONNECT && error.kind == .refused
         return unknown
     }
@@ -85,7 +85,7 @@ extension Transfer {
                 .outOfResources, "This process has too many open files and connections. Raise the limit (ulimit -n).",
                 cause: handle.describe(code))
         }
-        // For a response line that exceeds its limit (100 KiB), libcurl reports a lack of memory or, since 8.6, CURLE_TOO_LARGE.
+        // If a response line exceeds libcurl's limit of 100 KiB, libcurl reports CURLE_OUT_OF_MEMORY, or CURLE_TOO_LARGE (100) since 8.6.
         if code == CURLE_OUT_OF_MEMORY || code.rawValue == 100, requestsBegun > 0 {
             return CurlEngineError(.invalidResponse, "The server's response has a line that is too long.", cause: handle.describe(code))
         }

@@ -1,5 +1,5 @@
 extension HTTPHeaders {
-    /// The time for which the server asks to back off (`Retry-After`, RFC 9110, section 10.2.3); nil if there is no valid value.
+    /// How long the server asks clients to back off (`Retry-After`, RFC 9110, section 10.2.3); nil if there is no valid value.
     ///
     /// A date is compared with the server's own `Date`, because the clocks of the machines can differ.
     package func retryAfter(now: Int) -> Duration? {

@@ -10,13 +10,13 @@ extension HTTPRequest {
         try headers.validate()
         try connection.validate()
         guard body.isSendable else {
-            throw CurlEngineError(.invalidRequest, "A body of several parts must not contain a stream or a missing body.")
+            throw CurlEngineError(.invalidRequest, "A body of several parts must not contain a stream or a part without a body.")
         }
         if observeBody != nil, !body.isFile {
             throw CurlEngineError(.invalidRequest, "Only a file can be observed while it is sent.")
         }
         if trailers != nil, body.isNone || connection.httpVersion != .http1 {
-            throw CurlEngineError(.invalidRequest, "Trailers need a body and HTTP/1.1.")
+            throw CurlEngineError(.invalidRequest, "Trailers require a body and HTTP/1.1.")
         }
     }
 }
@@ -26,7 +26,7 @@ extension HTTPBody {
         if case .file = self { true } else { false }
     }
 
-    /// Whether the body can be sent: a sequence must not contain a stream or a missing body.
+    /// Whether the body can be sent: a sequence must not contain a stream or ``HTTPBody/none``.
     fileprivate var isSendable: Bool {
         guard case .sequence(let parts) = self else { return true }
         return parts.allSatisfy { part in

@@ -25,9 +25,9 @@ public struct HTTPResponse: Sendable {
 /// How much of a request's body was sent.
 public struct SentBytes: Hashable, Sendable {
     /// The number of bytes that the socket accepted.
-    public var taken: Int64 = 0
+    public var accepted: Int64 = 0
 
-    /// The number of bytes that were read from the body; the server can't have received more. It can exceed ``taken``, because libcurl resets its
+    /// The number of bytes that were read from the body; the server can't have received more. It can exceed ``accepted``, because libcurl resets its
     /// count of accepted bytes when it repeats a request.
-    public var limit: Int64 = 0
+    public var read: Int64 = 0
 }

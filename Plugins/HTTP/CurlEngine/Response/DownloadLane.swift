@@ -20,7 +20,7 @@ final class DownloadLane: Sendable {
 
         /// Marks the start of a write by the sink.
         ///
-        /// - Throws: If the caller no longer waits, the reason for that.
+        /// - Throws: If the caller no longer waits, the reason why it stopped waiting.
         func beginWriting() throws {
             try state.withLock { state in
                 if let end = state.end { throw end }
@@ -48,7 +48,9 @@ final class DownloadLane: Sendable {
         self.mailbox = mailbox
     }
 
-    /// - Returns: The download's use of the lane; nil if another download uses it.
+    /// Reserves the lane for a download.
+    ///
+    /// - Returns: The download's use of the lane; nil if another download uses the lane.
     func take(for outcome: Once<PendingRequest.Outcome>) -> Turn? {
         turn.withLock { present in
             guard present == nil else { return nil }

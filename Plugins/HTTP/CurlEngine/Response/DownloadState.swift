@@ -1,7 +1,7 @@
 import CCurl
 import TransferCore
 
-/// A chunk of a response's body that moves between the loop and the sink.
+/// A chunk of a response's body: a buffer that moves between the loop and the sink.
 struct WriteChunk: Sendable {
     let storage: TransferBuffer
     /// The number of bytes of the storage that the chunk fills.
@@ -48,7 +48,7 @@ struct DownloadState {
     private var spares: [TransferBuffer] = []
     /// The total number of chunks.
     private var chunks = 0
-    /// The number of chunks that were passed to the writer thread and not collected yet.
+    /// The number of chunks that were passed to the writer thread and have not been collected yet.
     private var writing = 0
     private var written: Int64 = 0
     private var reported: Int64 = 0
@@ -164,7 +164,7 @@ struct DownloadState {
                 spares.append(chunk.storage)
             }
             if isEnd || writing == 0 { try handOver() }
-            // Asks for a notification only when half of the chunks are written, because one for each chunk would cost more than it gains.
+            // Asks for a notification only when half of the chunks are written, because a notification for each chunk would cost more than it gains.
             let least = isEnd ? 0 : chunks / 2
             if writing <= least { isStarved = false }
             hasChanged = (isEnd || isStarved) && writing > least && queue.requestNotification(atUnwritten: least)

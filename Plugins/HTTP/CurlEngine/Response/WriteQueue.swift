@@ -30,7 +30,7 @@ final class WriteQueue: Sendable {
         }
     }
 
-    /// Drops the chunks that have not been written yet, and rejects further chunks.
+    /// Drops the chunks that have not been written yet. Later chunks are never written.
     func close() {
         state.withLock { state in
             state.isClosed = true
@@ -48,7 +48,7 @@ final class WriteQueue: Sendable {
 
     /// Asks for the loop to be notified when at most `count` chunks remain unwritten, or when a chunk fails.
     ///
-    /// - Returns: Whether this condition is already met. If so, no notification follows.
+    /// - Returns: Whether this condition is already met. If so, a notification follows only if a chunk fails.
     func requestNotification(atUnwritten count: Int) -> Bool {
         state.withLock { state in
             let isMet = state.unwritten <= count || state.isClosed
@@ -60,7 +60,7 @@ final class WriteQueue: Sendable {
     /// Writes chunks to the sink, including chunks that arrive during the call, until no chunk is left or one fails. Returns after at most
     /// ``maximumChunksPerRun`` chunks, so that other downloads can use the thread. Called on a writer thread.
     ///
-    /// - Parameter callLoop: Notifies the loop. Called if the loop has requested a notification, or a chunk has failed.
+    /// - Parameter callLoop: Notifies the loop. Called when the unwritten chunks have fallen to the requested number, and when a chunk fails.
     /// - Returns: Whether the caller must request a writer thread again, because chunks may remain.
     func write(to sink: any HTTPResponseSink, callLoop: () -> Void) -> Bool {
         for _ in 0..<Self.maximumChunksPerRun {
@@ -97,8 +97,8 @@ final class WriteQueue: Sendable {
     }
 }
 
-/// A budget of extra chunks, shared by all transfers of a loop. The two chunks that each transfer can always have do not count against it. Confined
-/// to the loop's thread.
+/// A budget of extra chunks (``WriteChunk``), shared by all transfers of a loop. The two chunks that each transfer can always have do not count
+/// against the budget. Confined to the loop's thread.
 final class ChunkAllowance {
     /// 16 chunks of 256 KiB are 4 MiB of memory.
     var left = 16

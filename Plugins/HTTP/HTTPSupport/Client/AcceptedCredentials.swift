@@ -1,7 +1,7 @@
 import CurlEngine
 import Locking
 
-/// Remembers which credentials each origin has accepted. After a 403, this distinguishes a forbidden file from wrong credentials.
+/// Remembers which credentials each origin has accepted. After a 403, this record distinguishes a forbidden file from wrong credentials.
 ///
 /// An account's credentials are the secrets that its endpoint references. Headers from the app's hook are not remembered: the hook may sign each
 /// request differently, and after a 401 or 403, the client first requests new headers from the hook.

@@ -19,7 +19,7 @@ package struct ClientResources: Sendable {
         self.hook = hook
     }
 
-    /// Returns whether this is the first call with a warning. Used to log each warning only once.
+    /// Returns whether this is the first call with this warning. Used to log each warning only once.
     func isFirst(_ warning: String) -> Bool { warnings.withLock { $0.insert(warning).inserted } }
 
     /// Returns resources with the same configuration, but with new connections and no cached knowledge of servers.

@@ -2,7 +2,7 @@ package import CurlEngine
 package import TransferCore
 
 extension CurlEngineError {
-    /// Whether the request certainly did not reach the server. The caller then does not need to query the server for the outcome.
+    /// Whether it is certain that the request never reached the server. If so, the caller need not query the server for the outcome.
     package var neverArrived: Bool {
         [
             .invalidRequest, .hostNotFound, .refused, .timedOut, .tlsNotTrusted, .tlsFailed, .certificateFileUnusable,
@@ -14,12 +14,14 @@ extension CurlEngineError {
     /// Converts the error of a request that got no response.
     ///
     /// - Parameters:
-    ///   - network: The network options. The message names the options that can be the cause.
-    ///   - isEndpoint: Whether the request went to the endpoint's address. If the server there does not speak HTTP, the address is wrong.
+    ///   - network: The network options. The message names the options that may be the cause.
+    ///   - isEndpoint: Whether the request went to the endpoint's address. If so, a response that is not HTTP means that the address is wrong.
     package func transferError(at origin: Origin, by network: NetworkOptions, isEndpoint: Bool) -> TransferError {
         var failure = transferError(at: origin, isEndpoint: isEndpoint)
-        let routeCanBeCause = [.hostNotFound, .refused, .timedOut, .tlsFailed, .invalidResponse].contains(kind)
-        if routeCanBeCause, let route = network.route { failure.message += " The account connects \(route); also check these settings." }
+        let routeMayBeCause = [.hostNotFound, .refused, .timedOut, .tlsFailed, .invalidResponse].contains(kind)
+        if routeMayBeCause, let route = network.route {
+            failure.message += " The account is configured to connect \(route); check this configuration too."
+        }
         return failure
     }
 
@@ -28,33 +30,33 @@ extension CurlEngineError {
         case .hostNotFound where unresolvedProxy != nil:
             error(
                 .unreachable, .hostNotFound,
-                "Cannot resolve the name of the proxy \(unresolvedProxy ?? "") for \(origin); \(Self.proxyAdvice)")
+                "Cannot resolve the host name of the proxy \(unresolvedProxy ?? "") for \(origin). Check \(Self.proxySources)")
         case .refused where otherAddress(than: origin) != nil:
             error(
                 .unreachable, .connectionRefused,
-                "Cannot reach \(otherAddress(than: origin) ?? ""), which is a proxy for \(origin) or the target of a redirect. For a proxy, \(Self.proxyAdvice)"
+                "Cannot reach \(otherAddress(than: origin) ?? ""), which is a proxy for \(origin) or the target of a redirect. For a proxy, check \(Self.proxySources)"
             )
-        case .hostNotFound: error(.unreachable, .hostNotFound, "Cannot resolve the name of \(origin); check the address.")
+        case .hostNotFound: error(.unreachable, .hostNotFound, "Cannot resolve the host name of \(origin). Check the address.")
         case .refused: error(.unreachable, .connectionRefused, "Cannot reach \(origin).")
         case .timedOut: error(.unreachable, .timedOut, "\(origin) did not accept the connection in time.")
         case .tlsFailed where isResponseWithoutTLS:
             error(
                 .unreachable, .notThisProtocol,
-                "The server at \(origin) does not speak TLS. If it has no TLS, write http in place of https in the address; otherwise check the port."
+                "The server at \(origin) did not respond with TLS. If it serves plain HTTP, change https to http in the address; otherwise check the port."
             )
         case .tlsFailed: error(.unreachable, .notThisProtocol, "The TLS handshake with \(origin) failed.")
         case .tlsNotTrusted where isUnpinnedKey:
             error(
                 .trust, .serverNotTrusted,
-                "The certificate of \(origin) has none of the keys in the setting pinnedPublicKeys. If the certificate is right, add its key there."
+                "The certificate of \(origin) has a public key that is not in pinnedPublicKeys. If the certificate is correct, add its key to that setting."
             )
         case .tlsNotTrusted:
             error(
                 .trust, .serverNotTrusted,
-                "The certificate of \(origin) is not trusted, or is for another name. If it is right, set caFile (transferq: --ca-file) to a file with the certificate of its issuer, or, if it is self-signed, with the certificate itself. A key in pinnedPublicKeys does not make a certificate trusted."
+                "The certificate of \(origin) is not trusted, or does not match the host name. If you trust it, set caFile (transferq: --ca-file) to a file with its issuer's certificate, or with the certificate itself if it is self-signed. Pinning a key in pinnedPublicKeys does not make a certificate trusted."
             )
         case .certificateFileUnusable:
-            error(.trust, .serverNotTrusted, "The setting caFile of \(origin) names a file without usable certificates.")
+            error(.trust, .serverNotTrusted, "The caFile for \(origin) contains no usable certificates.")
         case .clientCertificateUnusable:
             error(
                 .credentials, .credentialsRejected,
@@ -62,12 +64,12 @@ extension CurlEngineError {
         case .proxyRefused where proxyStatus == 407:
             error(
                 .credentials, .credentialsRejected,
-                "\(message) It requires credentials, or rejected the given ones, for requests to \(origin).")
-        case .proxyRefused: error(.unreachable, .connectionRefused, "The proxy refused a request to \(origin): \(message)")
+                "\(message) The proxy requires credentials for requests to \(origin), or rejected the credentials that it received.")
+        case .proxyRefused: error(.unreachable, .connectionRefused, "Cannot connect to \(origin). \(message)")
         case .invalidResponse where isEndpoint && origin.scheme == "http":
             error(
                 .unreachable, .notThisProtocol,
-                "\(origin) does not speak HTTP. If its port is for TLS, write https in place of http in the address; otherwise check the port."
+                "\(origin) does not speak HTTP. If the port uses TLS, change http to https in the address; otherwise check the port."
             )
         case .invalidResponse where isEndpoint:
             error(.unreachable, .notThisProtocol, "\(origin) does not speak HTTP; check the address.")
@@ -85,7 +87,8 @@ extension CurlEngineError {
         }
     }
 
-    private static let proxyAdvice = "check the setting proxy, or the proxy variables of the environment."
+    /// The end of a message: the settings that can supply a proxy's address.
+    private static let proxySources = "the \"proxy\" setting or the proxy environment variables."
 
     /// The proxy whose name libcurl could not resolve.
     private var unresolvedProxy: Substring? { cause?.firstMatch(of: /Could not resolve proxy: (\S+)/)?.1 }
@@ -110,7 +113,7 @@ extension CurlEngineError {
     /// Whether libcurl reports that the certificate's key is not one of the pinned keys.
     private var isUnpinnedKey: Bool { cause?.contains("pinned public key") == true }
 
-    /// Whether OpenSSL reports a response without TLS, for example from a server with plain HTTP.
+    /// Whether OpenSSL reports a response that is not TLS, for example from a plain HTTP server.
     private var isResponseWithoutTLS: Bool {
         ["wrong version number", "packet length too long", "http request", "unknown protocol"].contains { cause?.contains($0) == true }
     }
@@ -121,8 +124,8 @@ extension CurlEngineError {
 }
 
 extension Origin {
-    /// Returns whether a host and port from a message of libcurl can be those of this origin. libcurl writes hosts in ASCII and without a trailing
-    /// dot.
+    /// Returns whether a host and port from a libcurl message could be those of this origin. libcurl writes hosts in ASCII and without a
+    /// trailing dot.
     fileprivate func isProbably(host other: Substring, port otherPort: Substring) -> Bool {
         guard String(port) == otherPort else { return false }
         let own = host.hasSuffix(".") ? String(host.dropLast()) : host

@@ -168,7 +168,7 @@ package struct EndpointClient: Sendable {
     ///
     /// - Parameters:
     ///   - url: The requested URL; nil for the endpoint's address.
-    ///   - isEndpoint: Whether the request went to the endpoint's address. If the server there does not speak HTTP, the address is wrong.
+    ///   - isEndpoint: Whether the request went to the endpoint's address. If so, a response that is not HTTP means that the address is wrong.
     package func transferError(_ error: CurlEngineError, at url: String?, isEndpoint: Bool) -> TransferError {
         error.transferError(at: origin(of: url), by: options.network, isEndpoint: isEndpoint)
     }

@@ -53,7 +53,7 @@ package struct EndpointResponse: Sendable {
             // For an http address, the proxy itself sends this response.
             error(
                 .credentials, .credentialsRejected, by: proxyName.map { "The proxy \($0)" },
-                "requires credentials, or rejected the given ones, for requests to \(origin)")
+                "requires credentials for requests to \(origin), or rejected the credentials that it received")
         case 408, 423, 425, 429: error(.transient, .serverError, "is busy")
         case 417: error(.transient, .rejected, "rejects \"Expect: 100-continue\"")
         case 502...504: error(.transient, .serverUnavailable, "is currently unavailable")

@@ -29,7 +29,7 @@ extension HTTPResponse {
         status == 400 && String(decoding: body, as: UTF8.self).contains("SSL certificate")
     }
 
-    /// Whether this is the page with which nginx, Apache or Go rejects a request that arrives without TLS on a port for TLS.
+    /// Whether this is the page with which nginx, Apache or Go rejects a plain HTTP request on a TLS port.
     package var requiresTLS: Bool {
         let signs = ["HTTP request was sent to HTTPS port", "speaking plain HTTP to an SSL-enabled", "HTTP request to an HTTPS server"]
         let text = String(decoding: body, as: UTF8.self)
@@ -41,8 +41,8 @@ extension HTTPResponse {
     /// really is malformed.
     package var mayResultFromBrokenConnection: Bool { status == 400 && !refusesClientCertificate && !requiresTLS }
 
-    /// The server's explanation of a rejection: the first line of a plain text, or the text of an HTML or XML page. nil if there is no explanation,
-    /// or if the response repeats a secret.
+    /// The server's explanation of a rejection: the first line of a plain-text or JSON body, or the text of an HTML or XML page. nil if there is no
+    /// explanation, or if the response repeats a secret.
     package func explanation(excluding secrets: [String]) -> String? {
         let type = headers["Content-Type"]?.lowercased() ?? "text/plain"
         let isText = ["text/plain", "application/json", "application/problem+json"].contains { type.hasPrefix($0) }
@@ -102,7 +102,7 @@ extension String {
         }
     }
 
-    /// Returns the password from the credentials of HTTP Basic (RFC 7617, section 2).
+    /// Returns the password from HTTP Basic credentials (RFC 7617, section 2).
     private static func password(inBasic text: String) -> [UInt8]? {
         guard let data = Data(base64Encoded: text) else { return nil }
         let password = data.drop { $0 != UInt8(ascii: ":") }.dropFirst()

@@ -15,7 +15,8 @@ package final class HeaderSource: Sendable {
         var lastRequest = 0
     }
 
-    /// The `owner` of a renewal that was skipped because the credentials were already new. Real owners are the numbers of calls, which start at 1.
+    /// The value of `owner` for a renewal that was skipped because another call had already renewed the credentials. Otherwise, `owner` is the number
+    /// of the call that renewed the credentials. Call numbers start at 1.
     private static let noOwner = 0
 
     private let hook: HeaderHook

@@ -14,8 +14,8 @@ extension HTTPDownload {
         }
     }
 
-    /// Downloads all missing ranges over several connections. If one connection ends with a transient failure, the others take over its ranges,
-    /// because a server may allow fewer connections than requested. Any other failure ends the attempt.
+    /// Downloads all missing ranges over several connections. If one connection ends with a transient failure, the other connections take over its
+    /// ranges, because a server may allow fewer connections than requested. Any other failure ends the attempt.
     private func fetchAll(into part: DownloadPart) async throws {
         let ends = try await withThrowingTaskGroup(of: [TransferError?].self) { group in
             if let length = part.known?.length {
@@ -30,7 +30,7 @@ extension HTTPDownload {
             return try await group.reduce([], +)
         }
         var failure = ends.compactMap(\.self).first
-        // If a connection failed after the others had ended, its range is still missing.
+        // If a connection failed after the other connections had ended, its range is still missing.
         if failure != nil, ends.contains(nil), !part.plan({ $0.isEmpty }) { failure = try await work(on: part) }
         let length = part.remote?.length
         if let failure, length == nil || part.received.prefix != length { throw failure }

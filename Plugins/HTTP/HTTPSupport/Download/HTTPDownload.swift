@@ -37,7 +37,7 @@ package struct HTTPDownload: Sendable {
         guard !isNamedByServer || [.never, .rename].contains(destination.overwrite) else {
             throw TransferError(
                 .unsupported, .unsupported,
-                "The setting contentDisposition needs the overwrite policy never or rename, "
+                "The setting contentDisposition requires the overwrite policy never or rename, "
                     + "because the name of a file is not known before its download.")
         }
         checkpoint = attempt.checkpoint
@@ -45,6 +45,8 @@ package struct HTTPDownload: Sendable {
         check = try DigestCheck(attempt.options)
     }
 
+    /// Downloads the file.
+    ///
     /// - Throws: A ``TransferError``, after a checkpoint for the received bytes has been saved; or `CancellationError`.
     package func run() async throws -> TransferReceipt {
         var known: RemoteFile?

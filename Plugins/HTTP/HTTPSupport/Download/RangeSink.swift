@@ -86,7 +86,8 @@ final class RangeSink: HTTPResponseSink {
             try compare(&remote, with: known, head)
         } else if head.status == 206 {
             guard range.end != nil else { throw violation("in part, although the whole file was requested") }
-            // If the range is wrong, or if data that later requests need is missing, the server may still send the whole file.
+            // The range may be wrong, or the response may lack data that later requests need. In both cases, the server may still send the whole
+            // file.
             guard ContentRange(head.headers)?.start == 0, remote.validator != nil, remote.length != nil,
                 !check.needsServer || remote.digest != nil
             else { throw MustBeWhole() }

@@ -76,7 +76,7 @@ extension NetworkOptions {
     /// - Throws: A `TransferError` that names the settings.
     package func validate() throws(TransferError) {
         guard proxy != nil || (proxyUser == nil && proxyExceptions == nil) else {
-            throw .invalidEndpoint("The settings proxyUser and proxyExceptions need the setting proxy.")
+            throw .invalidEndpoint("The settings proxyUser and proxyExceptions require the \"proxy\" setting.")
         }
         var options = ConnectionOptions()
         apply(to: &options, proxyPassword: nil, otherwise: .direct)

@@ -114,7 +114,7 @@ extension RequestOptions {
     /// - Throws: A `TransferError` that names the settings.
     package func validate() throws(TransferError) {
         guard clientKey == nil || clientCertificate != nil else {
-            throw .invalidEndpoint("The setting clientKey needs the setting clientCertificate.")
+            throw .invalidEndpoint("The setting clientKey requires the setting clientCertificate.")
         }
         try network.validate()
         do {

@@ -30,7 +30,7 @@ package struct ReservedHeaders: Sendable {
         self.prefixes = prefixes
     }
 
-    /// Returns these reserved headers with additional names, which must be in lower case.
+    /// Returns a copy that also reserves the given names, which must be in lower case.
     package func adding(_ names: Set<String>) -> ReservedHeaders {
         ReservedHeaders(of: transport, names: self.names.union(names), prefixes: prefixes)
     }

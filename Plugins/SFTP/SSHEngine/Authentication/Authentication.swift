@@ -193,7 +193,7 @@ struct Authentication {
         attempts += 1
         let code = try session.complete(by: deadline, call)
         guard code != 0 else { return .accepted(method) }
-        // After the deadline, no more bytes are read, and the library reports that as a rejection. So the deadline is checked first.
+        // After the deadline, no more bytes are read, and libssh2 reports the missing response as a rejection. So the deadline is checked first.
         try checkStopAndDeadline()
         logger.debug("SSH authentication refused", metadata: ["server": "\(settings.server)", "method": "\(method)"])
         if session.isLost(code) || session.traffic.hasEnded { throw lost(code) }
@@ -216,7 +216,7 @@ struct Authentication {
         if type.hasPrefix("sk-") { return "keys that need a security key are not supported" }
         guard !SSHSession.hasModernRSA else { return nil }
         if type == "ssh-rsa" {
-            return "libssh2 \(SSHSession.libraryVersion) signs with RSA keys and SHA-1, which servers refuse; "
+            return "libssh2 \(SSHSession.libraryVersion) can use RSA keys only with SHA-1 signatures, which servers refuse; "
                 + "use an ed25519 or ecdsa key, or libssh2 1.11 or later"
         }
         return type.contains("-cert-") ? "libssh2 \(SSHSession.libraryVersion) can't use certificates" : nil
@@ -250,7 +250,7 @@ struct Authentication {
         }
         return TransferError(
             .credentials, .credentialsRejected,
-            "The server \(settings.server) does not accept the user \(user) with \(refusals.joined(separator: ", ")); it accepts \(offers).\(rest)"
+            "The server \(settings.server) rejected the user \(user) with \(refusals.joined(separator: ", ")); it accepts \(offers).\(rest)"
         )
     }
 
@@ -261,7 +261,7 @@ struct Authentication {
             return TransferError(
                 .credentials, .credentialsRejected,
                 "The server \(settings.server) disconnected after \(attempts) attempts for the user \(printable(settings.user.utf8)): "
-                    + "\(refusals.joined(separator: ", ")). Add only the right credentials, or remove wrong keys from the agent.",
+                    + "\(refusals.joined(separator: ", ")). Configure only credentials that the server accepts, or remove other keys from the agent.",
                 cause: words)
         }
         return TransferError(

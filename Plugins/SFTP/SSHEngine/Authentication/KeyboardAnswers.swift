@@ -10,7 +10,7 @@ import TransferCore
 /// Responds to the server's prompts (RFC 4256): with the password if the input is hidden, and with an empty text otherwise.
 final class KeyboardAnswers {
     private let password: Secret
-    /// The number of further prompts that get the password. A server that keeps asking then gets empty answers.
+    /// The number of further prompts that get the password. All later prompts get empty answers.
     private var remainingPasswords = 3
 
     init(_ password: Secret) {

@@ -8,7 +8,7 @@ package import SystemPackage
 #endif
 
 extension FileDescriptor {
-    /// Creates a pipe that no program inherits. On Linux, not even a program that another thread starts at the same moment inherits it.
+    /// Creates a pipe that child processes do not inherit. On Linux, this includes processes that other threads start during the call.
     package static func privatePipe() throws -> (reading: FileDescriptor, writing: FileDescriptor) {
         #if os(Linux)
             var ends: [CInt] = [-1, -1]

@@ -2,7 +2,7 @@ import CSSH2
 import TransferCore
 import TransportSupport
 
-/// Runs one channel on the connection's thread: opens it, moves its bytes, and closes it, without waiting.
+/// Runs one channel on the connection's thread: opens it, moves its bytes, and closes it, without blocking.
 @safe final class ChannelPump {
     /// The result of a turn, which is one call of ``advance(_:)``.
     enum Turn {
@@ -39,14 +39,15 @@ import TransportSupport
     private var stuckCall: StuckCall?
     /// The bytes that are being sent. They do not change while the library uses them, so that a repeated write finds the same bytes at the same
     /// address.
-    private var chunk: [UInt8] = []
-    private var sentOfChunk = 0
+    private var outgoing: [UInt8] = []
+    private var sentCount = 0
     private var isInputEnded = false
     private var wantsClose = false
     private var hasReportedEnd = false
     private var end = ChannelRequest.End()
 
-    /// The maximum number of bytes that a channel receives, and that it sends, in one turn. The limit lets the other channels have their turns.
+    /// The maximum number of bytes that a channel receives in one turn, and also the maximum that it sends. The limit keeps a channel from delaying
+    /// the others.
     private static let bytesPerTurn = 1 << 20
     static let errorOutputLimit = 64 << 10
 
@@ -121,7 +122,7 @@ import TransportSupport
             pending.opened.resume(
                 .failure(
                     TransferError(
-                        .transient, .serverError, "The server \(session.server) does not open another channel on this connection.",
+                        .transient, .serverError, "The server \(session.server) refused to open another channel on this connection.",
                         cause: error.text)))
             return .ended
         }
@@ -237,21 +238,21 @@ import TransportSupport
     private func write(_ channel: OpaquePointer) throws(TransferError) -> Bool {
         var total = 0
         while total < Self.bytesPerTurn {
-            if sentOfChunk == chunk.count {
-                chunk = hasReportedEnd ? [] : pending.handler.bytesToSend()
-                sentOfChunk = 0
-                if chunk.isEmpty { break }
+            if sentCount == outgoing.count {
+                outgoing = hasReportedEnd ? [] : pending.handler.bytesToSend()
+                sentCount = 0
+                if outgoing.isEmpty { break }
             }
-            let count = unsafe chunk.withUnsafeBytes { bytes in
+            let count = unsafe outgoing.withUnsafeBytes { bytes in
                 unsafe libssh2_channel_write_ex(
-                    channel, 0, bytes.baseAddress?.advanced(by: sentOfChunk).assumingMemoryBound(to: CChar.self),
-                    bytes.count - sentOfChunk)
+                    channel, 0, bytes.baseAddress?.advanced(by: sentCount).assumingMemoryBound(to: CChar.self),
+                    bytes.count - sentCount)
             }
             guard count > 0 else {
                 if count < 0 { try handleError(CInt(count), .write) }
                 break
             }
-            sentOfChunk += count
+            sentCount += count
             total += count
         }
         return total > 0
@@ -259,7 +260,7 @@ import TransportSupport
 
     /// Ends a command's input after all of it was sent. The input of a subsystem ends with the channel.
     private func endInput(_ channel: OpaquePointer) throws(TransferError) -> Bool {
-        guard case .command = pending.program, !isInputEnded, chunk.isEmpty else { return false }
+        guard case .command = pending.program, !isInputEnded, outgoing.isEmpty else { return false }
         let code = unsafe libssh2_channel_send_eof(channel)
         guard code == 0 else {
             try handleError(code, .endOfInput)

@@ -42,10 +42,10 @@ package struct SSHCommandResult: Sendable {
     package var status: Int32?
     /// The signal that ended the command, without `SIG` (RFC 4254, section 6.10).
     package var signal: String?
-    /// The first bytes of the standard output.
+    /// The beginning of the standard output, up to the limit that the caller of ``SSHConnection/run(_:input:outputLimit:)`` set.
     package var output: [UInt8]
     /// The first 64 KiB of the error output.
     package var errorOutput: [UInt8]
-    /// Whether the command had more output than was kept.
+    /// Whether ``output`` is incomplete because the command exceeded the limit.
     package var isOutputTruncated: Bool
 }

@@ -144,27 +144,27 @@ final class ConnectionLoop {
 
     private func sleep(_ session: SSHSession) throws(TransferError) {
         let now = ContinuousClock.now
-        let quiet = settings.keepaliveInterval
+        let interval = settings.keepaliveInterval
         // The connection counts as lost if the socket accepts no bytes for three keepalive intervals. The limit for a silent server is the same.
         if stuck != nil {
             let silent = now - max(stuckSince, session.traffic.lastSent)
-            guard silent < quiet * 3 else { throw silence }
+            guard silent < interval * 3 else { throw silence }
             let (events, limit) = session.awaited
-            let rest = quiet * 3 - silent
+            let rest = interval * 3 - silent
             _ = mailbox.sleep([(session.socket, events)], milliseconds: min(rest, limit ?? rest).pollMilliseconds)
             return
         }
         guard !channels.isEmpty else { return try sleepWithoutChannels(session) }
         let silent = now - max(session.traffic.lastReceived, listensSince)
-        guard silent < quiet * 3 else { throw silence }
-        let untilKeepalive = quiet - min(silent, now - lastKeepalive)
+        guard silent < interval * 3 else { throw silence }
+        let untilKeepalive = interval - min(silent, now - lastKeepalive)
         if untilKeepalive <= .zero { try sendKeepalive(session) }
-        let wait = min(quiet, max(untilKeepalive, .milliseconds(1)))
+        let wait = min(interval, max(untilKeepalive, .milliseconds(1)))
         _ = mailbox.sleep([(session.socket, Int32(POLLIN))], milliseconds: wait.pollMilliseconds)
     }
 
-    /// Waits while there are no channels. The library reads only for channels, so received bytes stay in the socket, and only the end of the
-    /// connection matters.
+    /// Waits while there are no channels. The library reads only for channels, so received bytes stay in the socket and do not end the wait. The
+    /// wait ends when the connection ends or another thread wakes this one.
     private func sleepWithoutChannels(_ session: SSHSession) throws(TransferError) {
         #if canImport(Glibc)
             // POLLRDHUP (poll(2)), which Swift does not import.

@@ -14,7 +14,8 @@ enum ConnectionCommand: Sendable {
     case close(ChannelRequest.ID)
 }
 
-/// Passes commands from other threads to a connection's thread, and wakes that thread. Other threads have no other access to it.
+/// Passes commands from other threads to a connection's thread, and wakes that thread. Other threads access the connection only through
+/// its mailbox.
 final class ConnectionMailbox: Sendable {
     private struct State {
         var commands: [ConnectionCommand] = []
@@ -92,8 +93,8 @@ final class ConnectionMailbox: Sendable {
         if isAsleep { wakeThread() }
     }
 
-    /// Wakes the thread with a byte in the pipe. Called without the lock. If the byte arrives after the thread woke, the thread merely checks its
-    /// channels once more.
+    /// Wakes the thread with a byte in the pipe. The caller must not hold the lock. If the byte arrives after the thread woke, the thread
+    /// merely checks its channels once more.
     private func wakeThread() {
         // If the pipe is full, the write fails, but the thread wakes anyway.
         _ = try? wakePipeWriter.writeAll([0])

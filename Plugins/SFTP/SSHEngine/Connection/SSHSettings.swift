@@ -19,7 +19,7 @@ package struct SSHSettings: Sendable {
     package var handshakeTimeout: Duration = .seconds(30)
     /// The time limit for authentication. It leaves time for an agent that asks the user.
     package var authenticationTimeout: Duration = .seconds(60)
-    /// The time of silence after which a keepalive request is sent to the server. After three times this interval, the connection counts as lost.
+    /// How long the server may be silent before a keepalive request is sent. After three times this interval, the connection counts as lost.
     package var keepaliveInterval: Duration = .seconds(15)
     /// The maximum number of unread bytes of a channel.
     package var receiveWindow = 4 << 20

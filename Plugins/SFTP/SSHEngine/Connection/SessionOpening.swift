@@ -21,7 +21,7 @@ struct SessionOpening {
         try setPreferences(knownTypes: check.knownTypes)
         try performHandshake()
         guard let key = hostKey else {
-            throw TransferError(.trust, .serverNotTrusted, "The server \(settings.server) showed no host key.")
+            throw TransferError(.trust, .serverNotTrusted, "The server \(settings.server) presented no host key.")
         }
         let recognition = try check.recognize(key)
         logger.info(
@@ -54,7 +54,7 @@ struct SessionOpening {
             else {
                 throw TransferError(
                     .unsupported, .unsupported,
-                    "This machine's libssh2 \(SSHSession.libraryVersion) has no method that is considered safe.",
+                    "This machine's libssh2 \(SSHSession.libraryVersion) supports none of the SSH algorithms that TransferKit considers safe.",
                     cause: session.lastError.text)
             }
         }
@@ -62,7 +62,7 @@ struct SessionOpening {
 
     /// Returns the given methods that libssh2 supports, in the same order.
     ///
-    /// libssh2_session_method_pref(3) also removes unsupported methods, but the function of libssh2 1.10 can garble the list: it copies between
+    /// libssh2_session_method_pref(3) also removes unsupported methods. In libssh2 1.10, however, it can garble the list, because it copies between
     /// overlapping ranges with memcpy(3).
     private func supported(_ names: [String], kind: CInt) -> [String] {
         var list: UnsafeMutablePointer<UnsafePointer<CChar>?>? = nil
@@ -105,7 +105,7 @@ struct SessionOpening {
         if Self.refusals.contains(where: greeting.hasPrefix) {
             return TransferError(
                 .transient, .serverError,
-                "The SSH server \(settings.server) refuses new logins at the moment, after too many parallel or failed ones. "
+                "The SSH server \(settings.server) refuses new logins at the moment, because too many are in progress or have failed. "
                     + "Use fewer connections, or raise MaxStartups on the server.", cause: "the server sent: \(greeting)")
         }
         return TransferError(
@@ -120,8 +120,8 @@ struct SessionOpening {
         if traffic.hasExceededLimit {
             return TransferError(
                 .unreachable, .notThisProtocol,
-                "The service at \(settings.server) sent \(SocketTraffic.handshakeLimit) bytes without completing the key exchange; it is not an SSH server."
-            )
+                "The service at \(settings.server) sent \(SocketTraffic.handshakeLimit) bytes without completing the key exchange; "
+                    + "it is not an SSH server.")
         }
         if deadline.milliseconds == 0 { return hasGreeted || traffic.received == 0 ? deadline.error : otherGreeting }
         guard traffic.received > 0 else {
@@ -131,25 +131,25 @@ struct SessionOpening {
                 cause: words)
         }
         // If the connection ended during the greeting or the method list, the server may still be an SSH server.
-        if traffic.hasEnded, hasGreeted || "SSH-".utf8.starts(with: traffic.greeting) { return broken(words) }
+        if traffic.hasEnded, hasGreeted || "SSH-".utf8.starts(with: traffic.greeting) { return lostConnection(words) }
         guard hasGreeted else { return otherGreeting }
         switch code {
         case LIBSSH2_ERROR_KEX_FAILURE, LIBSSH2_ERROR_KEY_EXCHANGE_FAILURE, LIBSSH2_ERROR_METHOD_NONE, LIBSSH2_ERROR_METHOD_NOT_SUPPORTED:
             let hint =
                 SSHSession.hasModernRSA
-                ? "." : "; libssh2 \(SSHSession.libraryVersion) needs a host key of the type ed25519 or ecdsa, as RSA needs 1.11 or later."
+                ? "." : "; libssh2 \(SSHSession.libraryVersion) needs a host key of the type ed25519 or ecdsa; RSA needs 1.11 or later."
             return TransferError(
                 .unsupported, .unsupported,
                 "The server \(settings.server) has no safe method in common with this machine: CBC ciphers and MD5 are never used, "
-                    + "SHA-1 only where the account allows it (allowSHA1)\(hint)", cause: words)
+                    + "and SHA-1 is used only if the account allows it (allowSHA1)\(hint)", cause: words)
         case LIBSSH2_ERROR_HOSTKEY_INIT, LIBSSH2_ERROR_HOSTKEY_SIGN:
             return TransferError(
                 .trust, .serverNotTrusted, "The server \(settings.server) could not prove possession of its host key.", cause: words)
-        default: return broken(words)
+        default: return lostConnection(words)
         }
     }
 
-    private func broken(_ cause: String) -> TransferError {
+    private func lostConnection(_ cause: String) -> TransferError {
         TransferError(
             .transient, .connectionLost, "The connection to the server \(settings.server) broke during the key exchange.", cause: cause)
     }

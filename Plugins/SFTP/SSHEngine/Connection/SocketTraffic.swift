@@ -77,7 +77,7 @@ final class SocketTraffic {
         Int(code == EINTR || code == EWOULDBLOCK ? -EAGAIN : -code)
     }
 
-    // Separate from ``send(_:_:_:_:)``, which hides the system's function of that name.
+    // A separate function, because ``send(_:_:_:_:)`` hides the system's function of that name.
     private static func sendNow(_ socket: CInt, _ buffer: UnsafeRawPointer?, _ length: Int, _ flags: CInt) -> Int {
         #if canImport(Glibc)
             unsafe Glibc.send(socket, buffer, length, flags)

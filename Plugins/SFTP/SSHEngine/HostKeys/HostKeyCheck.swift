@@ -2,7 +2,7 @@ import Logging
 import SystemPackage
 import TransferCore
 
-/// The error for a server whose key is not a pinned one. The server may have a pinned key of another type.
+/// The error for a server whose key is not pinned. The server may also have a key of another type that is pinned.
 struct UnpinnedHostKey: Error {
     let key: HostKey
 }
@@ -95,8 +95,8 @@ struct HostKeyCheck {
             : " If an RSA key is pinned: libssh2 \(SSHSession.libraryVersion) can't check RSA keys; pin another key, or use libssh2 1.11 or later."
         return TransferError(
             .trust, .serverNotTrusted,
-            "The server \(settings.server) shows the \(keys.map(\.shown).joined(separator: " and the ")), but no pinned key "
-                + "(\(pinned.joined(separator: ", "))); another server may be impersonating it.\(hint)")
+            "The server \(settings.server) shows the \(keys.map(\.shown).joined(separator: " and the ")), but only these keys "
+                + "are pinned: \(pinned.joined(separator: ", ")). Another server may be impersonating it.\(hint)")
     }
 
     private func changed(_ key: HostKey, _ entries: [KnownHosts.Entry]) -> TransferError {
@@ -104,8 +104,9 @@ struct HostKeyCheck {
         let shown = (same.isEmpty ? entries : same).prefix(3).map { "the \($0.key.shown) (\($0.location))" }.joined(separator: ", ")
         if same.isEmpty, !SSHSession.hasModernRSA, entries.allSatisfy({ $0.key.type == "ssh-rsa" }) {
             return error(
-                "The server \(settings.server) is known by \(shown) only, and libssh2 \(SSHSession.libraryVersion) can't check RSA keys; "
-                    + "add its \(key.shown) to a known hosts file after verifying it, or use libssh2 1.11 or later.")
+                "The known hosts files have only \(shown) for the server \(settings.server), and libssh2 \(SSHSession.libraryVersion) "
+                    + "can't check RSA keys; add the server's \(key.shown) to a known hosts file after verifying it, "
+                    + "or use libssh2 1.11 or later.")
         }
         return error(
             "The server \(settings.server) shows the \(key.shown), but is known by \(shown). Its key changed, or another server is impersonating "

@@ -36,12 +36,12 @@ package struct KnownHosts: Sendable {
     package struct Fault: Hashable, Sendable {
         /// The file and the number of the line, counted from 1.
         package let location: String
-        /// Whether the line has a marker, that is, it would revoke a key or add a certificate authority.
+        /// Whether the line begins with a marker. If so, it was meant to revoke a key or to add a certificate authority.
         package let hasMarker: Bool
     }
 
     package private(set) var entries: [Entry] = []
-    /// The first invalid lines. They are ignored.
+    /// The invalid lines, which are ignored. Only the first 100 are recorded.
     package private(set) var faults: [Fault] = []
     private static let maximumFaults = 100
 

@@ -22,7 +22,7 @@ struct KnownHostsFile {
         } catch Errno.noSuchFileOrDirectory, Errno.notDirectory {
             return nil
         } catch {
-            throw TransferError(.trust, .notReadable, "The file of known hosts \(path) can't be read.", cause: "\(error)")
+            throw TransferError(.trust, .notReadable, "The known hosts file \(path) can't be read.", cause: "\(error)")
         }
     }
 
@@ -43,7 +43,7 @@ struct KnownHostsFile {
                 guard fsync(file.rawValue) == 0 else { throw Errno(rawValue: errno) }
             }
         } catch {
-            throw TransferError(.trust, .notWritable, "The server can't be added to the file of known hosts \(path).", cause: "\(error)")
+            throw TransferError(.trust, .notWritable, "The server can't be added to the known hosts file \(path).", cause: "\(error)")
         }
     }
 }

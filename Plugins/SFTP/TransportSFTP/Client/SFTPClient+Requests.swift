@@ -18,7 +18,7 @@ extension SFTPClient {
         let sent = Locked(false)
         let id = submit(request, onHandover: { sent.withLock { $0 = true } }) { [weak self] result in
             let isAwaited = once.resume(result.mapError { $0 })
-            // If the waiting task was cancelled, it never gets the handle, so the client closes it.
+            // If the waiting task was cancelled, it never gets the handle, so the client closes the handle.
             if !isAwaited, case .success(.handle(let handle)) = result { self?.close(handle) }
         }
         return PendingAnswer(client: self, id: id, once: once, sent: sent, isAboutPath: request.namesPath)
@@ -86,7 +86,7 @@ struct PendingAnswer: Sendable {
     fileprivate let sent: Locked<Bool>
     fileprivate let isAboutPath: Bool
 
-    /// Whether the mover has received the request to send. If so, the server may have executed the request.
+    /// Whether the mover (see ``SFTPClient``) has fetched the request's packet. If so, the server may have executed the request.
     var isSent: Bool { sent.withLock { $0 } }
 
     /// Waits for the response, of any kind.

@@ -15,7 +15,7 @@ package final class SFTPClient: Sendable {
         var completion: Completion?
         /// Whether a successful response contains a handle that must be closed.
         var opens: Bool
-        /// Called when the mover receives the packet to send.
+        /// Called when the mover fetches the packet to send it.
         var onHandover: (@Sendable () -> Void)?
     }
 
@@ -31,7 +31,7 @@ package final class SFTPClient: Sendable {
         var phase = Phase.starting
         var assembler = PacketAssembler()
         var outgoing: [(id: UInt32?, packet: [UInt8])] = [(nil, Request.initialize)]
-        /// The number of outgoing packets that the mover has received.
+        /// The number of outgoing packets that the mover has fetched.
         var handedOverCount = 0
         var lastID: UInt32 = 0
         var waiting: [UInt32: Waiting] = [:]
@@ -240,8 +240,8 @@ package final class SFTPClient: Sendable {
         }
     }
 
-    /// The time since which the server has not responded, although a request is unanswered; nil if all requests are answered. Abandoned requests
-    /// count as unanswered until the server responds.
+    /// The time at which bytes last arrived, or at which the first unanswered request was made, if that is later; nil if all requests are answered.
+    /// Abandoned requests count as unanswered until the server responds.
     var unansweredSince: ContinuousClock.Instant? {
         state.withLock { $0.waiting.isEmpty ? nil : $0.quietSince }
     }
@@ -251,7 +251,7 @@ package final class SFTPClient: Sendable {
     /// Sends a request. Never blocks.
     ///
     /// - Parameters:
-    ///   - onHandover: Called on the mover's thread when the mover receives the request to send.
+    ///   - onHandover: Called on the mover's thread when the mover fetches the request's packet to send it.
     ///   - completion: Called once with the response, on the mover's thread; immediately if the session has ended.
     /// - Returns: The number of the request, for ``forget(_:)``.
     @discardableResult

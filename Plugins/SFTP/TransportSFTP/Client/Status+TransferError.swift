@@ -34,8 +34,8 @@ extension Status {
             return error(.remoteFull, .remoteFull, "The quota of this account at \(server) is used up; \(name) does not fit.")
         case .failure where meansFull: return error(.remoteFull, .remoteFull, "\(server) has no space left for \(name).")
         case .noConnection, .connectionLost:
-            return error(.transient, .connectionLost, "\(server) lost its own connection to the storage of \(name).")
-        case .noMedia: return error(.transient, .serverError, "\(server) has no medium in the drive of \(name).")
+            return error(.transient, .connectionLost, "\(server) lost its connection to the storage that holds \(name).")
+        case .noMedia: return error(.transient, .serverError, "\(server) has no medium in the drive that holds \(name).")
         case .lockConflict: return error(.transient, .serverError, "\(name) is locked at \(server).")
         case .fileExists: return .remoteFileExists(name, at: server)
         case .unsupported: return error(.unsupported, .unsupported, "\(server) does not support an operation that \(name) needs.")
@@ -47,11 +47,11 @@ extension Status {
             let length = name.utf8.split(separator: UInt8(ascii: "/")).map(\.count).max() ?? 0
             return error(
                 .permanent, .rejected,
-                "\(server) can't access a file named \(name): a name of \(length) bytes may be too long, or contain characters that are not allowed."
+                "\(server) can't access a file named \(name): the name may be too long (\(length) bytes) or contain forbidden characters."
             )
         case .badMessage: return error(.protocolViolation, .invalidResponse, "\(server) did not understand a request for \(name).")
         // A failure without a reason often concerns only the file, so it does not count against the server.
-        case .failure: return error(.transient, .serverError, "\(server) failed for \(name) without giving a reason.")
+        case .failure: return error(.transient, .serverError, "A request for \(name) failed at \(server), which gave no reason.")
         default:
             return error(
                 .protocolViolation, .serverError, "\(server) responded to a request for \(name) with the unknown status \(code.rawValue).")

@@ -15,7 +15,7 @@ final class UnexplainedFailures: Sendable {
     }
 
     private let counts = Locked<[File: Int]>([:])
-    private static let tolerated = 2
+    private static let toleratedFailures = 2
     /// The maximum number of counted files. Failures of additional files stay transient.
     private static let maximumFiles = 10_000
 
@@ -27,8 +27,8 @@ final class UnexplainedFailures: Sendable {
         let isGivenUp = counts.withLock { counts in
             guard counts[file] != nil || counts.count < Self.maximumFiles else { return false }
             let count = counts[file, default: 0] + 1
-            counts[file] = count > Self.tolerated ? nil : count
-            return count > Self.tolerated
+            counts[file] = count > Self.toleratedFailures ? nil : count
+            return count > Self.toleratedFailures
         }
         var error = failure.error
         error.failureClass = isGivenUp ? .permanent : .transient
@@ -42,7 +42,7 @@ final class UnexplainedFailures: Sendable {
 }
 
 extension SFTPUpload {
-    /// Looks for the reason in the state of the file, because many servers use one status for most failures.
+    /// Looks for the reason of a failure in the state of the remote file, because many servers use one status for most failures.
     func reason(for failure: StatusFailure) async throws -> any Error {
         do {
             let found = try await client.attributes(.lstat(paths.final))
@@ -56,7 +56,7 @@ extension SFTPUpload {
 }
 
 extension SFTPDownload {
-    /// Looks for the reason in the state of the file, as for an upload.
+    /// Looks for the reason of a failure in the state of the remote file, because many servers use one status for most failures.
     func reason(for failure: StatusFailure) async throws -> any Error {
         do {
             let found = try await connection.client.attributes(.stat(paths.final))

@@ -1,6 +1,7 @@
 import TransferCore
 
-/// A file's attributes (draft-ietf-secsh-filexfer-02, section 5). In a response, nil attributes are unknown. In a request, they are not changed.
+/// A file's attributes (draft-ietf-secsh-filexfer-02, section 5). In a response, nil attributes are unknown. In a request, nil
+/// attributes stay unchanged.
 package struct FileAttributes: Hashable, Sendable {
     private enum Flag {
         static let size: UInt32 = 0x1
@@ -21,7 +22,7 @@ package struct FileAttributes: Hashable, Sendable {
     package var size: UInt64?
     package var owner: UInt32?
     package var group: UInt32?
-    /// The mode bits. From a server, they include the bits of the kind of file.
+    /// The mode bits. In a response, they include the bits that encode the kind of file.
     package var permissions: UInt32?
     /// The access time in seconds since 1970.
     package var accessTime: UInt32?

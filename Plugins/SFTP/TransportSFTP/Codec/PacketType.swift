@@ -29,7 +29,7 @@ package enum PacketType: UInt8, Sendable {
 
 /// Limits for packets from a server. The client closes the connection if a packet exceeds a limit.
 package enum PacketLimit {
-    /// The maximum number of bytes of a packet after its length: 256 KiB of content, as in OpenSSH, and 1 KiB for the framing.
+    /// The maximum number of bytes of a packet without its length field: 256 KiB of content, as in OpenSSH, and 1 KiB for the framing.
     package static let packet = 256 * 1024 + 1024
     /// The maximum number of bytes of a file's name or path (PATH_MAX, limits.h).
     package static let name = 4 * 1024

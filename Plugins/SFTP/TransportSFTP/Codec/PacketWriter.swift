@@ -2,7 +2,7 @@
 struct PacketWriter {
     private(set) var bytes: [UInt8]
 
-    /// - Parameter capacity: The approximate number of bytes after the type.
+    /// - Parameter capacity: The approximate number of bytes after the packet's type.
     init(_ type: PacketType, capacity: Int = 64) {
         bytes = []
         bytes.reserveCapacity(capacity + 9)
@@ -28,7 +28,7 @@ struct PacketWriter {
         append(Array(text.utf8))
     }
 
-    /// Returns the packet with its length.
+    /// Fills in the length field, and returns the packet.
     consuming func finish() -> [UInt8] {
         let length = UInt32(bytes.count - 4)
         for index in 0..<4 { bytes[index] = UInt8(truncatingIfNeeded: length >> UInt32(24 - 8 * index)) }

@@ -63,7 +63,7 @@ package enum ServerPacket: Hashable, Sendable {
 
     /// Decodes a packet.
     ///
-    /// - Parameter packet: The packet without its length.
+    /// - Parameter packet: The packet without its length field.
     package init(_ packet: ArraySlice<UInt8>) throws(ProtocolFault) {
         var reader = PacketReader(packet)
         let type = try reader.byte()
@@ -105,7 +105,7 @@ package enum ServerPacket: Hashable, Sendable {
         let count = Int(try reader.uint32())
         // Each entry has at least three fields of four bytes: two lengths and its flags.
         guard count <= PacketLimit.names, count <= reader.remaining / 12 else {
-            throw ProtocolFault("The server lists \(count) names in one packet, more than it can hold.")
+            throw ProtocolFault("The server lists \(count) names in one packet, more than the packet can hold.")
         }
         var names: [ListedFile] = []
         names.reserveCapacity(count)

@@ -11,7 +11,7 @@ package enum ProtocolExtension: String, Hashable, Sendable, CaseIterable {
 /// The features that a server reports at the start of an SFTP session.
 package struct SFTPFeatures: Hashable, Sendable {
     /// The number of bytes that one request reads or writes, unless the server has a lower limit. All servers must accept packets of 34,000 bytes
-    /// (draft-ietf-secsh-filexfer-02, section 3). Larger requests are not faster than more requests in flight, and a request of this size fits into
+    /// (draft-ietf-secsh-filexfer-02, section 3). Larger requests would not be faster than more requests in flight. A request of this size fits into
     /// one SSH packet.
     package static let chunkSize = 32_640
     /// The minimum size of a request. A lower limit of the server is ignored, because smaller requests would cost too much.

@@ -4,9 +4,8 @@ import TransportSupport
 
 /// The connections to all endpoints. The files of an endpoint share its connections.
 ///
-/// The pool opens more connections when the existing ones are busy. Before it opens others, it waits for the first connection, because an error there
-/// would affect the others as well. It opens additional connections a few at a time, because a server may limit concurrent logins (`MaxStartups`,
-/// sshd_config(5)).
+/// The pool opens more connections when the existing ones are busy. It opens the first connection alone, because an error there would affect the
+/// others as well. It opens additional connections a few at a time, because a server may limit concurrent logins (`MaxStartups`, sshd_config(5)).
 actor ConnectionPool {
     private struct Member {
         let number: Int
@@ -48,7 +47,8 @@ actor ConnectionPool {
         func needsAnother(forUnused isForUnused: Bool, _ policy: PoolPolicy) -> Bool {
             guard !members.isEmpty else { return openings.isEmpty }
             guard mayOpen(policy) else { return false }
-            // Each waiting task will get one of the connections that are being opened. Another one is needed if none of them is left for this task.
+            // Each waiting task will get one of the connections that are being opened. If none of them is left for this task, the task needs another
+            // connection.
             if isForUnused { return openings.count <= waiters.count }
             let files = members.reduce(0) { $0 + ($1.isBusy ? max($1.files, policy.filesBeforeNext) : $1.files) }
             return members.allSatisfy { $0.isBusy || $0.files >= policy.filesBeforeNext }
@@ -79,7 +79,7 @@ actor ConnectionPool {
     ///
     /// - Parameters:
     ///   - limit: The maximum number of connections to the endpoint.
-    ///   - prefersUnused: Whether to wait for a connection without files, as long as another connection can be opened.
+    ///   - prefersUnused: Whether to wait for a connection without files. If no more connections can be opened, a used connection is returned.
     ///   - waiting: Called every few seconds while the call waits for a connection. Must not block.
     /// - Throws: The errors of ``SFTPConnector/connect(to:credentials:logger:)``, or the error of the closure.
     nonisolated func use<Result: Sendable>(
@@ -112,8 +112,8 @@ actor ConnectionPool {
             if group.needsAnother(forUnused: prefersUnused && isUsed, policy), group.members.count + group.openings.count < max(1, limit) {
                 beginOpening(of: endpoint, &group, credentials, logger)
             }
-            // If all connections are busy, a file waits for a new one, because a busy connection would delay a small file about as long. If opening
-            // takes longer than the activity interval, the file uses a busy connection.
+            // If all connections are busy, a file waits for a new one. For a small file, this wait is about as long as the delay on a busy
+            // connection. If opening takes longer than the activity interval, the file uses a busy connection.
             let mustWait = prefersUnused ? isUsed : !hasWaited && index.map { group.members[$0].isBusy } ?? true
             if let index, !mustWait || group.openings.isEmpty {
                 group.members[index].files += 1
@@ -179,7 +179,7 @@ actor ConnectionPool {
             group.members.append(Member(number: number, link: link, connection: connection))
             group.pausedUntil = nil
             groups[endpoint] = group
-            // The idle timer starts now, because all waiting tasks may have been cancelled, so that no file ever uses the connection.
+            // The idle timer starts now. If all waiting tasks were cancelled, no file ever uses the connection, and only this timer closes it.
             setAlarm(for: number, of: endpoint)
             for waiter in waiters { waiter.resume(.success(())) }
         case .success:

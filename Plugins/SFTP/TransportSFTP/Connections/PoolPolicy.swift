@@ -9,8 +9,8 @@ package struct PoolPolicy: Sendable {
     package var maximumOpenings = 3
     /// The time after which a connection without files is closed.
     package var idleTime = Duration.seconds(60)
-    /// The time after a failed attempt to connect during which no additional connection is opened. The first connection to an endpoint is not
-    /// delayed.
+    /// How long the pool waits after a failed attempt to connect before it opens an additional connection. The first connection to an endpoint is
+    /// not delayed.
     package var pause = Duration.seconds(30)
     /// The time limit for opening a connection. The individual steps have shorter limits.
     package var connectTime = Duration.seconds(180)
@@ -20,7 +20,7 @@ package struct PoolPolicy: Sendable {
     /// The time without a response after which a connection gets no further files. It is shorter than the queue's limit for stalled attempts (60 s),
     /// so that the next attempt uses another connection.
     package var silence = Duration.seconds(45)
-    /// The time without a response after which a connection gets no further files, if an attempt on it was cancelled.
+    /// Like ``silence``, but for a connection on which an attempt was cancelled.
     package var silenceAfterCancellation = Duration.seconds(5)
     /// The interval at which tasks that wait for a connection report activity. Without these reports, the queue's stall timeout would end all
     /// attempts that wait for the same connection. The stall timeout is not needed here, because the steps of connecting have their own limits.

@@ -22,7 +22,7 @@ final class ProxyProgram: Sendable {
 
     private struct State: Sendable {
         /// The process ID; nil after the program has exited, because the system may reuse the ID.
-        var number: pid_t?
+        var processID: pid_t?
         var status: CInt = 0
     }
 
@@ -31,8 +31,8 @@ final class ProxyProgram: Sendable {
 
     /// Starts a shell command with one end of a socket as its input and output.
     ///
-    /// The program has its own process group, so that an interrupt from the terminal does not reach it. This process may end cleanly after an
-    /// interrupt, and needs the connection until then.
+    /// The program has its own process group, so that an interrupt from the terminal does not reach it. This process may shut down in an
+    /// orderly way after an interrupt, and needs the connection until it exits.
     ///
     /// - Parameter log: Called with each line of the standard error, truncated and without control characters.
     /// - Returns: The program, and the other end of the socket in non-blocking mode. The caller must close it.
@@ -49,7 +49,7 @@ final class ProxyProgram: Sendable {
                 throw error
             }
         } catch {
-            throw TransferError(.noSpace, .internalFailure, "The program of the setting proxyCommand can't be started.", cause: "\(error)")
+            throw TransferError(.noSpace, .internalFailure, "The command in proxyCommand can't be started.", cause: "\(error)")
         }
     }
 
@@ -58,10 +58,10 @@ final class ProxyProgram: Sendable {
     ) throws -> ProxyProgram {
         let (errors, writing) = try FileDescriptor.privatePipe()
         do {
-            let number = try spawn("exec \(command)", socket, errors: writing)
-            let program = ProxyProgram(number)
-            try startThread { program.awaitEnd(of: number, writing) }
-            // If this thread can't start, no descriptor leaks: the thread above closes its own end.
+            let processID = try spawn("exec \(command)", socket, errors: writing)
+            let program = ProxyProgram(processID)
+            try startThread { program.awaitEnd(of: processID, writing) }
+            // If the second thread can't start, no descriptor leaks: `errors` is closed here, and the first thread closes `writing`.
             do { try startThread { program.read(errors, log) } } catch { try? errors.close() }
             return program
         } catch {
@@ -71,8 +71,8 @@ final class ProxyProgram: Sendable {
         }
     }
 
-    private init(_ number: pid_t) {
-        state = Locked(State(number: number))
+    private init(_ processID: pid_t) {
+        state = Locked(State(processID: processID))
     }
 
     deinit { end() }
@@ -80,7 +80,7 @@ final class ProxyProgram: Sendable {
     /// Ends the program, because its connection has ended.
     func end() {
         state.withLock { state in
-            if let number = state.number { kill(-number, SIGHUP) }
+            if let processID = state.processID { kill(-processID, SIGHUP) }
         }
     }
 
@@ -94,14 +94,14 @@ final class ProxyProgram: Sendable {
         return try? await ended.value()
     }
 
-    private func awaitEnd(of number: pid_t, _ errors: FileDescriptor) {
+    private func awaitEnd(of processID: pid_t, _ errors: FileDescriptor) {
         var information = unsafe siginfo_t()
-        while unsafe waitid(P_PID, id_t(number), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}
+        while unsafe waitid(P_PID, id_t(processID), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}
         state.withLock { state in
-            state.number = nil
-            while unsafe waitpid(number, &state.status, 0) < 0, errno == EINTR {}
+            state.processID = nil
+            while unsafe waitpid(processID, &state.status, 0) < 0, errno == EINTR {}
         }
-        // Child processes may keep the pipe open. This byte marks the end of what the program itself has written.
+        // The program's child processes may keep the pipe open. This byte marks the end of the program's own output.
         _ = try? errors.writeAll([0])
         try? errors.close()
     }
@@ -123,7 +123,7 @@ final class ProxyProgram: Sendable {
             for byte in buffer[..<count] {
                 if byte == UInt8(ascii: "\n") { endLine() } else if line.count < Self.maximumLineLength { line.append(byte) }
             }
-            if buffer[..<count].contains(0), state.withLock({ $0.number == nil }) { break }
+            if buffer[..<count].contains(0), state.withLock({ $0.processID == nil }) { break }
         }
         endLine()
         ended.resume(.success(End(status: state.withLock { $0.status }, lastLine: last)))
@@ -188,7 +188,7 @@ extension ProxyProgram.End {
         guard let exitReason, status != 0 || !lastLine.isEmpty else { return error }
         return TransferError(
             error.failureClass, error.code,
-            "The command of the setting proxyCommand ended with \(exitReason) before it reached \(address.serverName)"
+            "The command in proxyCommand ended with \(exitReason) before it reached \(address.serverName)"
                 + (lastLine.isEmpty ? "." : ": \(lastLine)"), cause: error.cause)
     }
 }

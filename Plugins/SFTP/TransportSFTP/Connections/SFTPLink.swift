@@ -12,7 +12,7 @@ package protocol SFTPLink: Sendable {
     /// The fingerprint of the server's host key in OpenSSH's format; nil for a link without SSH.
     var hostKeyFingerprint: String? { get }
 
-    /// Closes the link, and returns after everything has ended.
+    /// Closes the connection. Returns after it has closed.
     func close() async
 }
 

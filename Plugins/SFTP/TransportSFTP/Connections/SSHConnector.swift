@@ -61,8 +61,9 @@ extension SSHConnection: CommandRunner {
 
 /// An SSH connection with a channel for SFTP.
 final class SSHLink: SFTPLink {
-    /// Connects the SFTP client to its channel, which is opened later.
-    private final class Line: Sendable {
+    /// Holds the channel of the SFTP client. The client is created before the channel is opened, and wakes and closes the channel through this
+    /// object.
+    private final class ChannelHolder: Sendable {
         let channel = Locked<SSHChannel?>(nil)
 
         func wake() { channel.withLock { $0 }?.wake() }
@@ -78,13 +79,13 @@ final class SSHLink: SFTPLink {
     static func open(
         over connection: SSHConnection, by program: ProxyProgram?, to address: SFTPAddress, logger: Logger
     ) async throws -> SSHLink {
-        let line = Line()
+        let holder = ChannelHolder()
         // Other attempts also use the connection, so its log messages must not name this attempt.
         var logger = logger
         for key in ["session", "item", "attempt"] { logger[metadataKey: key] = nil }
-        let client = SFTPClient(serverName: address.serverName, logger: logger, wake: { line.wake() }, giveUp: { _ in line.close() })
+        let client = SFTPClient(serverName: address.serverName, logger: logger, wake: { holder.wake() }, giveUp: { _ in holder.close() })
         let channel = try await connection.openSubsystem("sftp", handler: client)
-        line.channel.withLock { $0 = channel }
+        holder.channel.withLock { $0 = channel }
         // Sends requests that were made before the client could wake the channel.
         channel.wake()
         return SSHLink(client, connection, program)

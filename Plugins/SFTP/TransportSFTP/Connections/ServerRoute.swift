@@ -47,7 +47,8 @@ enum ServerRoute: Sendable {
         case .invalidRequest: return TransferError(.permanent, .invalidEndpoint, error.message, cause: error.cause)
         case .outOfResources: return TransferError(.noSpace, .internalFailure, error.message, cause: error.cause)
         case .hostNotFound:
-            return TransferError(.unreachable, .hostNotFound, "A name on the path to \(server) can't be resolved.", cause: error.cause)
+            return TransferError(
+                .unreachable, .hostNotFound, "A host name on the route to \(server) can't be resolved.", cause: error.cause)
         case .proxyRefused:
             return TransferError(.unreachable, .connectionRefused, "The proxy refused the connection to \(server).", cause: error.cause)
         case .timedOut:
@@ -63,7 +64,7 @@ enum ServerRoute: Sendable {
         for word in [address.host, address.user] where word.hasPrefix("-") || !word.utf8.allSatisfy(isHarmless) {
             throw TransferError(
                 .permanent, .invalidEndpoint,
-                "The setting proxyCommand can't be used with the name \(word.debugDescription), which a command could misinterpret."
+                "proxyCommand can't be used with the host or user \(word.debugDescription), because a command could misinterpret that name."
             )
         }
         var command = ""
@@ -78,7 +79,7 @@ enum ServerRoute: Sendable {
             case "%": command += "%"
             default:
                 throw TransferError(
-                    .permanent, .invalidEndpoint, "In the setting proxyCommand, only %h, %p, %r and %% are valid after a percent sign.")
+                    .permanent, .invalidEndpoint, "In proxyCommand, a percent sign must be part of %h, %p, %r or %%.")
             }
         }
         return command + rest

@@ -38,7 +38,7 @@ final class ContentReader: Sendable {
     private let arrival: AsyncStream<Void>.Continuation
 
     private static let firstRequests = 16
-    /// Allows more bytes than can be in flight over one connection, so that requests continue while the disk is slow for a moment.
+    /// Allows more bytes than can be in flight over one connection, so that requests continue while the disk is briefly slow.
     private static let growth = (bytes: 6 << 20, requests: 192)
 
     init(
@@ -78,7 +78,7 @@ final class ContentReader: Sendable {
                 }
                 self.arrival.yield()
             }
-            group.addTask { try await self.takeArrivals(take) }
+            group.addTask { try await self.processArrivals(take) }
             // waitForAll() would let the other task continue after an error.
             while try await group.next() != nil {}
         }
@@ -132,8 +132,8 @@ final class ContentReader: Sendable {
         state.withLock { $0.failure = $0.failure ?? error }
     }
 
-    private func takeArrivals(_ take: @escaping @Sendable ([Piece]) throws -> Void) async throws {
-        var taken: Int64 = 0
+    private func processArrivals(_ take: @escaping @Sendable ([Piece]) throws -> Void) async throws {
+        var processed: Int64 = 0
         for await _ in arrivals {
             let (pieces, failure, total) = state.withLock { state in
                 defer { state.arrived = [] }
@@ -142,8 +142,8 @@ final class ContentReader: Sendable {
             // The pieces that arrived before a failure are still processed.
             if !pieces.isEmpty { try await threads.run { try take(pieces) } }
             if let failure { throw failure }
-            taken += pieces.reduce(0) { $0 + Int64($1.bytes.count) }
-            if taken == total { return }
+            processed += pieces.reduce(0) { $0 + Int64($1.bytes.count) }
+            if processed == total { return }
             unprocessed.release(bytes: pieces.reduce(0) { $0 + $1.bytes.count }, requests: pieces.count { $0.isLast })
         }
         throw CancellationError()

@@ -61,7 +61,7 @@ struct SFTPDownload {
             guard known != nil else { throw changed }
             continued = opened
         }
-        // The kind of file is checked before opening it, because opening a FIFO would block the server.
+        // The kind of file is checked before the file is opened, because opening a FIFO would block the server.
         let (version, mode) = try await requestVersion()
         if let known, known != version { throw changed }
         reporter.report(total: version.size)
@@ -157,7 +157,8 @@ struct SFTPDownload {
         }
     }
 
-    /// Reads the file over this connection and, if it is large and the session and the account allow that, over other connections in parallel.
+    /// Reads the file over this connection. If the file is large, and the session and the account allow it, other connections read parts of the file
+    /// in parallel.
     private func read(
         _ version: RemoteVersion, from start: Int64, _ handle: Handle, take: @escaping @Sendable ([ContentReader.Piece]) throws -> Void
     ) async throws {

@@ -9,29 +9,30 @@ final class NewFileModes: Sendable {
         let requested: UInt32
     }
 
-    /// The permissions that hide an incomplete part file from other users. The account must be able to write the file to resume.
+    /// The permissions that hide an incomplete part file from other users. The account must be able to write the file in order to
+    /// resume the upload.
     static let hidden: UInt32 = 0o600
     private static let maximumKeys = 1_000
     private let modes = Locked<[Key: UInt32]>([:])
 
-    /// Returns whether a file's final permissions are known. If so, its part file can be created hidden from other users.
+    /// Returns whether a file's final permissions are known. If so, its part file can be created with permissions that hide it from other users.
     func isKnown(_ key: Key) -> Bool { known(key) != nil }
 
     private func known(_ key: Key) -> UInt32? {
-        // If only permissions of the owner are requested, the file gets exactly these, because a usual umask does not affect them.
+        // If only permissions of the owner are requested, the file gets exactly these permissions, because a usual umask does not remove them.
         key.requested & ~Self.hidden == 0 ? key.requested : modes.withLock { $0[key] }
     }
 
-    /// Hides a new part file from other users, unless it was created hidden.
+    /// Hides a new part file from other users, unless it was created with permissions that hide it.
     ///
-    /// - Returns: The permissions to set when the part file is complete; nil to keep them.
+    /// - Returns: The permissions to set when the part file is complete; nil to keep its permissions.
     /// - Throws: A `TransferError` or `CancellationError`.
     func mode(of handle: Handle, _ key: Key, isHidden: Bool, at client: SFTPClient) async throws -> UInt32? {
         if isHidden { return known(key).flatMap { $0 == Self.hidden ? nil : $0 } }
         guard case .attributes(let found) = try await client.answer(to: .fstat(handle)), let permissions = found.permissions else {
             return nil
         }
-        // Limits the permissions to those that were requested.
+        // Excludes permissions that were not requested.
         let mode = permissions & key.requested
         // The response is not awaited. The server gets this request before the first byte, and processes requests in order.
         client.submit(.fsetstat(handle, .permissions(Self.hidden))) { [self] result in

@@ -18,7 +18,7 @@ struct PartPlacing: Sendable {
 
     // MARK: Existing files
 
-    /// Checks, before any content is sent, whether the policy keeps an existing file instead of the upload.
+    /// Checks, before any content is sent, whether the policy keeps an existing file, so that the upload is unnecessary.
     ///
     /// - Returns: The receipt for the existing file; nil to send the file.
     func receiptIfKept() async throws -> TransferReceipt? {

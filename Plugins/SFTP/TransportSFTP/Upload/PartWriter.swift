@@ -8,7 +8,7 @@ final class PartWriter: Sendable {
     private struct State {
         /// The progress of each range of this writer, by the index of the range.
         var prefixes: [Int: AcknowledgedPrefix] = [:]
-        /// The number of bytes that the server confirmed without a gap, over all ranges of this writer.
+        /// The number of confirmed bytes before the first gap of each range, summed over all ranges of this writer.
         var count: Int64 = 0
         var unanswered = 0
         /// The number of write requests.
@@ -117,7 +117,7 @@ final class PartWriter: Sendable {
         return offset
     }
 
-    /// Waits until the source has more bytes, and claims the next bytes of a range; nil at the end.
+    /// Waits until the source has more bytes, and claims the next bytes of a range. Returns nil at the end of the range.
     private func claim(_ index: Int, from offset: Int64) async throws -> Range<Int64>? {
         let limit = Self.batch * Int64(features.writeSize)
         guard let growth = file.source.growth else { return record.claim(upTo: limit, of: index) }
@@ -152,7 +152,7 @@ final class PartWriter: Sendable {
 
     /// Records the response to a write request.
     ///
-    /// - Returns: The number of bytes that the server confirmed without a gap, or nil after a failure; and the waiting task to resume, if any.
+    /// - Returns: The new value of `State.count`, or nil after a failure; and the waiting task to resume, if any.
     private func recordResponse(
         _ result: Result<Response, TransferError>, for piece: Range<Int64>, of index: Int
     ) -> (count: Int64?, drain: Once<Void>?) {
@@ -213,7 +213,7 @@ final class PartWriter: Sendable {
     /// Waits for a sync, at most 80 ms if the attempt is cancelled.
     ///
     /// If the sync fails, or its result is unknown, checkpoints confirm only the bytes of the last successful sync: a server reports lost bytes only
-    /// once, so a later sync would succeed although they are lost.
+    /// once, so a later sync would succeed although bytes are lost.
     private func finish(_ sync: PendingSync) async throws {
         // A separate task, because the attempt's task may be cancelled.
         let answer = Task { try await sync.answer.success() }
@@ -278,7 +278,7 @@ final class PartWriter: Sendable {
         }
     }
 
-    /// The time to wait for a sync at the end. It is below 100 ms, the time that a cancelled attempt has to end.
+    /// The time to wait for a sync at the end of an attempt. It is below 100 ms, the time limit for ending a cancelled attempt.
     private static let syncTimeLimit = Duration.milliseconds(80)
 
     // MARK: Completion
@@ -291,7 +291,8 @@ final class PartWriter: Sendable {
         var acceptedMode = true
     }
 
-    /// Syncs and closes the part file, and requests its size. These requests are sent directly after the last content.
+    /// Syncs and closes the part file, and requests its size. The requests are sent directly after the last content, without waiting for
+    /// its confirmation.
     ///
     /// - Parameters:
     ///   - times: The modification time to set, in seconds since 1970; nil to keep it.
@@ -325,7 +326,7 @@ final class PartWriter: Sendable {
         }
     }
 
-    /// Closes the part file once. The server may reuse its handle for another file afterwards.
+    /// Closes the part file unless it is already closed. After the first close, the server may reuse the handle for another file.
     func close() {
         let wasOpen = state.withLock { state in
             defer { state.isOpen = false }

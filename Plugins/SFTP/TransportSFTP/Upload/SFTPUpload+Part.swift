@@ -59,7 +59,7 @@ extension SFTPUpload {
     }
 
     private func makePart(_ creation: FileAttributes) async throws -> Handle {
-        // If the file will be read back, checks before the first byte whether this is allowed.
+        // If the file will be read back, checks before the first byte whether the server allows that.
         let isReadBack = options.verification == .checksum ? try await connection.checksums.algorithm() == nil : false
         let mode: OpenMode = isReadBack ? [.read, .write, .create] : [.write, .create]
         if writesFinalName { return try await client.open(.open(part, mode.union(.truncate), creation)) }
@@ -84,7 +84,7 @@ extension SFTPUpload {
     /// Opens the part file of an earlier attempt, and checks its content.
     ///
     /// Bytes that the server acknowledged before the connection broke count as confirmed on three conditions: the part file is large enough, its last
-    /// bytes equal those of the source, and the server has synced it. A server that lost power may have lost these bytes.
+    /// bytes equal those of the source, and the server has synced it. Otherwise, a power loss on the server may have removed the bytes.
     private func resumePart(_ checkpoint: UploadCheckpoint, _ confirmed: Int64) async throws -> OpenPart {
         let handle: Handle
         do {
@@ -102,7 +102,7 @@ extension SFTPUpload {
                 if isLongEnough, let warnings = try await sync(handle, checkpoint, confirmed) {
                     part = OpenPart(handle: handle, checkpoint: more.checkpoint, confirmed: more.confirmed, warnings: warnings)
                 } else {
-                    // A server reports lost bytes only once, so a later sync would succeed although they are lost.
+                    // A server reports lost bytes only once, so a later sync would succeed although bytes are lost.
                     part = OpenPart(handle: handle, checkpoint: checkpoint.withoutUnsynced, confirmed: confirmed)
                 }
                 try await reporter.save(part.checkpoint.encoded(confirmed: part.confirmed))
@@ -171,7 +171,7 @@ extension SFTPUpload {
             return try await comparison.isSame(blocks, part, paths.name, as: LocalContent(file, size: file.source.size)) ? [] : nil
         } catch let error as TransferError where error.failureClass == .unsupported {
             return [
-                "\(client.serverName) does not allow \(paths.name) to be read back, so its content from before an interruption was not compared."
+                "\(client.serverName) does not allow \(paths.name) to be read back, so its content from before the interruption was not compared."
             ]
         }
     }

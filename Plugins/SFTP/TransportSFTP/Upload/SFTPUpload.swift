@@ -2,7 +2,8 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// One attempt to upload one file: to a part file that is renamed when it is complete, or, if the account requests it, directly under the final name.
+/// One attempt to upload one file. It writes to a part file, which it renames when the content is complete. If the account's options exclude part
+/// files, it writes directly under the final name.
 struct SFTPUpload {
     let connection: PooledConnection
     let features: SFTPFeatures
@@ -42,7 +43,7 @@ struct SFTPUpload {
             // The path comes from the checkpoint, because the account may have changed.
             part = [UInt8](known.checkpoint.part)
         } else if server.options.partFiles || options.overwrite != .always {
-            // With the other policies, a file under the final name must never be incomplete.
+            // With policies other than `always`, a file under the final name must never be incomplete.
             part = try paths.part(of: attempt.transferID)
         } else {
             part = paths.final
@@ -83,14 +84,15 @@ struct SFTPUpload {
             return try await moveIntoPlace(placing, size: size, checksum: known.checkpoint.checksum)
         }
         let checkpoint = known?.checkpoint ?? initialCheckpoint
-        // Starts to open connections before the check for an existing file, because opening takes a while and the check rarely makes it unnecessary.
+        // Starts to open connections before the check for an existing file, because opening takes a while
+        // and the upload nearly always needs the connections.
         if checkpoint.ranges != nil { await others.prepare(maximumWriters - 1) }
         if known == nil, !writesFinalName, let receipt = try await placing.receiptIfKept() {
             reporter.report(sent: receipt.bytes, confirmed: receipt.bytes)
             return receipt
         }
-        // The checkpoint is saved before the part file exists, so that the part file can be removed after a crash. A file under the final name must
-        // be opened first: until then, a file with that name does not belong to this upload.
+        // The checkpoint is saved before the part file exists, so that the part file can be removed after a crash. Without a part file, the
+        // checkpoint is saved after the file was opened: until then, a file with the final name does not belong to this upload.
         if known == nil, !writesFinalName { try await reporter.save(checkpoint.encoded(confirmed: 0)) }
         let part = try await openPart(checkpoint, known?.confirmed ?? 0, placing)
         do {
@@ -126,7 +128,7 @@ struct SFTPUpload {
         return error.failureClass == .resumeLost || error.failureClass == .sourceChanged
     }
 
-    /// Adds the path of the part file that stays on the server to an error, for users who do not want to resume.
+    /// Adds the path of the part file to an error. The part file stays on the server, and users who do not want to resume can remove it.
     private func namingPart(_ error: any Error) -> any Error {
         guard var error = error as? TransferError, !writesFinalName,
             [.transient, .unreachable, .remoteFull].contains(error.failureClass)
@@ -183,7 +185,7 @@ struct SFTPUpload {
         return (size, warnings)
     }
 
-    /// Writes the whole content with the existing writer, and with other writers over their own connections, if these are available in time.
+    /// Writes the whole content with the existing writer, and with other writers over their own connections, if connections are available in time.
     ///
     /// - Returns: The position at which the first writer ended.
     private func writeAll(_ writer: PartWriter, _ record: UploadRecord) async throws -> Int64 {
@@ -224,7 +226,7 @@ struct SFTPUpload {
         do {
             _ = try await writer.write()
             _ = try await writer.finish()
-            // Saves a checkpoint now, because other writers may take long.
+            // Saves a checkpoint now, because other writers may need much more time.
             try await writer.saveSynced()
         } catch {
             await writer.saveBeforeEnd()
@@ -256,7 +258,7 @@ struct SFTPUpload {
         try await file.verifyUnchanged()
         throw TransferError(
             .resumeLost, .checksumMismatch,
-            "\(paths.name) at \(client.serverName) differs from its source. It was removed, and the upload restarts.")
+            "\(paths.name) at \(client.serverName) differs from its source. The remote copy was removed, and the upload restarts.")
     }
 
     // MARK: The name

@@ -41,8 +41,8 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
     var checksum: String?
     /// The ranges of a large file, in order and without gaps; nil if the file is sent from start to end.
     package var ranges: [Range]?
-    /// For a file without ranges, the position up to which the server acknowledged bytes before the connection broke, but did not sync them. nil if
-    /// the server acknowledged no bytes after the confirmed position. A server that kept running still has these bytes.
+    /// For a file without ranges, the end of the bytes that the server acknowledged, but did not sync, before the connection broke. A server that
+    /// kept running still has these bytes. nil if the server acknowledged no bytes after the confirmed position.
     package var acknowledged: Int64?
     /// The permissions to set before the part file is renamed; nil to keep its permissions.
     var mode: UInt32?
@@ -75,7 +75,7 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
 
     // MARK: Positions
 
-    /// Returns whether all positions are possible. If there are ranges, each byte of the file must be in exactly one of them. A stored checkpoint is
+    /// Returns whether all positions are valid. If there are ranges, each byte of the file must be in exactly one of them. A stored checkpoint is
     /// checked before its numbers are used.
     ///
     /// - Parameters:

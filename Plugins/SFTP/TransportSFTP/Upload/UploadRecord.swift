@@ -1,7 +1,7 @@
 import Locking
 package import TransferCore
 
-/// The progress of an upload over all ranges of the file, and the assignment of ranges to writers. Progress is saved before it is reported.
+/// Tracks the progress of an upload over all ranges of the file, and assigns ranges to writers. Progress is saved before it is reported.
 package final class UploadRecord: Sendable {
     /// A range of the file. One writer sends it from start to end.
     private struct Part {
@@ -43,7 +43,7 @@ package final class UploadRecord: Sendable {
         /// The index of the next range for an idle writer; nil if no range remains.
         var nextIndex: Int? { parts.firstIndex { !$0.isAssigned && $0.rest > 0 } }
 
-        /// The index of the range to split; nil if none is large enough, or the file is sent in order.
+        /// The index of the range to split; nil if no range is large enough, or the file is sent in order.
         var largestIndex: Int? {
             guard checkpoint.ranges != nil else { return nil }
             let index = parts.indices.max { parts[$0].rest < parts[$1].rest }

@@ -41,7 +41,8 @@ struct ContentComparison {
         if let remote = try await found {
             let same = remote.algorithm == digest.algorithm ? digest : try await local.checksum(remote.algorithm, on: threads)
             if remote == same { return Outcome(digest: same) }
-            // The shell may find another file under this path than SFTP does, so the content read over SFTP decides.
+            // The shell may find a different file under this path than SFTP does. So the file is read back over SFTP before the contents count as
+            // different.
         }
         activityReports.cancel()
         let isSame = try await readBack(path, name, local)
@@ -80,7 +81,7 @@ struct ContentComparison {
             cause: failure.status.message.isEmpty ? nil : failure.status.message)
     }
 
-    /// Compares some blocks of a local file with the server's file by reading them back.
+    /// Compares some blocks of a local file with the same blocks of the server's file, which are read back.
     ///
     /// - Throws: A `TransferError`, or `CancellationError`. The class is `unsupported` if the server does not allow the file to be read back.
     func isSame(_ blocks: RecentBlocks, _ path: [UInt8], _ name: String, as local: LocalContent) async throws -> Bool {
@@ -107,8 +108,8 @@ struct ContentComparison {
         }
         let reader = ContentReader(handle, at: connection.client, features, on: threads, reporting: reporter)
         do {
-            // Each piece is compared as soon as it arrives. Waiting for the pieces before it could use much memory, because pieces arrive in any
-            // order and the server could delay the first one.
+            // Each piece is compared as soon as it arrives. Waiting for all preceding pieces could use much memory, because pieces arrive in
+            // any order and the server could delay the first one.
             try await reader.read(next: next ?? ContentBlocks(0..<local.size).next) { [reporter] pieces in
                 // Only arriving bytes count as activity, so the queue ends the attempt as stalled if the server stops sending.
                 reporter.reportActivity()

@@ -7,13 +7,13 @@ struct LocalContent: Sendable {
     /// Reads a range of the file. Blocks.
     let read: @Sendable (Range<Int64>) throws -> [UInt8]
 
-    /// An uploaded file.
+    /// Uses the source of an upload.
     init(_ file: FileReader, size: Int64) {
         self.size = size
         read = { try file.bytes($0) }
     }
 
-    /// The part file of a download.
+    /// Uses the part file of a download.
     init(_ file: FileWriter, size: Int64) {
         self.size = size
         read = { try file.bytes($0) }

@@ -1,6 +1,7 @@
 import Locking
 
-/// Selects the blocks of a file to compare with a server that may have lost some of them. The newest blocks of each range come first.
+/// Selects the blocks of a partly sent file that must be compared with the server's copy, because the server may have lost them. The newest blocks
+/// of each range come first.
 ///
 /// A system keeps written data in memory for a limited time before it writes the data to the disk. Only data that was sent within this time can be
 /// lost, and reading that data back takes about as long as sending it did. So the selection ends after this time, however large the file is.

@@ -35,7 +35,7 @@ extension TUSAnswer {
             switch request {
             case .create, .options: error(.unreachable, .notThisProtocol, "does not accept uploads at this address; check the address")
             case .delete: leftToExpire(.unsupported, "does not remove uploads on request")
-            case .head, .patch, .get: error(.permanent, .rejected, "does not allow \(request.rawValue), which tus needs")
+            case .head, .patch, .get: error(.permanent, .rejected, "does not allow \(request.rawValue), which tus requires")
             }
         case 409 where request == .patch || request == .delete: error(.transient, .serverError, "has the upload at another offset")
         case 409 where request.targetsEndpoint:
@@ -109,8 +109,8 @@ extension TUSAnswer {
         if reply.withheldCredentials {
             return error(
                 .credentials, .credentialsRejected,
-                "redirects to another origin that requires credentials; redirected requests carry none. Use that address as the endpoint, or, for "
-                    + "uploads that are kept there, list it in the setting origins")
+                "redirects to another origin that requires credentials; redirected requests carry none. Use that address as the endpoint. If only "
+                    + "the uploads are kept there, list it in the setting origins")
         }
         return error(
             .credentials, .credentialsRejected,

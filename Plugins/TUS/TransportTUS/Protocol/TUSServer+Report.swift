@@ -39,7 +39,7 @@ extension TUSServer {
             version: dialect.version, features: features.extensions, maximumSize: features.maximumSize, latency: answer.reply.latency)
     }
 
-    /// Whether a tus server without support for `OPTIONS` can send this response.
+    /// Whether a tus server that does not support `OPTIONS` might send this response.
     private static func isPossibleWithoutOptions(_ answer: TUSAnswer) -> Bool {
         if answer.isSuccess { return answer.response.headers[answer.dialect.versionHeader] == nil }
         return [400, 403, 404, 405, 410, 501].contains(answer.status) && !answer.refusesCertificate

@@ -89,9 +89,9 @@ struct TUSServer {
 
     private var overridesMethod: Bool { options.methodOverride || profiles.quirks(of: address).needsMethodOverride }
 
-    /// Starts to send each `PATCH` as `POST`.
+    /// Switches to sending each `PATCH` as `POST`.
     ///
-    /// - Returns: Whether `PATCH` was sent as `PATCH` until now.
+    /// - Returns: Whether this call made the switch; false if `PATCH` was already sent as `POST`.
     func beginOverridingMethod() -> Bool {
         guard !overridesMethod else { return false }
         profiles.learn(of: address) { $0.needsMethodOverride = true }

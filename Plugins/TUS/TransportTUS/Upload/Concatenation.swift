@@ -123,7 +123,7 @@ struct Concatenation {
     }
 
     /// Requests the concatenation. If the response is lost, the next attempt first checks with `HEAD` that all segments are complete, and only then
-    /// requests it again.
+    /// requests the concatenation again.
     ///
     /// - Parameter isEarly: Whether segments are still incomplete. A server may announce support for such an early request and still refuse; the
     ///   concatenation is then requested after all segments are complete.

@@ -5,7 +5,7 @@ import TransportSupport
 
 /// Sends the bytes of one upload with `PATCH` requests, starting at the server's offset.
 struct PatchLoop {
-    /// The maximum number of bytes that any server is expected to process within the stall timeout.
+    /// The size in bytes of the largest content that every server is expected to process within the stall timeout.
     private static let quickContent: Int64 = 1 << 20
 
     let server: TUSServer
@@ -168,14 +168,14 @@ struct PatchLoop {
         do {
             answer = try await patch(from: offset, count: count, checksum, declaring: declaration, watch)
         } catch let error as CurlEngineError {
-            reach = max(reach, offset + error.sent.limit)
-            record.reportSent(offset + error.sent.taken, of: slot)
-            try await saveInterruption(UnansweredRequest(offset: offset, taken: error.sent.taken))
+            reach = max(reach, offset + error.sent.read)
+            record.reportSent(offset + error.sent.accepted, of: slot)
+            try await saveInterruption(UnansweredRequest(offset: offset, taken: error.sent.accepted))
             let failure = server.client.transferError(error, at: url, isEndpoint: false)
             if error.neverArrived { throw failure }
             if error.wasServerGone { server.profiles.recordOutage(of: url) }
             let isLost = error.kind == .connectionLost || error.kind == .outcomeUnknown
-            let mayBeRefused = !sentExpect && isLost && !error.wasServerGone && error.sent.taken < count
+            let mayBeRefused = !sentExpect && isLost && !error.wasServerGone && error.sent.accepted < count
             return try await recover(failure, from: offset, count: count, mayBeRefused: mayBeRefused)
         } catch let error as CancellationError {
             let request = UnansweredRequest(offset: offset, taken: watch.taken)
@@ -184,9 +184,9 @@ struct PatchLoop {
             throw error
         }
         let wasMarked = await record.removeUnanswered(of: slot) != nil
-        reach = max(reach, offset + answer.response.sent.limit)
-        record.reportSent(offset + answer.response.sent.taken, of: slot)
-        if checksum.trailer != nil, let hash = answer.contentHash, answer.response.sent.taken == count {
+        reach = max(reach, offset + answer.response.sent.read)
+        record.reportSent(offset + answer.response.sent.accepted, of: slot)
+        if checksum.trailer != nil, let hash = answer.contentHash, answer.response.sent.accepted == count {
             try storeChecksum(hash.header, of: offset..<offset + count)
         }
         guard answer.isSuccess, let confirmed = answer.offset else {
@@ -194,7 +194,9 @@ struct PatchLoop {
             let mayBeRenewed = rejectedSince == nil && !answer.reply.withheldCredentials
             if answer.status == 401 || answer.status == 403, mayBeRenewed { rejectedSince = renewals } else { rejectedSince = nil }
             let failure = try await server.refused(answer)
-            if answer.isFromGateway { try await saveGatewayResponse(UnansweredRequest(offset: offset, taken: answer.response.sent.taken)) }
+            if answer.isFromGateway {
+                try await saveGatewayResponse(UnansweredRequest(offset: offset, taken: answer.response.sent.accepted))
+            }
             // This request has a response, so it no longer counts as unanswered.
             if wasMarked { try await record.save() }
             // The next attempt requests the offset.
@@ -215,6 +217,8 @@ struct PatchLoop {
         return now
     }
 
+    /// Sends one `PATCH`.
+    ///
     /// - Parameter length: The length of the upload, if it is sent now (extension *creation-defer-length*).
     private mutating func patch(
         from offset: Int64, count: Int64, _ checksum: RequestChecksum, declaring length: Int64?, _ watch: RequestWatch
@@ -227,7 +231,8 @@ struct PatchLoop {
         // A server may need longer to process the end of a large upload.
         let isAtEnd = self.length.map { offset + count == $0 } ?? false
         let mayTakeLong = max(count, isAtEnd ? offset + count : 0) > Self.quickContent
-        // Resets the position even if the network accepts no bytes, so that repeated bytes do not count as waiting for the server.
+        // Resets the position even if the network accepts no bytes. Otherwise, the attempt would still count as waiting for the server while it
+        // repeats bytes.
         record.reportSent(offset, of: slot)
         // Saves the counts until the watch or this function ends.
         async let saving: Void = record.saveCounts(watch.marks, from: offset, of: slot)
@@ -235,10 +240,10 @@ struct PatchLoop {
             .patch, to: url, headers: headers,
             body: .file(file, offset: range.lowerBound + offset, length: count), expectsContinue: expectsContinue,
             trailer: checksum.trailer.map { RunningChecksum($0) }, rejectedSince: rejectedSince, pacing: { reporter.allowance(upTo: $0) },
-            progress: { taken in
-                record.reportSent(offset + taken, of: slot)
-                watch.update(taken)
-                if taken == count, mayTakeLong { reporter.reportWaiting() }
+            progress: { accepted in
+                record.reportSent(offset + accepted, of: slot)
+                watch.update(accepted)
+                if accepted == count, mayTakeLong { reporter.reportWaiting() }
             })
         watch.end()
         try await saving

@@ -2,13 +2,13 @@
 ///
 /// The producer can be ahead of the confirmed position by a limited number of bytes, and bytes are confirmed only at the end of a request. If a
 /// request sent all available bytes, the producer would have to wait for the end of the request, and the next request would find almost no bytes. A
-/// request therefore sends half as many bytes as the producer was ahead. Requests then follow each other steadily, and the producer never waits
-/// longer than the network.
+/// request therefore sends half of the producer's largest lead. Requests then follow each other steadily, and the producer waits no longer
+/// than the network requires.
 struct StreamWindow {
     /// The minimum number of bytes per request, if as many are available.
     private static let smallest: Int64 = 1 << 20
 
-    /// The maximum number of bytes that the producer was ahead of the confirmed position.
+    /// The largest number of bytes by which the producer was ahead of the confirmed position.
     private var ahead: Int64 = 0
     /// The confirmed position at the start of the last request.
     private var confirmed: Int64?

@@ -145,7 +145,7 @@ struct TUSUpload {
         return nil
     }
 
-    /// After a restart of the file, checks that the upload that the app supplied is still empty.
+    /// After a restart of the file, checks that the app-supplied upload (`AttemptOptions.uploadURL`) is still empty.
     ///
     /// - Returns: The offset, which is 0; nil if the upload can't have content of another version of the file.
     /// - Throws: A ``TransferError`` if the upload has content. The upload can't restart, and the content can't be compared.
@@ -219,17 +219,17 @@ struct TUSUpload {
     /// Returns how many bytes the server has of the content that was sent with a creation.
     private func accepted(_ answer: TUSAnswer, by url: String) async throws -> Int64 {
         let sent = answer.response.sent
-        record.reportSent(sent.taken, of: .whole)
+        record.reportSent(sent.accepted, of: .whole)
         var offset = answer.offset ?? 0
         if offset != size {
             // The response has no offset, or the server kept only part of the content.
             try await record.confirm(0, of: .whole, expires: answer.expires, url: url)
             offset = try await server.offset(of: url, length: size).offset
         }
-        guard offset <= sent.limit else {
+        guard offset <= sent.read else {
             throw TransferError(
                 .resumeLost, .uploadGone,
-                "The server \(server.origin) claims to have \(offset) bytes, more than the \(sent.limit) that were sent."
+                "The server \(server.origin) claims to have \(offset) bytes, more than the \(sent.read) that were sent."
             )
         }
         if offset == size {

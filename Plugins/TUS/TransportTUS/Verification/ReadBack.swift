@@ -6,7 +6,7 @@ import TransportSupport
 /// Verifies a file by reading it back, for servers that do not compare checksums but offer downloads.
 struct ReadBack {
     /// The number of bytes that stay unconfirmed until the comparison. The comparison confirms them gradually, to show its progress.
-    private static let unconfirmed: Int64 = 1 << 20
+    private static let unconfirmedBytes: Int64 = 1 << 20
 
     let server: TUSServer
     let file: FileReader
@@ -18,10 +18,10 @@ struct ReadBack {
 
     /// Limits the confirmed bytes. Call this method before any byte is confirmed.
     func begin() {
-        record.limitConfirmed(to: size - min(size, Self.unconfirmed))
+        record.limitConfirmed(to: size - min(size, Self.unconfirmedBytes))
     }
 
-    /// Checks that the server offers uploads for download, before any byte is sent.
+    /// Checks, before any byte is sent, that the server offers uploads for download.
     ///
     /// - Parameters:
     ///   - url: The empty upload.
@@ -77,7 +77,7 @@ struct ReadBack {
         let answer = try await server.ask(.get) {
             try await server.send(
                 .get, to: url, sink: sink,
-                progress: { record.confirmWhileReadingBack($0, of: size, from: size - min(size, Self.unconfirmed)) })
+                progress: { record.confirmWhileReadingBack($0, of: size, from: size - min(size, Self.unconfirmedBytes)) })
         }
         guard answer.status == 200 else { throw try await server.refused(answer) }
         let local = try await threads.checksum(

@@ -24,7 +24,7 @@ public struct FolderTransport: Transport, EndpointValidating, EndpointChecking, 
         self.drive = drive
     }
 
-    /// Copies one file. Called by the queue, on a task of its own.
+    /// Copies one file. Called by the queue, on a separate task for each file.
     ///
     /// - Throws: A `TransferError`, after saving a checkpoint for the bytes that arrived; or `CancellationError`.
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {

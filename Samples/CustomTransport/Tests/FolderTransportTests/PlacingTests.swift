@@ -6,7 +6,7 @@ import SystemPackage
 import Testing
 import TransferCore
 
-/// A file gets its final name only when its upload is complete, even if an attempt fails or the process ends before that.
+/// A file gets its final name only once its upload is complete. This holds even if an attempt fails or the process ends during the upload.
 @Suite struct PlacingTests {
     private let fixture: FolderFixture
     private let content = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
@@ -19,8 +19,8 @@ import TransferCore
         get throws { try FileManager.default.subpathsOfDirectory(atPath: fixture.archive.path).sorted() }
     }
 
-    /// The checkpoints at which a test can interrupt an upload. An upload may save further checkpoints on a slow machine, because one is also saved
-    /// after a certain time.
+    /// The checkpoints at which a test can interrupt an upload. On a slow machine, an upload may save further checkpoints, because the transport also
+    /// saves a checkpoint after a certain time.
     enum InterruptionPoint: String, CaseIterable, CustomTestStringConvertible {
         case beforePartFile, atLastByte, afterPlacing
 
@@ -37,7 +37,7 @@ import TransferCore
 
     /// Uploads a local file.
     ///
-    /// - Parameter refusing: The point of the first checkpoint that can't be saved. This error ends the upload. Nil to save all checkpoints.
+    /// - Parameter refusing: The point at which saving a checkpoint fails, which ends the upload; nil to save all checkpoints.
     @discardableResult
     private func upload(
         as name: String = "reel.mov", from checkpoint: Checkpoint? = nil, overwrite: OverwritePolicy = .never,
@@ -113,7 +113,7 @@ import TransferCore
     }
 }
 
-/// Records saved checkpoints, like the queue.
+/// Saves checkpoints in memory, in place of the queue.
 private final class SavedCheckpoints: Sendable {
     struct Refused: Error {}
 

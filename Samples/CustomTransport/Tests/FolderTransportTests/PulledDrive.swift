@@ -6,7 +6,7 @@ import SystemPackage
 final class PulledDrive: Sendable {
     private let remaining = Mutex<Int?>(nil)
 
-    /// Unplugs the drive after it has passed a number of further bytes.
+    /// Unplugs the drive after a further number of bytes has passed.
     func pull(after bytes: Int) {
         remaining.withLock { $0 = bytes }
     }

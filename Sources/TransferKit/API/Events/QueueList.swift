@@ -44,8 +44,7 @@ public struct QueueList: Sendable, Hashable {
 
     /// The sessions and the revision of the list.
     public private(set) var order: QueueOrder
-    /// The revision of the change whose events are being applied. Nil between changes, and while the events of a change arrive that the list already
-    /// includes.
+    /// The revision of the change whose events are being applied. Nil between changes, and during a change that the list already includes.
     private var changing: UInt64?
 
     /// Creates a list from a snapshot.

@@ -1,7 +1,8 @@
 import TransferCore
 
 extension TransferQueue {
-    /// The events from now on. Each access creates a new subscription; any number may exist, and none slows the queue.
+    /// A stream of the events published from now on. Each access creates a new subscription. Any number of subscriptions may exist, and none slows
+    /// the queue.
     public nonisolated var events: QueueEvents {
         hub.subscribe()
     }
@@ -23,8 +24,8 @@ extension TransferQueue {
     /// Sets the delegate for all further events, replacing the previous delegate; nil for none.
     ///
     /// The queue keeps a weak reference to the delegate. It calls the methods one at a time, in the order of the events, until
-    /// ``shutdown()``. The delegate may receive the last event after `shutdown` returns, because the delegate itself may call `shutdown`. If a method
-    /// of a replaced delegate is in progress, the new delegate's first call waits until that method returns.
+    /// ``shutdown()``. A delegate method may call `shutdown`, so `shutdown` does not wait for the delegate: the last events may arrive after it
+    /// returns. If a method of a replaced delegate is in progress, the new delegate's first call waits until that method returns.
     public nonisolated func setDelegate(_ delegate: (any TransferQueueDelegate)?) {
         delivery.start(delegate, of: self, events: hub.subscribe(), logger: configuration.logger)
     }
@@ -34,7 +35,7 @@ extension TransferQueue {
         Task { await waitForDelegate() }
     }
 
-    /// Returns when the delegate of a queue that was shut down has received the last event.
+    /// Waits until the delegate has received the last event. Call it after ``shutdown()``.
     package nonisolated func waitForDelegate() async {
         await delivery.finish()
     }

@@ -24,7 +24,7 @@ public protocol TransferQueueDelegate: AnyObject, Sendable {
     /// ignored, with a warning in the log.
     ///
     /// The result only replaces the account's order of endpoints. A file with confirmed bytes still stays at its endpoint, by the same rules as
-    /// without this method. An endpoint that was unreachable a moment ago is still skipped.
+    /// without this method. An endpoint that was recently unreachable is still skipped.
     func queue(_ queue: TransferQueue, endpointFor session: SessionID, among endpoints: [Endpoint]) async -> Endpoint?
 
     /// The account's credentials were refused or can't be read. Returns how to continue.

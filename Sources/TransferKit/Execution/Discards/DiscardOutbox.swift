@@ -6,7 +6,7 @@ import TransferCore
 /// Removes the abandoned remote content of cancelled, removed and restarted sessions, and the part files of downloads on this machine. Uses no
 /// session slots. Pending removals survive restarts of the process.
 ///
-/// Each host has a worker, which requests one removal at a time while the queue is not stopped. A host that hangs or asks to back off does not
+/// Each host has a worker, which requests one removal at a time unless the queue is stopped. A host that hangs or asks to back off does not
 /// delay the removals at other hosts. Part files are removed concurrently. Content that a server refuses to remove stays there until it expires.
 final class DiscardOutbox: Sendable {
     private struct State: Sendable {
@@ -213,7 +213,7 @@ final class DiscardOutbox: Sendable {
         }
     }
 
-    /// The hosts with due removals, and their endpoints in their stored form; nil if the store can't be read.
+    /// The endpoints with due removals, in their stored form, grouped by host; nil if the store can't be read.
     private func dueHosts() async -> [String: [String]]? {
         guard let places = try? await store.placesOfDueDiscards(at: clock.date(), isLocalOnly: !isEnabled) else { return nil }
         return Dictionary(grouping: places) { place in
@@ -295,6 +295,9 @@ final class DiscardOutbox: Sendable {
 
     private var isEnabled: Bool { state.withLock { $0.isEnabled } }
 
+    /// Ends the worker. Resumes the waiters, or begins again if removals may have been added.
+    ///
+    /// - Parameter next: The date at which the outbox wakes up again; nil for no date.
     private func end(_ next: Date?) {
         let (waiters, again): ([CheckedContinuation<Void, Never>], Bool) = state.withLock { state in
             state.worker = nil
@@ -319,7 +322,7 @@ final class DiscardOutbox: Sendable {
     /// - Returns: Whether the result is stored.
     private func discard(_ item: PendingDiscard) async -> Bool {
         guard let transport = transports[item.endpoint.transport] as? any PartialDiscarding else {
-            // If the transport is not registered in this process, it may be registered in a later one, so the removal is retried until it expires.
+            // If the transport is not registered in this process, a later process may register it, so the removal is retried until it expires.
             // If the transport is registered but can't remove content, the removal ends now.
             let isMissing = transports[item.endpoint.transport] == nil
             return await storeNextAttempt(of: item, at: isMissing && item.giveUpAt > expiryDate ? clock.date() + delay(item) : nil)
@@ -351,7 +354,7 @@ final class DiscardOutbox: Sendable {
         } catch let error as TransferError where error.failureClass == .unsupported {
             // Logs no warning if the server reports that it does not support removals.
             if error.code != .unsupported {
-                logger.warning("Content of a session at \(item.endpoint.location) stays there until it expires: \(error)")
+                logger.warning("Content of a session stays at \(item.endpoint.location) until it expires: \(error)")
             }
             return await storeNextAttempt(of: item, at: nil)
         } catch is CancellationError where Task.isCancelled {

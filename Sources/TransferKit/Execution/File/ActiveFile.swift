@@ -4,10 +4,12 @@ import TransferCore
 
 /// The progress of one file in flight. The transport's threads write it without a lock; the session's monitor reads it.
 package final class ActiveFile: Sendable {
+    /// The position of the file in the session.
     package let position: Int64
-    /// The position at which the attempt began, in bytes.
+    /// The byte position at which the attempt began.
     package let start: Int64
-    /// The position that was reported before this attempt. The shown position never falls below it, even if the attempt begins earlier in the file.
+    /// The byte position that was reported before this attempt. The shown position never falls below this floor, even if the attempt begins earlier
+    /// in the file.
     private let floor: Int64
     /// The size in bytes; negative while it is unknown.
     private let knownSize: Atomic<Int64>
@@ -20,7 +22,7 @@ package final class ActiveFile: Sendable {
     private let isWaiting = Atomic(false)
     /// Whether the attempt has reported other work since one of its positions last grew. For example, it may be sending bytes a second time.
     private let isBusy = Atomic(false)
-    /// Returns whether the file has nothing to transfer at a position: the app's stream has no more data yet, or the file waits for its
+    /// Returns whether the file has nothing to transfer at a byte position: the app's stream has no more data yet, or the file waits for its
     /// turn.
     private let isAwaiting: @Sendable (Int64) -> Bool
     /// Whether the size comes from a listing and may therefore be wrong. Until the transport reports a size, bytes beyond the listed size count as
@@ -63,7 +65,7 @@ package final class ActiveFile: Sendable {
         knownSize.store(size, ordering: .relaxed)
     }
 
-    /// Records progress. Neither position ever decreases.
+    /// Records the byte positions up to which the file was sent and confirmed. Neither position ever decreases.
     ///
     /// - Returns: Which of the positions grew.
     @discardableResult
@@ -88,7 +90,7 @@ package final class ActiveFile: Sendable {
         activities.add(1, ordering: .relaxed)
     }
 
-    /// Records work of the attempt that moves no bytes.
+    /// Records that the attempt does work that moves no bytes.
     package func noteWork() {
         isBusy.store(true, ordering: .relaxed)
         recordActivity()
@@ -128,7 +130,7 @@ package final class ActiveFile: Sendable {
     /// The number of bytes that this attempt transferred.
     var moved: Int64 { max(0, sent - start) }
 
-    /// Records that the other end keeps a record of each successful attempt, as the handler of a form does.
+    /// Records that the other end keeps a record of each successful attempt, as a form handler may do.
     func noteRecord() { recordWasReported.store(true, ordering: .relaxed) }
 
     /// Whether the other end keeps a record of each successful attempt, so that attempts must not be repeated needlessly.
@@ -140,7 +142,7 @@ package final class ActiveFile: Sendable {
         abandon.withLock { $0 = action }
     }
 
-    /// Ends the attempt as stalled. Has no effect before the attempt begins, because it then waits for this process, not for the other end.
+    /// Ends the attempt as stalled. Has no effect before the attempt begins, because the file then waits for this process, not for the other end.
     package func stall() {
         guard let action = abandon.withLock({ $0 }) else { return }
         stalled.store(true, ordering: .relaxed)

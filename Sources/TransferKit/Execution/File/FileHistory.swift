@@ -1,6 +1,6 @@
 package import TransferCore
 
-/// What happened to one file in this process, in all of its attempts and runs. Contains only what affects later decisions about the file.
+/// The history of one file in this process, over all of its attempts and runs. Contains only facts that affect later decisions about the file.
 package struct FileHistory: Equatable, Sendable {
     /// Consecutive attempts that could not reach one endpoint.
     struct Outage: Equatable, Sendable {
@@ -30,8 +30,8 @@ package struct FileHistory: Equatable, Sendable {
     package private(set) var isCostly = false
     /// Whether the last attempt failed because of the endpoint, not the file.
     private(set) var isOutage = false
-    /// The number of responses that each endpoint had given when an attempt of this file last failed there in a way that could mean an outage. An
-    /// entry is removed when its endpoint responds to the file.
+    /// The number of responses that each endpoint had sent when an attempt of this file last failed there with an error that could mean an outage.
+    /// An entry is removed when its endpoint responds to the file.
     private var answersAtFailure: [Endpoint: Int] = [:]
     private var hasRestarted = false
     /// The number of restarts since the file last exceeded its furthest position.
@@ -133,7 +133,7 @@ package struct FileHistory: Equatable, Sendable {
     package mutating func ended(at endpoint: Endpoint, isAnswered: Bool, moved: Int64) {
         self.isAnswered = isAnswered
         isCostly = moved > FileWindow.smallSize
-        // A response to this file does not show that the endpoint serves other files.
+        // The response to this file also raises the endpoint's number of responses, but does not show that the endpoint serves other files.
         if isAnswered { answersAtFailure[endpoint] = nil }
     }
 

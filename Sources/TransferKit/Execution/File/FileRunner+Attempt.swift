@@ -10,10 +10,10 @@ extension FileRunner {
         guard let transport = context.transports[endpoint.transport] else {
             throw TransferError(.unsupported, .unsupported, "This process has no transport named \"\(endpoint.transport)\".")
         }
-        let moving = try await payload(at: endpoint)
+        let inspected = try await payload(at: endpoint)
         guard try await requestAccess(to: endpoint) else { return nil }
         let stored = checkpoints[endpoint.address]?.checkpoint
-        if let size = moving.size, size != file.size { reportSize(size) }
+        if let size = inspected.size, size != file.size { reportSize(size) }
         announce(endpoint)
         history.attempts += 1
         history.home = endpoint
@@ -21,23 +21,23 @@ extension FileRunner {
         for (key, value) in logMetadata(at: endpoint) { logger[metadataKey: key] = value }
         let attempt = FileAttempt(
             transferID: transferID, number: history.attempts, isRestarted: isRestarted(at: endpoint), endpoint: endpoint,
-            payload: moving.payload, remotePath: try RemotePath(bytes: file.destination), checkpoint: stored,
+            payload: inspected.payload, remotePath: try RemotePath(bytes: file.destination), checkpoint: stored,
             options: AttemptOptions(context.options, uploadURL: file.uploadPlace),
             origin: AttemptOrigin(session: "\(context.id)", item: file.position, context: context.live.context),
             credentials: context.credentials, logger: logger)
         let active = context.live.begin(
-            position: file.position, size: moving.size, knownSize: file.size, counted: file.confirmed, stored: stored?.confirmed ?? 0,
+            position: file.position, size: inspected.size, knownSize: file.size, counted: file.confirmed, stored: stored?.confirmed ?? 0,
             isSizeGuessed: file.isListed,
-            isAwaiting: { [stream = moving.stream, turns, position = file.position] in
+            isAwaiting: { [stream = inspected.stream, turns, position = file.position] in
                 turns.isWaitingForTurn(position) || stream?.isAwaited(at: $0) ?? false
             })
-        file.size = moving.size
+        file.size = inspected.size
         // The size of a stream becomes known when the stream ends.
-        moving.stream?.whenComplete { [self] in setSize(of: active, $0) }
+        inspected.stream?.whenComplete { [self] in setSize(of: active, $0) }
         return PreparedAttempt(
-            attempt: attempt, identity: moving.identity, stream: moving.stream, transport: transport, active: active,
+            attempt: attempt, identity: inspected.identity, stream: inspected.stream, transport: transport, active: active,
             saved: Locked(checkpoints[endpoint.address]),
-            failuresBefore: record.failures(of: endpoint), preparation: moving.preparation,
+            failuresBefore: record.failures(of: endpoint), preparation: inspected.preparation,
             activity: EndpointActivity(context: context, record: record, endpoint: endpoint))
     }
 

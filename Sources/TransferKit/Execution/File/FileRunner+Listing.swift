@@ -57,7 +57,7 @@ extension FileRunner {
         let task = Task {
             try await transport.list(attempt) { entries in
                 activity.answered()
-                // Called before the activity is recorded. If a transport ignores the error and continues, its attempt therefore ends as stalled.
+                // Throws before the activity is recorded. If a transport ignores this error and continues, its attempt therefore ends as stalled.
                 try await catalogue.throwIfFailed()
                 active.noteWork()
                 try await catalogue.receive(entries)

@@ -2,7 +2,7 @@ import Foundation
 import SystemPackage
 import TransferCore
 
-/// The source or destination of an attempt in its current state.
+/// The source or destination of an attempt, with its properties before the attempt.
 struct AttemptPayload: Sendable {
     var payload: FileAttempt.Payload
     /// The size in bytes; nil while it is unknown.
@@ -23,8 +23,8 @@ extension PendingFile {
 extension FileRunner {
     /// Inspects the file to transfer. Compares the source of an upload with the state that earlier attempts sent.
     mutating func payload(at endpoint: Endpoint) async throws -> AttemptPayload {
-        if file.kind == .download { return receiving(from: endpoint) }
-        if file.kind == .stream { return try await streaming(to: endpoint) }
+        if file.kind == .download { return downloadPayload(from: endpoint) }
+        if file.kind == .stream { return try await streamPayload(to: endpoint) }
         let (path, confinement) = (file.source, file.confinement)
         let identity: SourceIdentity
         do throws(TransferError) {
@@ -39,7 +39,7 @@ extension FileRunner {
             guard file.kind == .blob, error.code == .noSuchFile else { throw error }
             throw TransferError(
                 .sourceLost, .noSuchFile,
-                "The data of \(String(decoding: file.destination, as: UTF8.self)) no longer exists: data from memory is kept only until it has arrived. Enqueue it again.",
+                "The data of \(String(decoding: file.destination, as: UTF8.self)) no longer exists: the queue keeps data from memory only until it has arrived. Enqueue it again.",
                 cause: error.cause)
         }
         guard identity.size <= FileSize.maximum else { throw FileSize.tooLarge(path) }
@@ -50,7 +50,7 @@ extension FileRunner {
 
     /// The payload of a stream that an app in this process produces. Fails if the other end lacks bytes of the stream that this machine no longer
     /// keeps.
-    private func streaming(to endpoint: Endpoint) async throws -> AttemptPayload {
+    private func streamPayload(to endpoint: Endpoint) async throws -> AttemptPayload {
         let name = String(decoding: file.destination, as: UTF8.self)
         guard let stream = context.streams.find(file.streamName) else {
             throw TransferError(
@@ -62,7 +62,8 @@ extension FileRunner {
         guard checkpoints[endpoint.address]?.checkpoint.confirmed ?? 0 >= released else {
             throw TransferError(
                 .sourceLost, .producerGone,
-                "Cannot restart \(name): the first \(released) bytes of its stream had arrived and are no longer kept. Enqueue it again.")
+                "Cannot restart \(name): the first \(released) bytes of its stream had arrived, so the queue no longer has them. Enqueue it again."
+            )
         }
         try await stream.start()
         var size = file.size
@@ -79,25 +80,25 @@ extension FileRunner {
     }
 
     /// The destination of a download. The store records the part file before the part file exists.
-    private mutating func receiving(from endpoint: Endpoint) -> AttemptPayload {
+    private mutating func downloadPayload(from endpoint: Endpoint) -> AttemptPayload {
         let name = file.localName ?? FilePath()
         let folder = FilePath(bytes: file.source.bytes.dropLast(name.bytes.count + 1))
         let root = folder.isEmpty ? "/" : folder
         let part = LocalParts.name(for: name, transferID: transferID, at: endpoint)
-        let place = Endpoint.localPart(of: endpoint)
+        let partEndpoint = Endpoint.localPart(of: endpoint)
         let destination = DownloadDestination(root: root, name: name, partName: part, overwrite: context.options.overwrite)
-        var moving = AttemptPayload(payload: .download(destination), size: file.size)
-        if checkpoints[place.address] == nil {
+        var result = AttemptPayload(payload: .download(destination), size: file.size)
+        if checkpoints[partEndpoint.address] == nil {
             let checkpoint = LocalParts(sources: context.store.sources).checkpoint(of: part, below: root)
-            checkpoints[place.address] = StoredCheckpoint(checkpoint: checkpoint, identity: nil)
+            checkpoints[partEndpoint.address] = StoredCheckpoint(checkpoint: checkpoint, identity: nil)
             let report = RunEvent.Content.file(
-                position: file.position, .checkpoint(checkpoint, endpoint: place, generation: file.generation, nil))
-            moving.preparation = Task { [context] in try await context.send(report) }
+                position: file.position, .checkpoint(checkpoint, endpoint: partEndpoint, generation: file.generation, nil))
+            result.preparation = Task { [context] in try await context.send(report) }
         }
-        return moving
+        return result
     }
 
-    /// Checks that the bytes that earlier attempts sent are still the beginning of the file.
+    /// Checks that the file still begins with the bytes that earlier attempts sent.
     private mutating func compare(_ identity: SourceIdentity, with stored: StoredCheckpoint) async throws {
         guard let earlier = stored.identity else { return }
         switch identity.difference(from: earlier) {

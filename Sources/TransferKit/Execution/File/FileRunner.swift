@@ -129,8 +129,8 @@ struct FileRunner: Sendable {
         }
     }
 
-    /// Requests permission to contact an endpoint now, and returns whether the run has it. If the endpoint failed too often, only one run at a
-    /// time may probe it. A run that makes no attempt there blocks other runs for at most ``EndpointHealth/probeGrace``.
+    /// Requests permission to contact an endpoint now, and returns whether the permission was granted. If the endpoint failed too often, only one
+    /// run at a time may probe it. If that run makes no attempt there, it blocks other runs for at most ``EndpointHealth/probeGrace``.
     func requestAccess(to endpoint: Endpoint) async throws(QueueError) -> Bool {
         guard availability.toBeProbed.contains(endpoint) else { return true }
         return try await context.send(.probe(endpoint)).isGranted

@@ -12,15 +12,15 @@ package import TransferCore
 /// Removes the part files of downloads on this machine. Like the remote content of uploads, each part file has a row in the discard outbox,
 /// which survives restarts.
 ///
-/// Before the first attempt at an endpoint, the file gets an empty checkpoint that names the future part file. This checkpoint has an endpoint
-/// address of its own (`Endpoint.localPart(of:)`). The store therefore always lists the part files that may exist on the disk.
+/// Before the first attempt at an endpoint, the file gets an empty checkpoint that names the future part file. The store therefore always lists the
+/// part files that may exist on the disk. This checkpoint has an endpoint address of its own (`Endpoint.localPart(of:)`).
 package struct LocalParts: Sendable {
     private let sources: SourceFolders
     private let sync: @Sendable (FileDescriptor) -> CInt
     /// The download folders with a removal in progress.
     private let busy = Locked<Set<FilePath>>([])
 
-    /// - Parameter sync: Makes removals in a folder durable, by default with fsync(2). Tests replace it.
+    /// - Parameter sync: Makes removals in a folder durable, by default with fsync(2). Tests replace this function.
     package init(sources: SourceFolders, sync: @escaping @Sendable (FileDescriptor) -> CInt = { fsync($0.rawValue) }) {
         self.sources = sources
         self.sync = sync
@@ -30,7 +30,8 @@ package struct LocalParts: Sendable {
     /// endpoints are never mixed.
     static func name(for name: FilePath, transferID: String, at endpoint: Endpoint) -> FilePath {
         let own = name.lastComponent.map { FilePath(root: nil, components: $0).bytes } ?? []
-        // FNV-1a with 64 bits. A name has at most 255 bytes (NAME_MAX, limits.h), and part of the final name must remain.
+        // FNV-1a with 64 bits. The hash is short, because a name has at most 255 bytes (NAME_MAX, limits.h), which must also hold the beginning
+        // of the final name.
         let hash = endpoint.address.utf8.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
         let suffix = Array(".\(transferID)-\(String(hash, radix: 16)).part".utf8)
         let part = Array(".".utf8) + own.prefix(240 - suffix.count) + suffix
@@ -52,8 +53,8 @@ package struct LocalParts: Sendable {
         )
     }
 
-    /// Removes part files below one download folder, and then syncs each folder that contained some. A part file counts as removed if it does
-    /// not exist, or if it is no longer below the download folder.
+    /// Removes part files below one download folder, and then syncs each folder that contained part files. A part file counts as removed if it
+    /// does not exist, or if it is no longer below the download folder.
     ///
     /// Fails immediately with the code `timedOut` while an earlier removal in this download folder has not returned. Otherwise, each removal on a
     /// hanging disk would block another thread.

@@ -28,7 +28,7 @@ final class EndpointActivity: Sendable {
     private let record: EndpointRecord
     private let endpoint: Endpoint
     private let liveness: EndpointState
-    private let wasSeen = Atomic(false)
+    private let wasConfirmed = Atomic(false)
     private let wasServed = Atomic(false)
 
     init(context: RunContext, record: EndpointRecord, endpoint: Endpoint) {
@@ -39,12 +39,13 @@ final class EndpointActivity: Sendable {
     }
 
     /// Whether the other end confirmed anything.
-    var hasAnswered: Bool { wasSeen.load(ordering: .relaxed) }
+    var hasAnswered: Bool { wasConfirmed.load(ordering: .relaxed) }
 
     /// Whether the other end confirmed anything, or performed a request that needed the account's credentials.
     var hasServed: Bool { hasAnswered || wasServed.load(ordering: .relaxed) }
 
-    /// If an attempt has sent this number of bytes, the endpoint works, even if it has not responded yet: network buffers hold fewer bytes.
+    /// Network buffers hold fewer bytes than this number. An attempt that has sent this number of bytes therefore shows that its endpoint works, even
+    /// before the endpoint responds.
     private static let maximumBuffered: Int64 = 1 << 20
 
     /// Records the total number of bytes that the network accepted in this attempt.
@@ -56,7 +57,7 @@ final class EndpointActivity: Sendable {
     /// Records that the other end confirmed something.
     func answered() {
         connected()
-        if !wasSeen.load(ordering: .relaxed), !wasSeen.exchange(true, ordering: .relaxed) {
+        if !wasConfirmed.load(ordering: .relaxed), !wasConfirmed.exchange(true, ordering: .relaxed) {
             context.endpoints.authenticated(endpoint)
             record.works(endpoint)
         }

@@ -31,7 +31,7 @@ actor FolderCatalogue {
     /// PATH_MAX (limits.h). Longer paths are invalid on any server.
     private static let longestPath = 4_096
 
-    private let folder: ListedFolder
+    private let folder: RemoteFolder
     private let key: SessionKey
     private let store: QueueStore
     /// The maximum number of files and folders in a session with remote folders.
@@ -46,7 +46,7 @@ actor FolderCatalogue {
     private(set) var hasRows = false
 
     init(
-        of folder: ListedFolder, _ key: SessionKey, in store: QueueStore, at cursor: Cursor, maximumNames: Int64,
+        of folder: RemoteFolder, _ key: SessionKey, in store: QueueStore, at cursor: Cursor, maximumNames: Int64,
         receiver: @escaping Receiver
     ) {
         self.folder = folder
@@ -126,7 +126,7 @@ actor FolderCatalogue {
         return [ManifestDirectory(number: folder.number, parent: folder.parent, source: folder.source, destination: folder.destination)]
     }
 
-    /// Counts a name that was listed before. Throws if there are too many.
+    /// Counts a name that was listed before. Throws if too many names were repeated.
     private func countRepeat(of entry: RemoteEntry) throws {
         repeats += 1
         guard repeats > Self.maximumRepeats else { return }
@@ -142,7 +142,7 @@ actor FolderCatalogue {
         guard cursor.position + cursor.directory < maximumNames else {
             throw TransferError(
                 .permanent, .tooLarge,
-                "\(shownFolder) has more than \(maximumNames) files and folders, the limit for one session. Download its folders in separate sessions."
+                "With \(shownFolder), the session has more than \(maximumNames) files and folders, the limit. Download its folders in separate sessions."
             )
         }
         if let problem = problem(with: entry.name) {

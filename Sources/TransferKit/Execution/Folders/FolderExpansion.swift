@@ -4,11 +4,11 @@ import TransferCore
 /// Expands the items of a session into its manifest: the ordered list of its files. Reads local folders.
 ///
 /// Each run of a session begins with the expansion of its new items. Rows go to the store in batches, and a batch is durable before the next batch is
-/// read, so only a part of a folder is in memory. ``RemoteFolderExpansion`` expands remote folders.
+/// read, so only part of a folder is in memory at a time. ``RemoteFolderExpansion`` expands remote folders.
 package struct FolderExpansion: Sendable {
     private static let batch = 1_000
     /// The maximum number of rows to delete in one step. Larger than `batch`, because deleting rows takes less time than inserting them.
-    static let discardedBatch = 10_000
+    static let maximumDeletedRows = 10_000
 
     private let key: SessionKey
     private let store: QueueStore
@@ -19,11 +19,12 @@ package struct FolderExpansion: Sendable {
     private let bytesKnown: @Sendable () -> Int64
     private let noteSkipped: @Sendable (FilePath, Int) -> Void
 
-    /// Creates the expansion of a session without remote folders. `send` makes a step durable.
+    /// Creates the expansion of a session without remote folders.
     ///
     /// - Parameters:
     ///   - fault: Injects read errors in tests.
-    ///   - grow: Receives the growth of the session's statistics. The statistics already count each folder as one file.
+    ///   - send: Makes a step durable.
+    ///   - grow: Receives the amounts to add to the session's statistics. Until an item's folder is expanded, the statistics count it as one file.
     package init(
         of key: SessionKey, in store: QueueStore, fault: FolderFault? = nil, send: @escaping @Sendable (ExpansionStep) async throws -> Void,
         grow: @escaping @Sendable (ManifestTotals) -> Void = { _ in }
@@ -34,7 +35,7 @@ package struct FolderExpansion: Sendable {
     /// - Parameters:
     ///   - bytesKnown: Returns the current total size of the session's files, in bytes.
     ///   - remote: Expands an item's remote folder into the manifest. Returns the outcome of the run if the folder can't be listed now.
-    ///   - noteSkipped: Receives each folder with skipped entries, and their number.
+    ///   - noteSkipped: Receives each folder with skipped entries, and the number of these entries.
     init(
         of key: SessionKey, in store: QueueStore, fault: FolderFault? = nil, bytesKnown: @escaping @Sendable () -> Int64 = { 0 },
         remote: (@Sendable (PendingItem, ManifestStart) async throws -> RunOutcome?)?,
@@ -99,13 +100,13 @@ package struct FolderExpansion: Sendable {
 
     /// Deletes the rows of a folder that could not be read completely.
     private func withdraw(_ rows: WithdrawnRows) async throws {
-        for _ in stride(from: 0, to: rows.count, by: Self.discardedBatch) {
+        for _ in stride(from: 0, to: rows.count, by: Self.maximumDeletedRows) {
             try Task.checkCancellation()
-            try await send(.withdraw(rows.start, limit: Self.discardedBatch))
+            try await send(.withdraw(rows.start, limit: Self.maximumDeletedRows))
         }
     }
 
-    /// Records where the folder's rows begin, and deletes the rows that an interrupted expansion left.
+    /// Records where the folder's rows begin, and deletes the rows that an interrupted expansion left behind.
     private func begin(_ item: PendingItem) async throws -> ManifestStart {
         if item.start == nil { try await send(.begin(item: item.sequence)) }
         while true {
@@ -114,7 +115,7 @@ package struct FolderExpansion: Sendable {
                 throw CancellationError()
             }
             guard begun.hasRows else { return start }
-            try await send(.discard(item: item.sequence, limit: Self.discardedBatch))
+            try await send(.discard(item: item.sequence, limit: Self.maximumDeletedRows))
         }
     }
 }

@@ -20,13 +20,13 @@ struct WithdrawnRows: Sendable {
 /// A folder that can't be read completely is reported as failed, without its contents. A retry can therefore read all of its contents without listing
 /// an entry twice.
 actor FolderWalk {
-    private static let maximumEntriesInMemory = 16_384
+    private static let maximumEntriesPerRead = 16_384
 
     private struct Frame {
         let row: ManifestDirectory
         let path: [UInt8]
         let file: FileNumber
-        /// Open until all entries have been read.
+        /// The open folder; nil after all entries have been read.
         var stream: DirectoryStream?
         /// The entries that have been read but not handled yet, in reverse order.
         var entries: [FoundEntry] = []
@@ -136,12 +136,12 @@ actor FolderWalk {
         }
     }
 
-    /// Reads further entries of the folder at `stack[top]`, up to `maximumEntriesInMemory`, and sorts them.
+    /// Reads further entries of the folder at `stack[top]`, up to `maximumEntriesPerRead`, and sorts them.
     private func read(_ top: Int, _ batch: inout ManifestBatch) throws {
         guard let stream = stack[top].stream else { return }
         let shown = FilePath(bytes: stack[top].path)
         do throws(Errno) {
-            while stack[top].entries.count < Self.maximumEntriesInMemory {
+            while stack[top].entries.count < Self.maximumEntriesPerRead {
                 guard !Task.isCancelled else { break }
                 if let error = fault?(shown, stack[top].count) { throw error }
                 guard let name = try stream.next() else {

@@ -13,7 +13,7 @@ actor RemoteFolderExpansion {
 
     /// The number of waiting rows at which all waiting rows are stored.
     private static let batch = 1_000
-    /// The longest time between two writes while steps arrive: the first step after this time stores all waiting rows.
+    /// The longest time between two writes. The first step that is added after this time triggers a write of all waiting rows.
     private static let longestWait = Duration.seconds(1)
     /// The number of folders to read from the store at a time.
     private static let page = 256
@@ -30,11 +30,11 @@ actor RemoteFolderExpansion {
     private var steps: [ExpansionStep] = []
     /// The number of rows in `steps`.
     private var rows = 0
-    /// The growth of the session's statistics that `steps` causes.
+    /// The amounts that `steps` adds to the session's statistics.
     private var growth = ManifestTotals()
     private var flushedAt: Duration
 
-    /// - Parameter history: The history of a folder that an earlier run of this process could not list.
+    /// - Parameter history: The history of a folder that an earlier run of the session, in the same process, could not list.
     init(context: RunContext, history: FileHistory?) {
         self.context = context
         self.history = history
@@ -52,14 +52,14 @@ actor RemoteFolderExpansion {
         cursor = FolderCatalogue.Cursor(position: start.position, directory: start.directory, bytes: max(0, room))
         var next = item.nextDirectory ?? start.directory
         if item.nextDirectory == nil {
-            let root = ListedFolder(
+            let root = RemoteFolder(
                 number: next, parent: item.directory, source: item.source, destination: item.destination, remotePath: item.remotePath)
             next += 1
             if let outcome = try await list(root, of: item) { return outcome }
         }
         while true {
             try await flush()
-            let folders = try await context.store.listedFolders(of: context.key, from: next, limit: Self.page)
+            let folders = try await context.store.remoteFolders(of: context.key, from: next, limit: Self.page)
             guard let last = folders.last else { break }
             next = last.number + 1
             for folder in folders {
@@ -75,7 +75,7 @@ actor RemoteFolderExpansion {
 
     // MARK: One folder
 
-    private func list(_ folder: ListedFolder, of item: PendingItem) async throws -> RunOutcome? {
+    private func list(_ folder: RemoteFolder, of item: PendingItem) async throws -> RunOutcome? {
         guard let availability = await context.currentEndpoints() else { throw CancellationError() }
         catalogue = nil
         let work = FolderListingWork(resolvesLinks: item.symbolicLinks == .followFiles) { [self] in try await begin(folder, of: item) }
@@ -90,7 +90,7 @@ actor RemoteFolderExpansion {
             outcome = try await runner.run(from: try await runner.next())
         } catch is CancellationError {
             history = runner.history
-            // Stores the rows of listed folders, so that they are not listed again. The queue still accepts this step from an interrupted run.
+            // Stores the rows of listed folders, so that these folders are not listed again. The queue still accepts this step from an interrupted run.
             try? await flush()
             throw CancellationError()
         }
@@ -120,7 +120,7 @@ actor RemoteFolderExpansion {
     }
 
     /// Begins an attempt: withdraws the rows of an earlier attempt, and creates the catalogue.
-    private func begin(_ folder: ListedFolder, of item: PendingItem) async throws -> FolderCatalogue {
+    private func begin(_ folder: RemoteFolder, of item: PendingItem) async throws -> FolderCatalogue {
         try await withdraw(item)
         let new = FolderCatalogue(
             of: folder, context.key, in: context.store, at: cursor, maximumNames: context.maximumListedNames
@@ -132,7 +132,7 @@ actor RemoteFolderExpansion {
         return new
     }
 
-    private func giveUp(_ folder: ListedFolder, of item: PendingItem, _ error: TransferError) async throws {
+    private func giveUp(_ folder: RemoteFolder, of item: PendingItem, _ error: TransferError) async throws {
         try await withdraw(item)
         var batch = ManifestBatch()
         batch.entries = [
@@ -154,7 +154,7 @@ actor RemoteFolderExpansion {
         try await flush()
         while let present = try await context.store.pendingItem(of: context.key), present.sequence == item.sequence, present.hasRows {
             try Task.checkCancellation()
-            try await context.send(.expansion(.discard(item: item.sequence, limit: FolderExpansion.discardedBatch)))
+            try await context.send(.expansion(.discard(item: item.sequence, limit: FolderExpansion.maximumDeletedRows)))
         }
     }
 

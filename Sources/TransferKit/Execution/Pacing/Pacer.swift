@@ -16,7 +16,7 @@ package final class Pacer: Sendable {
         self.clock = clock
     }
 
-    /// Limits all sessions together; nil removes the limit, 0 allows no bytes. The limit takes effect immediately. A transport that is waiting before
+    /// Limits all sessions together; nil removes the limit; 0 allows no bytes. The limit takes effect immediately. A transport that is waiting before
     /// its next request notices a raised limit within half a second.
     package func setQueueRate(_ bytesPerSecond: Int64?) {
         set(bytesPerSecond, for: .queue)

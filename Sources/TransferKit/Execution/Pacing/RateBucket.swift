@@ -37,7 +37,7 @@ struct RateBucket: Sendable {
         refilledAt = now
     }
 
-    /// Changes the rate while nothing is promised. Keeps at most the bytes that the new rate would have accumulated.
+    /// Changes the rate while no bytes are promised to sessions. Keeps at most the bytes that accumulate within `burst` at the new rate.
     mutating func change(to rate: Double, at now: Double) {
         promised = 0
         refill(at: now)

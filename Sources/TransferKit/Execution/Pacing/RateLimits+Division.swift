@@ -18,15 +18,15 @@ extension RateLimits {
         for _ in 0..<Self.rounds {
             guard offer() else { return }
             for lane in lanes.indices where lanes[lane].isTaking {
-                let part = lanes[lane].path.reduce(lanes[lane].want) { min($0, buckets[$1].level) }
-                lanes[lane].want -= part
-                lanes[lane].given += part
-                for bucket in lanes[lane].path { buckets[bucket].pool = max(0, buckets[bucket].pool - part) }
+                let share = lanes[lane].path.reduce(lanes[lane].want) { min($0, buckets[$1].level) }
+                lanes[lane].want -= share
+                lanes[lane].given += share
+                for bucket in lanes[lane].path { buckets[bucket].pool = max(0, buckets[bucket].pool - share) }
             }
         }
     }
 
-    /// Determines the participants of the next round and each bucket's offer; false if there are no participants.
+    /// Determines which lanes take part in the next round, and what each bucket offers. Returns false if no lane takes part.
     private mutating func offer() -> Bool {
         var isAnyTaking = false
         for lane in lanes.indices {

@@ -12,7 +12,7 @@ struct RateLimits: Sendable {
         case session(SessionKey)
     }
 
-    /// The time in seconds after an update of the buckets during which a lane may use its reserve without another update.
+    /// For this time in seconds after an update of the buckets, a lane may use its reserve without another update.
     private static let freshness = 0.005
     /// If less than this fraction of a byte is missing, the byte counts as complete, because sums of fractions are not exact.
     private static let tolerance = 1e-6
@@ -24,9 +24,10 @@ struct RateLimits: Sendable {
     private var accounts: [AccountKey: Int] = [:]
     private var sessions: [SessionKey: Int] = [:]
     /// The time at which new bytes were last divided among the lanes, in seconds of uptime.
-    private var dealtAt = 0.0
+    private var dividedAt = 0.0
     private var areSharesKnown = false
 
+    /// Returns whether any limit applies to a session.
     func apply(to session: SessionKey, of account: AccountKey) -> Bool {
         !scopes.isEmpty && (queue != nil || accounts[account] != nil || sessions[session] != nil)
     }
@@ -37,7 +38,7 @@ struct RateLimits: Sendable {
         // Lanes are short-lived: the next requests create them again, with new paths and shares.
         while !lanes.isEmpty { removeLane(at: lanes.count - 1) }
         if let known, let rate {
-            buckets[known].change(to: rate, at: max(now, dealtAt))
+            buckets[known].change(to: rate, at: max(now, dividedAt))
         } else if let known {
             // The last bucket moves into the gap.
             self[scopes[scopes.count - 1]] = known
@@ -48,7 +49,7 @@ struct RateLimits: Sendable {
             scopes.removeLast()
         } else if let rate {
             self[scope] = buckets.count
-            buckets.append(RateBucket(rate: rate, at: max(now, dealtAt)))
+            buckets.append(RateBucket(rate: rate, at: max(now, dividedAt)))
             scopes.append(scope)
         }
     }
@@ -59,8 +60,8 @@ struct RateLimits: Sendable {
 
     mutating func allowance(upTo limit: Int, session: SessionKey, account: AccountKey, at time: Double) -> Allowance {
         // The time was read outside the lock, so another thread may already have used a later time.
-        let now = max(time, dealtAt)
-        if now < dealtAt + Self.freshness, let index = lane(of: session, account), lanes[index].promised >= Double(limit) {
+        let now = max(time, dividedAt)
+        if now < dividedAt + Self.freshness, let index = lane(of: session, account), lanes[index].promised >= Double(limit) {
             lanes[index].arrive(at: now)
             lanes[index].promised -= Double(limit)
             return Allowance(bytes: limit)
@@ -68,21 +69,21 @@ struct RateLimits: Sendable {
         removeLanes(expiredAt: now)
         guard let index = lane(of: session, account) ?? addLane(of: session, account) else { return Allowance(bytes: limit) }
         lanes[index].arrive(at: now)
-        deal(at: now)
+        divideFreeBytes(at: now)
         let free = lanes[index].path.reduce(Double.infinity) { min($0, buckets[$1].free) }
         let available = lanes[index].promised + free + Self.tolerance
         guard available >= lanes[index].minimum(of: limit) else {
             return Allowance(bytes: 0, retryAfter: .seconds(lanes[index].wait(for: limit, having: available, at: now)))
         }
         let bytes = min(Double(limit), available.rounded(.down))
-        let ofFree = max(0, bytes - lanes[index].promised)
-        for bucket in lanes[index].path { buckets[bucket].free = max(0, buckets[bucket].free - ofFree) }
+        let fromFree = max(0, bytes - lanes[index].promised)
+        for bucket in lanes[index].path { buckets[bucket].free = max(0, buckets[bucket].free - fromFree) }
         lanes[index].promised = max(0, lanes[index].promised - bytes)
         return Allowance(bytes: Int(bytes))
     }
 
     /// Refills the buckets, and divides their free bytes among the lanes until the lanes' reserves are full.
-    private mutating func deal(at now: Double) {
+    private mutating func divideFreeBytes(at now: Double) {
         if !areSharesKnown {
             areSharesKnown = true
             divide(wants: { _ in .infinity }, pools: { $0.rate })
@@ -92,7 +93,7 @@ struct RateLimits: Sendable {
         for lane in lanes.indices {
             for bucket in lanes[lane].path { buckets[bucket].refill(at: now) }
         }
-        dealtAt = now
+        dividedAt = now
         divide(wants: { max(0, $0.target - $0.promised) }, pools: { $0.free })
         for lane in lanes.indices {
             lanes[lane].promised += lanes[lane].given

@@ -23,7 +23,7 @@ struct SessionLane: Sendable {
     var share = 0.0
     private(set) var expiry = 0.0
     /// The times at which waiting files will repeat their requests, ascending.
-    private var line: [Double] = []
+    private var waitingUntil: [Double] = []
 
     // MARK: Used during one division only
 
@@ -46,8 +46,8 @@ struct SessionLane: Sendable {
     /// Records a request by a file of the session.
     mutating func arrive(at now: Double) {
         // The tolerance is needed because the time of the repeated request was rounded to a duration.
-        line.removeAll { $0 <= now + 1e-6 }
-        expiry = (line.last ?? now) + Self.patience
+        waitingUntil.removeAll { $0 <= now + 1e-6 }
+        expiry = (waitingUntil.last ?? now) + Self.patience
     }
 
     /// The minimum number of bytes that a file gets if it requests `limit`.
@@ -65,20 +65,20 @@ struct SessionLane: Sendable {
         let turn = turn
         let missing = min(Double(limit), max(1, share * turn)) - available
         let filled = now + max(Self.shortestWait, missing / share)
-        let due = max(filled, line.last.map { $0 + turn } ?? 0)
+        let due = max(filled, waitingUntil.last.map { $0 + turn } ?? 0)
         // A file repeats its request after at most `longestWait`, so that it soon notices a raised limit. If its turn would be later, it gets no
         // turn this time.
         guard due <= now + Self.longestWait else {
             expiry = now + Self.longestWait + Self.patience
             return Self.longestWait
         }
-        line.append(due)
+        waitingUntil.append(due)
         expiry = due + Self.patience
         return due - now
     }
 
     private var turn: Double {
         let worthwhile = max(Self.shortestWait, Self.worthwhile / share)
-        return max(Self.turnLengths.lowerBound, min(Self.turnLengths.upperBound, worthwhile, Self.round / Double(line.count + 1)))
+        return max(Self.turnLengths.lowerBound, min(Self.turnLengths.upperBound, worthwhile, Self.round / Double(waitingUntil.count + 1)))
     }
 }

@@ -1,6 +1,6 @@
 package import TransferCore
 
-/// The endpoint of the next attempt for a file. A pure function of its inputs.
+/// The choice of the endpoint for a file's next attempt. Depends only on the arguments of the initializer.
 package enum EndpointChoice: Equatable {
     case use(Endpoint)
     /// The file has confirmed bytes at this endpoint, which is unavailable at least until this uptime.
@@ -11,7 +11,7 @@ package enum EndpointChoice: Equatable {
     /// - Parameters:
     ///   - confirmed: The number of bytes that checkpoints cover, by the endpoint's address.
     ///   - avoided: Endpoints that were recently unreachable for the session's other files.
-    ///   - preferred: The app's choice. Overrides the account's order, but neither confirmed bytes at an endpoint nor recent failures.
+    ///   - preferred: The app's choice. Takes precedence over the account's order, but not over confirmed bytes at an endpoint or recent failures.
     init(
         _ availability: EndpointAvailability, confirmed: [String: Int64], history: FileHistory, avoided: Set<Endpoint> = [],
         preferred: Endpoint? = nil, uptime: Duration

@@ -1,24 +1,24 @@
-/// The unfinished files of a session in order, read from the store one page ahead of the files that start.
+/// Supplies the unfinished files of a session in order. Reads each page of files from the store before the previous page is used up.
 struct FileFeed {
     static let pageSize = 256
 
-    private var present = FilePage(files: [], checkpoints: [:], filesSeen: nil)
+    private var currentPage = FilePage(files: [], checkpoints: [:], filesSeen: nil)
     private var nextIndex = 0
-    private var ahead: FilePage?
+    private var pageAhead: FilePage?
     private var lastPosition: Int64 = -1
     private var isReading = false
     /// The number of the session's files when the last page was read; nil until then.
     private(set) var filesSeen: Int64?
 
     /// The next file; nil if there is no further file, or the next page has not been read yet.
-    var next: PendingFile? { nextIndex < present.files.count ? present.files[nextIndex] : nil }
+    var next: PendingFile? { nextIndex < currentPage.files.count ? currentPage.files[nextIndex] : nil }
 
     /// Whether all files have been taken.
-    var isFinished: Bool { filesSeen != nil && next == nil && ahead == nil }
+    var isFinished: Bool { filesSeen != nil && next == nil && pageAhead == nil }
 
     /// Begins to read the next page. Returns the position after which the page starts, or nil if no page needs to be read now.
     mutating func beginReading() -> Int64? {
-        guard !isReading, filesSeen == nil, ahead == nil else { return nil }
+        guard !isReading, filesSeen == nil, pageAhead == nil else { return nil }
         isReading = true
         return lastPosition
     }
@@ -28,10 +28,10 @@ struct FileFeed {
         lastPosition = page.files.last?.position ?? lastPosition
         filesSeen = page.filesSeen
         if next == nil {
-            present = page
+            currentPage = page
             nextIndex = 0
         } else {
-            ahead = page
+            pageAhead = page
         }
     }
 
@@ -39,10 +39,10 @@ struct FileFeed {
     mutating func take() -> (file: PendingFile, checkpoints: [String: StoredCheckpoint])? {
         guard let file = next else { return nil }
         nextIndex += 1
-        let checkpoints = present.checkpoints[file.position] ?? [:]
+        let checkpoints = currentPage.checkpoints[file.position] ?? [:]
         if next == nil {
-            present = ahead ?? FilePage(files: [], checkpoints: [:], filesSeen: nil)
-            ahead = nil
+            currentPage = pageAhead ?? FilePage(files: [], checkpoints: [:], filesSeen: nil)
+            pageAhead = nil
             nextIndex = 0
         }
         return (file, checkpoints)

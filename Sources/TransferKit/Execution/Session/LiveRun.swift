@@ -35,7 +35,7 @@ package final class LiveRun: Sendable {
 
     /// - Parameters:
     ///   - base: The statistics before this run. The run adds its time to their ``SessionStatistics/secondsElapsed``.
-    ///   - shown: The values that the session's last run in this process showed.
+    ///   - shown: The values that the previous run of the session, in this process, showed.
     package init(
         id: SessionID, activation: UInt64, endpointBefore: String? = nil, base: SessionStatistics, options: SessionOptions,
         context: Data? = nil, shown: ShownFigures = ShownFigures(), at uptime: Duration
@@ -119,8 +119,8 @@ package final class LiveRun: Sendable {
     ///
     /// - Parameters:
     ///   - counted: The bytes of the file that the statistics included when the run began.
-    ///   - stored: The bytes that the file's checkpoint at the current endpoint covers. `counted` may be larger, because it includes other
-    ///     endpoints and earlier attempts. Even then, the shown statistics do not decrease.
+    ///   - stored: The bytes that the file's checkpoint at the current endpoint covers. `counted` may be larger, because it includes the bytes
+    ///     of earlier attempts and of attempts at other endpoints. Even then, the shown statistics do not decrease.
     func begin(
         position: Int64, size: Int64?, knownSize: Int64?, counted: Int64, stored: Int64, isSizeGuessed: Bool = false,
         isAwaiting: @escaping @Sendable (Int64) -> Bool = { _ in false }
@@ -226,7 +226,7 @@ package final class LiveRun: Sendable {
 
     /// Records a failed attempt.
     ///
-    /// - Parameter body: Receives whether no other attempt is active.
+    /// - Parameter body: Receives true if no attempt is active anymore.
     func disconnect(_ body: (_ wasLast: Bool) -> Void) {
         state.withLock { state in
             if state.active.isEmpty { isConnected.store(false, ordering: .relaxed) }
@@ -302,7 +302,7 @@ package final class LiveRun: Sendable {
     }
 }
 
-/// The bytes of a session that were shown as sent and as confirmed.
+/// The numbers of sent and confirmed bytes that were last shown for a session.
 ///
 /// After a pause, bytes that were sent but not confirmed are sent again. Nevertheless, the shown statistics do not decrease.
 package struct ShownFigures: Sendable {

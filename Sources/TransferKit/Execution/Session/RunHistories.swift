@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// The histories of sessions' files in earlier runs of this process.
+/// The file histories that earlier runs of the sessions recorded in this process.
 final class RunHistories: Sendable {
     private let histories = Locked<[SessionKey: [Int64: FileHistory]]>([:])
 
@@ -26,7 +26,7 @@ final class RunHistories: Sendable {
         }
     }
 
-    /// Forgets a session's histories, including those that its current run has not reported yet.
+    /// Forgets a session's histories, including the histories that its current run has not reported yet.
     func forget(_ key: SessionKey, _ run: LiveRun?) {
         run?.forgetHistory()
         histories.withLock { $0[key] = nil }

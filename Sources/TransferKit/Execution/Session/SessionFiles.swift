@@ -69,7 +69,7 @@ struct SessionFiles {
         self.histories = histories
     }
 
-    /// Transfers the files until the run ends. No attempt is active when it returns.
+    /// Transfers the files until the run ends. No attempt is active when the method returns.
     ///
     /// - Parameter failure: The error of a file that failed in an earlier run.
     /// - Throws: `CancellationError`; ``QueueError`` when the store can't be used.

@@ -17,10 +17,10 @@ package struct SessionRunner: Sendable {
 
     /// Runs until no file is left, the session has to wait, or the task is cancelled. Its last action is to report the outcome.
     ///
-    /// No attempt is active when it returns.
+    /// No attempt is active when the method returns.
     ///
     /// - Parameters:
-    ///   - histories: The histories of the session's files in earlier runs of this process, by position.
+    ///   - histories: The histories of the session's files by position, from earlier runs of the session in this process.
     ///   - remember: Receives the histories for the next run, before that run can begin.
     ///   - publish: Receives the statistics, at most ten times a second.
     @concurrent

@@ -1,10 +1,10 @@
 /// Detects stalled attempts.
 ///
-/// An attempt stalls if, for too long, the network accepts no bytes and the other end confirms none. Time does not count while the rate
-/// limits allow no bytes, while the attempt does other work, or while a stream has no bytes to send.
+/// An attempt is stalled if the network has accepted no bytes, and the other end has confirmed no bytes, for the length of the stall timeout. Time
+/// does not count while the rate limits allow no bytes, while the attempt does other work, or while a stream has no bytes to send.
 ///
 /// After the last byte of a request, the longer of the stall timeout and the response timeout applies, because a server confirms the bytes of a PATCH
-/// request only at its end.
+/// request only at the end of the request.
 package struct StallWatch {
     private struct Sample: Equatable {
         let sent: Int64

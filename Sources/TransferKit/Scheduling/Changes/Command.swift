@@ -45,12 +45,12 @@ package struct Answer: Sendable, Equatable {
     package var sessions: [SessionID] = []
     /// The members of ``sessions`` that were waiting when a pause was requested. They are now held; running sessions are paused instead.
     package var held: [SessionID] = []
-    /// Whether the run may probe the endpoint, or whether the account was replaced.
+    /// For a probe: whether the run may contact the endpoint. For ``Command/replaceAccount(_:with:)``: whether the account was saved.
     package var isGranted = false
     /// If a large group is processed in several parts: the values that the command for the next part needs.
     package var part = Part()
 
-    /// The values that one part of a large group passes on to the next part.
+    /// The values that the command for one part of a large group passes on to the command for the next part.
     package struct Part: Sendable, Equatable {
         /// The mark that the operation gave to sessions of the group; see ``EntryDetails/mark``.
         package var mark: Int64 = 0

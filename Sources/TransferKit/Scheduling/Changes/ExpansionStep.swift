@@ -68,7 +68,7 @@ package struct ManifestDirectory: Sendable, Codable, Equatable {
     package var destination: Data
 }
 
-/// A file of the manifest, or an entry of a folder that is not transferred but must be reported.
+/// A file of the manifest, or a folder entry that is not transferred but must be reported.
 package struct ManifestEntry: Sendable, Codable, Equatable {
     package var position: Int64
     /// The number of the folder that contains the entry; nil if `source` and `destination` are complete paths.
@@ -81,8 +81,8 @@ package struct ManifestEntry: Sendable, Codable, Equatable {
     package var isUnsized = false
     package var state: ItemState
     package var error: TransferError?
-    /// Whether the entry stands for a folder entry whose name can't be stored. The stand-in name refers to no file, so the entry fails
-    /// permanently.
+    /// Whether the entry is a stand-in for a file or folder whose name can't be stored. The name of a stand-in refers to no file, so the entry
+    /// fails permanently.
     package var isStandIn = false
     /// The policy for symbolic links; nil if the entry does not need it. A folder that could not be read needs the policy for a retry. A file
     /// needs the policy if its folder does not follow all links.

@@ -24,7 +24,7 @@ package struct RunEvent: Sendable, Codable {
         case probe(Endpoint)
         /// The run uses this endpoint from now on.
         case endpoint(Endpoint)
-        /// A file continues at an endpoint that differs from the endpoint that the session used last.
+        /// A file continues at an endpoint other than the session's last endpoint.
         case endpointChanged(from: String, to: String)
         /// An attempt showed that an endpoint works, because bytes moved or a request was performed. Reported once, and once more after each reported
         /// failure of the endpoint.

@@ -1,6 +1,7 @@
 import HeapModule
 
-/// The first session of each line, in the order in which they start. Finds the next session to start without a search through each line.
+/// The first session (the head) of each line, in the order in which the heads start. Finds the next session to start without a search through each
+/// line.
 ///
 /// A line contains the eligible sessions of one account with the same network requirement (``SessionIndex/LineKey``). A line is set aside while
 /// none of its sessions can start. It is recalled as soon as one of them may be able to start.

@@ -1,5 +1,5 @@
-/// Sessions with a start priority, which start before the sessions in queue order. Contains such sessions of one line or of all lines, sorted
-/// by their standings.
+/// The sessions with a start priority, sorted by their standings. They start before the sessions in queue order. A value contains the sessions of
+/// one line or of all lines.
 ///
 /// Calls take a closure that returns the standing of any key in the collection. The cost of an insertion hardly grows with the number of
 /// keys.

@@ -66,7 +66,7 @@ package struct EndpointHealth: Sendable, Equatable {
         breaker.error = error
         let isOutage = RecoveryDecision.isOutage(error)
         if let openUntil = breaker.openUntil {
-            // A run that reports a failure while the endpoint is unavailable began its attempt before that. The failure has no further effect.
+            // While the endpoint is unavailable, only an attempt that began earlier can fail. Such a failure has no further effect.
             guard openUntil <= uptime else { return nil }
             if !isOutage { breaker.pause = min(breaker.pause * 2, Self.longestPause) }
         } else {
@@ -157,7 +157,7 @@ package struct EndpointHealth: Sendable, Equatable {
         breakers[Key(endpoint)] != nil
     }
 
-    /// The last failure of the first endpoint in the list that has failures; nil if none of them has.
+    /// The last failure of the first endpoint in the list that has failures; nil if no endpoint has failures.
     func failure(at endpoints: [Endpoint]) -> TransferError? {
         endpoints.lazy.compactMap { breakers[Key($0)]?.error }.first
     }

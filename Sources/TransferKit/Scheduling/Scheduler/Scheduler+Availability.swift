@@ -77,8 +77,8 @@ extension Scheduler {
         if hadOpenBreaker { endWaitsForProbes(of: endpoint) }
     }
 
-    /// Shortens the delays of sessions that wait while other sessions probe this endpoint. The endpoint works again, so they need not wait for
-    /// the others.
+    /// Shortens the delays of sessions that wait while other sessions probe this endpoint. The endpoint works again, so no session needs to wait
+    /// for a probe.
     private mutating func endWaitsForProbes(of endpoint: Endpoint) {
         let users = Set(accounts.filter { $1.account.endpoints.contains(endpoint) }.keys)
         let waiting = Set(sessionIndex.due.keys).filter { key in
@@ -110,8 +110,9 @@ extension Scheduler {
         (sessionIndex.accountSlots[account]?.total ?? 0) + flags.ending.values.count { $0 == account }
     }
 
-    /// Whether a session that has a slot may begin a run now. It must wait while the number of unfinished runs reaches the session limit of the queue
-    /// or of the account. This happens after a limit was lowered, and while the run of the session that displaced this session is ending.
+    /// Whether a session that has a slot may begin a run now. The session must wait while as many runs are unfinished as the session limit of the
+    /// queue or of the account allows. This happens after a limit was lowered, and while the run of the session that displaced this session is
+    /// ending.
     func mayRunBesideOthers(_ account: AccountKey) -> Bool {
         guard sessionIndex.live.count + flags.ending.count < maxConcurrentSessions else { return false }
         guard let limit = accounts[account]?.account.maxConcurrentSessions else { return true }

@@ -16,7 +16,7 @@ extension Scheduler {
         }
     }
 
-    /// The session to displace for a preempting session; nil if no slot or more than one slot is missing, or if no session can be displaced.
+    /// The session to displace for a preempting session; nil unless exactly one slot is missing and a session can be displaced.
     private func victim(for entry: Entry, at now: DualInstant) -> SessionKey? {
         // The slots that will not become free when runs end, plus one slot for each other claimant that can start.
         var usedSlots = sessionIndex.slots.total - sessionIndex.slots.freed

@@ -43,7 +43,7 @@ extension Scheduler {
     /// Checks an operation on a large group, before the operation is performed in several parts.
     ///
     /// - Returns: The sessions in the order of the queue, and the operation for the first part. For a move, the operation contains the destination
-    ///   for the whole group, which can differ from the destination if only the first part were moved.
+    ///   of the whole group. A move of the first part alone could lead to a different destination.
     package func check(_ operation: SessionOperation, onAll ids: [SessionID]) throws(QueueError) -> ([SessionID], SessionOperation) {
         let keys = try resolve(.sessions(ids))
         let sessions = keys.compactMap { sessionIndex[$0]?.id }

@@ -107,8 +107,8 @@ extension Scheduler {
     }
 
     /// Removes the start priority of interrupted sessions with higher ranks than the given one. Called after a session was placed at this rank,
-    /// because that session must start before them. Also restores the sessions that the interrupted sessions displaced. Otherwise, they would wait
-    /// until the interrupted sessions have run.
+    /// because that session must start before the interrupted sessions. Also restores the sessions that the interrupted sessions displaced.
+    /// Otherwise, the displaced sessions would wait until the interrupted sessions have run.
     mutating func putBeforeInterrupted(rank: Int64, except moved: SessionKey? = nil, _ transaction: inout Transaction) {
         for key in sessionIndex.interrupted.sorted() where key != moved {
             guard let other = sessionIndex[key], other.rank > rank else { continue }
@@ -148,7 +148,7 @@ extension Scheduler {
         case .index(let index, let expected):
             try checkOrder(index, expected)
             try checkRange(index, moving: keys.count)
-            return others(moved, count: index)
+            return lastUnmoved(ofFirst: index, leavingOut: moved)
         case .before(let id):
             let key = try resolve(.id(id))
             guard let index = sessionIndex.index(of: key) else { return nil }
@@ -177,8 +177,8 @@ extension Scheduler {
         return nil
     }
 
-    /// The session at index `count - 1` of the order from which the moved sessions are left out; nil if `count` is 0.
-    private func others(_ moved: Set<SessionKey>, count: Int) -> SessionKey? {
+    /// The last of the first `count` sessions that are not moved; nil if `count` is 0.
+    private func lastUnmoved(ofFirst count: Int, leavingOut moved: Set<SessionKey>) -> SessionKey? {
         guard count > 0 else { return nil }
         // Skips the moved sessions at the front.
         var index = count - 1

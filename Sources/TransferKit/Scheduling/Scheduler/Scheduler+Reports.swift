@@ -183,11 +183,11 @@ extension Scheduler {
         finishStoppingIfQuiet(&transaction)
     }
 
-    /// The maximum number of the account's other sessions that probe an endpoint before the same session probes it again.
+    /// The maximum number of other sessions of the account that may probe an endpoint between two probes by the same session.
     private static let maximumOthersBefore = 29
 
     /// The time for which a session with unavailable endpoints waits, so that other sessions of the account can probe the endpoints first; nil
-    /// for no wait. If the failure concerns only this session, it must not keep other sessions from using a server that works for them.
+    /// for no wait. If only this session fails, it must not keep other sessions from using a server that works for them.
     private mutating func delayForOtherProbes(_ entry: Entry, _ outcome: RunOutcome, at now: DualInstant) -> Duration? {
         guard case .backoff(_, let error) = outcome, RecoveryDecision.isOutage(error),
             case .unavailable(let until?) = ability(of: entry, at: now)

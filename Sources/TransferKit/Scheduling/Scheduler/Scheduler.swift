@@ -67,9 +67,9 @@ package struct Scheduler: Sendable {
         package var lastMark: Int64 = 0
         package var nextSession: SessionKey = 1
         package var nextAccount: AccountKey = 1
-        /// Runs of removed sessions that have not ended; each still uses its slot.
+        /// The unfinished runs of removed sessions, and the account of each run. Each run still uses its slot.
         package var ending: [UInt64: AccountKey] = [:]
-        /// Abandoned runs that have not ended, and their sessions. They use no slot.
+        /// The abandoned runs that have not ended, and the session of each run. An abandoned run uses no slot.
         package var abandoned: [UInt64: SessionKey] = [:]
         package var isIdleAnnounced = false
         /// The uptime at which a drain ends and the remaining runs are interrupted; nil for no deadline.
@@ -85,7 +85,7 @@ package struct Scheduler: Sendable {
         package var diskCheckAt = Duration.zero
         /// Ended sessions with dependents that have not been released yet.
         package var releases: [PendingRelease] = []
-        /// The tags of sessions whose tags changed after a reader began to look up sessions by tag in the store.
+        /// The new tags of each session whose tags changed while a reader was looking up sessions by tag in the store.
         var newTags: [SessionKey: Set<String>] = [:]
     }
 
@@ -112,9 +112,9 @@ package struct Scheduler: Sendable {
     private(set) var foundRunning: [SessionKey] = []
     /// Sessions whose dependency is missing from the store.
     private(set) var foundOrphaned: [SessionID] = []
-    /// The sessions that have begun according to the store.
+    /// The sessions that have begun, according to the store. Used only while sessions are loaded.
     private var begunEarlier: Set<SessionKey> = []
-    /// The number of sessions released since the last commit.
+    /// The number of sessions released from their dependencies since the last commit.
     var released = 0
     /// The number of readers that currently look up sessions by tag.
     private var tagReaders = 0

@@ -7,7 +7,8 @@ package struct Entry: SessionTableElement, Equatable {
     package var key: SessionKey
     package var rank: Int64
     package var account: AccountKey
-    /// The stored state of the session. After an interruption, this is immediately the state that the session will have when its run has ended.
+    /// The stored state of the session. When a run is interrupted, this property changes immediately to the state that the session will have after
+    /// the run has ended.
     package var state: SessionState
     package var startPriority = StartPriority.none
     package var conditions: Conditions = []
@@ -84,7 +85,7 @@ package struct Entry: SessionTableElement, Equatable {
 
         /// The session yielded its slot; another session must start first.
         static let yielded = Conditions(rawValue: 1)
-        /// Another session displaced this session: the app ran the other session out of turn, and it uses this session's slot.
+        /// Another session displaced this session: the app ran the other session out of turn, and that session uses this session's slot.
         package static let displaced = Conditions(rawValue: 2)
         /// Its next attempt is due later.
         static let backoff = Conditions(rawValue: 4)

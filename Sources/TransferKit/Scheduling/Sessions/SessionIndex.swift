@@ -5,7 +5,7 @@ package struct SessionIndex: Sendable {
     /// The number of slots in use.
     package struct Slots: Sendable, Equatable {
         package var total = 0
-        /// The number of slots that become free when a run ends.
+        /// The number of slots in use that become free when their runs end.
         var freed = 0
         /// The number of slots that paused sessions keep.
         var paused = 0
@@ -24,7 +24,7 @@ package struct SessionIndex: Sendable {
         package var needsCheapNetwork = false
     }
 
-    /// The eligible sessions of a line, which wait for no condition of their own.
+    /// The eligible sessions of one line. A session is eligible if no condition of its own makes it wait.
     package struct Line: Sendable, Equatable {
         /// The sessions with a start priority, in the order in which they start. They start before the sessions in ``inOrder``.
         var marked = MarkedKeys()
@@ -61,7 +61,7 @@ package struct SessionIndex: Sendable {
     private(set) var timed: [LineKey: Int] = [:]
     private(set) var counts: [SessionState: Int] = [:]
     var heads = LineHeads()
-    /// The sessions of all lines that have a start priority.
+    /// The sessions with a start priority, from all lines.
     private(set) var marked = MarkedKeys()
     /// Sessions with a run that has not ended.
     package private(set) var live: Set<SessionKey> = []
@@ -69,6 +69,7 @@ package struct SessionIndex: Sendable {
     private(set) var claimants: Set<SessionKey> = []
     private(set) var interrupted: Set<SessionKey> = []
     private(set) var yielded: Set<SessionKey> = []
+    /// The sessions that each session displaced.
     private(set) var owners: [SessionKey: Set<SessionKey>] = [:]
     private(set) var dependents: [SessionID: Set<SessionKey>] = [:]
     /// The uncompleted session of each deduplication key.

@@ -8,8 +8,8 @@ struct DirectoryPaths {
     struct Location {
         var source: [UInt8]
         var destination: [UInt8]
-        /// The length in bytes of the path of the outermost folder that contains the item, as a prefix of the source; nil if the item is not in a
-        /// folder.
+        /// The length of the path of the outermost folder that contains the item, in bytes; nil if the item is not in a folder. `source` begins with
+        /// this path.
         var rootLength: Int?
 
         func appending(_ name: [UInt8]) -> Location {

@@ -20,8 +20,8 @@ extension QueueStore {
     /// Appends events, and prunes the log if it exceeds its limit by more than a tenth. Because of this margin, most commits delete nothing.
     static func append(_ events: [QueueEvent], keeping limit: Int, to db: Database) throws {
         guard let last = events.last else { return }
-        // The column `weight` contains the total size of the event and all earlier events. If the row is damaged, the upper limit prevents an
-        // overflow.
+        // Unlike `EventRow.weight`, the column `weight` is cumulative: it includes all earlier events. If the row is damaged, the upper limit
+        // prevents an overflow.
         var weight = min(
             max(0, try Int64.fetchOne(db.cachedStatement(sql: "SELECT weight FROM event ORDER BY revision DESC LIMIT 1")) ?? 0), .max / 2)
         let insertion = try db.cachedStatement(

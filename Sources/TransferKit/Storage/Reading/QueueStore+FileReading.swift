@@ -8,12 +8,12 @@ package struct PendingFile: Sendable {
     package var position: Int64
     /// The local file to send, or the local destination of a download.
     package var source: FilePath
-    /// The remote name.
+    /// The complete remote path.
     package var destination: [UInt8]
     /// The size in bytes; nil while it is unknown.
     package var size: Int64?
     package var generation: Int64
-    /// The number of bytes that the file's furthest checkpoint covers, at whichever endpoint.
+    /// The largest number of bytes that any of the file's checkpoints covers, regardless of the endpoint.
     package var confirmed: Int64
     /// The URL of an existing upload on the server.
     package var uploadPlace: Capability?
@@ -40,7 +40,7 @@ extension QueueStore {
         min(max(0, try row.decode(Int64?.self, atIndex: index) ?? 0), FileSize.maximum)
     }
 
-    /// Returns a stored position, sequence or number. New rows get greater numbers, so stored numbers must leave room for them.
+    /// Returns a stored position, sequence or number. Stored numbers must leave room for the greater numbers of new rows.
     ///
     /// - Throws: `DatabaseError` for a value that is negative, or too large for any session.
     static func position(_ row: StoredRow, atIndex index: Int) throws -> Int64 {

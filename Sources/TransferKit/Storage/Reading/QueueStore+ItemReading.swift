@@ -14,7 +14,7 @@ struct PendingItem: Sendable {
     var symbolicLinks: SymbolicLinkPolicy
     /// The local path; for a remote folder, the local destination.
     var path: FilePath
-    /// The remote name.
+    /// The complete remote path.
     var remotePath: [UInt8]
     /// The folders that contain the item, innermost first; empty if no folder of the manifest contains it.
     var ancestors: [FilePath]

@@ -2,22 +2,23 @@ import Foundation
 import GRDB
 import TransferCore
 
-/// A remote folder to list.
-struct ListedFolder: Sendable {
+/// A remote folder in the manifest of a session.
+struct RemoteFolder: Sendable {
     /// The number of the folder in the manifest.
     var number: Int64
     /// The number of the parent folder; nil if source and destination are complete paths.
     var parent: Int64?
+    /// The stored local path; for a folder with a parent, only the folder's name.
     var source: Data
-    /// The stored destination; empty for a folder with a parent.
+    /// The stored remote path; empty for a folder with a parent.
     var destination: Data
-    /// The remote name.
+    /// The complete remote path.
     var remotePath: [UInt8]
 }
 
 extension QueueStore {
-    /// Returns folders of a session's manifest in order, starting at a number.
-    func listedFolders(of key: SessionKey, from number: Int64, limit: Int) async throws -> [ListedFolder] {
+    /// Returns the folders of a session's manifest in ascending order, starting with folder `number`.
+    func remoteFolders(of key: SessionKey, from number: Int64, limit: Int) async throws -> [RemoteFolder] {
         try await read { [sources] db in
             var paths = DirectoryPaths(of: key, sources)
             return try StoredRow.fetchAll(
@@ -28,14 +29,14 @@ extension QueueStore {
                         """), arguments: [key, number, limit]
             ).map { row in
                 let number = try Self.position(row, atIndex: 0)
-                return ListedFolder(
+                return RemoteFolder(
                     number: number, parent: try row.decode(atIndex: 1), source: try row.decode(atIndex: 2),
                     destination: try row.decode(atIndex: 3), remotePath: try paths.location(of: number, in: db).destination)
             }
         }
     }
 
-    /// Returns those of the given names that the manifest already contains in a remote folder. Ignores stand-ins, which are rows for entries whose
+    /// Returns the given names that the manifest already contains for a remote folder. Ignores stand-ins, which are rows for entries whose
     /// names can't be stored.
     func knownNames(in folder: Int64, of key: SessionKey, among names: [Data]) async throws -> Set<Data> {
         try await read { db in

@@ -13,7 +13,7 @@ extension QueueStore {
             let least = try SessionKey.fetchOne(db, sql: "SELECT min(session) FROM schedule") ?? 0
             return try least / 2 + (SessionKey.fetchOne(db, sql: "SELECT max(session) FROM schedule") ?? 0) / 2
         }
-        // There may be very many rows, so two readers read half of the rows each. No connection writes yet, so both read the same state.
+        // There may be very many rows, so two readers each read half of the rows. No connection writes yet, so both readers see the same state.
         async let rest = read { db in Locked<LoadedRows?>(try LoadedRows(ScheduleScan(db, (middle + 1)...(.max)))) }
         let lower = try await read { db in
             var scheduler = Scheduler(settings)
@@ -59,7 +59,7 @@ extension QueueStore {
     }
 
     /// Stores the changes that loading requires. Skips a change that the store permanently rejects, so that the queue can still be opened. The
-    /// error occurs again when the session of the change runs.
+    /// error occurs again when the affected session runs.
     ///
     /// - Returns: Whether all changes are stored.
     @discardableResult
@@ -68,7 +68,7 @@ extension QueueStore {
         var writes = writes
         while !writes.isEmpty {
             do throws(StoreRefusal) {
-                try await commitOrBlame(writes)
+                try await commitIdentifyingFailure(writes)
                 break
             } catch {
                 guard let culprit = error.culprit, error.error.code != .storageDamaged else { throw error.error }
@@ -91,7 +91,7 @@ extension QueueStore {
             guard let name = try? row.decode(String.self, atIndex: 0), let value = try? row.decode(Int64.self, atIndex: 1) else { continue }
             values[name] = value
         }
-        // A limit below 1 can only result from damage, and counts as not set.
+        // A limit below 1 means that the database is damaged. It counts as not set.
         scheduler.load(
             maxConcurrentSessions: values["sessionLimit"].flatMap { $0 >= 1 ? Int(clamping: $0) : nil },
             rateLimit: values["rateLimit"].flatMap { $0 >= 1 ? $0 : nil }, orderRevision: UInt64(clamping: values["orderRevision"] ?? 0))
@@ -103,7 +103,7 @@ extension QueueStore {
     private static let clockSeen = "clockSeen"
     private static let clockSteady = "clockSteady"
 
-    /// Returns a date before the year 10,000; nil for other values, which only damage can cause.
+    /// Returns a date before the year 10,000; nil for other values, which occur only in a damaged database.
     private static func calendarDate(_ stored: Int64) -> Date? {
         (0..<253_402_300_800_000).contains(stored) ? StoreCoding.date(stored) : nil
     }

@@ -2,7 +2,7 @@ import GRDB
 
 /// The remaining work of a session.
 struct RemainingWork: Sendable, Equatable {
-    /// The remaining bytes; nil while the session has unread folders, or files of unknown size.
+    /// The remaining bytes; nil while the session has folders that are not listed yet, or files of unknown size.
     var bytes: Int64?
     /// The session's own rate limit in bytes per second; nil if it has none.
     var rateLimit: Int64?
@@ -30,7 +30,7 @@ extension QueueStore {
             for key in keys {
                 guard let row = try StoredRow.fetchOne(statement, arguments: [key]) else { continue }
                 let isUnknown: Bool = try row.decode(atIndex: 1)
-                // A limit that is not a number can only result from damage.
+                // A limit that is not a number means that the database is damaged.
                 let limit = Int64.fromDatabaseValue(try row.value(atIndex: 2)).flatMap { $0 > 0 ? $0 : nil }
                 work[key] = RemainingWork(bytes: isUnknown ? nil : max(0, try row.decode(Int64.self, atIndex: 0)), rateLimit: limit)
             }

@@ -9,8 +9,8 @@ import TransferCore
     import Darwin
 #endif
 
-/// Converts the paths of local files from and to their stored form. Paths below the base folder are stored relative to that folder, because the
-/// folder can move between two launches of the app.
+/// Converts the paths of local files to and from their stored form. Paths below the base folder are stored relative to that folder, because the
+/// base folder can move between two launches of the app.
 package struct SourceFolders: Sendable {
     /// The base folder; nil if all paths are stored as absolute paths.
     package let base: FilePath?

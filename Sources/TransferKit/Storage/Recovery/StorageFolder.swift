@@ -60,8 +60,8 @@ package enum StorageFolder {
         }
     }
 
-    /// Opens a file of the folder, but never through a link. With a link, another user could redirect writes to any file of this user.
-    /// Blocks.
+    /// Opens a file of the folder, but never through a link. Through a link, another user could redirect the queue's writes to any file of this
+    /// user. Blocks.
     ///
     /// - Throws: ``QueueError`` with the code `storageUnavailable`.
     package static func open(
@@ -112,10 +112,10 @@ package enum StorageFolder {
     static func inspect(_ path: FilePath, storeWasRecorded: Bool) throws(QueueError) {
         var status = stat()
         if unsafe path.withPlatformString({ unsafe lstat($0, &status) }) != 0, errno == ENOENT {
-            guard hasPartsOfEarlierQueue(of: path) else { return }
+            guard hasFilesOfEarlierQueue(of: path) else { return }
             throw QueueError(
                 .storageDamaged,
-                "The database \(path) is missing, but the folder contains parts of an earlier queue. Restore the folder from a backup, or move it away."
+                "The database \(path) is missing, but the folder contains files of an earlier queue. Restore the folder from a backup, or move it away."
             )
         }
         guard let descriptor = try? open(path, .readOnly) else { return }
@@ -123,10 +123,10 @@ package enum StorageFolder {
         var header = [UInt8](repeating: 0, count: 100)
         guard let count = try? unsafe header.withUnsafeMutableBytes({ unsafe try descriptor.read(into: $0) }) else { return }
         guard count > 0 else {
-            guard storeWasRecorded || hasPartsOfEarlierQueue(of: path) else { return }
+            guard storeWasRecorded || hasFilesOfEarlierQueue(of: path) else { return }
             throw QueueError(
                 .storageDamaged,
-                "The database \(path) is damaged: the file is empty, but the folder contains parts of an earlier queue. Restore the folder from a backup, or move it away."
+                "The database \(path) is damaged: the file is empty, but the folder contains files of an earlier queue. Restore the folder from a backup, or move it away."
             )
         }
         guard count == 100, header.starts(with: "SQLite format 3\0".utf8) else {
@@ -143,7 +143,7 @@ package enum StorageFolder {
     }
 
     /// Returns whether an earlier queue left a write-ahead log with transactions, or spooled content.
-    private static func hasPartsOfEarlierQueue(of path: FilePath) -> Bool {
+    private static func hasFilesOfEarlierQueue(of path: FilePath) -> Bool {
         var status = stat()
         let log = FilePath(path.string + "-wal")
         if unsafe log.withPlatformString({ unsafe stat($0, &status) }) == 0, status.st_size > 0 { return true }
@@ -169,7 +169,7 @@ package enum StorageFolder {
     }
 
     /// Creates the database file, accessible only to its owner, before SQLite creates it with wider permissions. SQLite gives its other files the
-    /// same mode. Without this call, other users could read the files if the queue did not create the folder.
+    /// same mode. Without this call, other users could read the files in a folder that the queue did not create.
     static func makePrivate(_ path: FilePath) {
         // If this fails, SQLite fails next with a better error.
         try? open(path, .readWrite, options: .create).close()

@@ -50,7 +50,7 @@ struct RowInsertion {
 
     private mutating func bind(_ bytes: UnsafeRawBufferPointer) {
         beginValue()
-        // An empty buffer may have no address. To bind a null pointer would store NULL instead of an empty BLOB.
+        // An empty buffer may have no address. Binding a null pointer would store NULL instead of an empty BLOB.
         if let address = bytes.baseAddress {
             unsafe sqlite3_bind_blob(statement.sqliteStatement, column, address, Int32(bytes.count), Self.copies)
         } else {
@@ -59,7 +59,7 @@ struct RowInsertion {
     }
 
     private mutating func beginValue() {
-        // An earlier use may have left the cached statement unreset, and values can be bound only to a statement that was reset.
+        // Values can be bound only to a statement that was reset, and an earlier use may not have reset the cached statement.
         if column == 0 { unsafe sqlite3_reset(statement.sqliteStatement) }
         column += 1
     }

@@ -66,7 +66,7 @@ enum Schema {
             displaced_by INTEGER,               -- the session that displaced this session
             not_before INTEGER,
             after_id BLOB,                      -- the session on which this session depends
-            after_any INTEGER,                  -- 1: the other session must only have ended; 0: it must be completed
+            after_any INTEGER,                  -- 1: the other session need only have ended; 0: it must have completed
             deduplication_key TEXT,
             completed_at INTEGER,
             needs_cheap_network INTEGER NOT NULL DEFAULT 0
@@ -126,13 +126,13 @@ enum Schema {
             session INTEGER NOT NULL REFERENCES session(key) ON DELETE CASCADE,
             sequence INTEGER NOT NULL,
             kind TEXT NOT NULL,
-            directory INTEGER,                  -- as in file
+            directory INTEGER,                  -- as in the table file
             source BLOB NOT NULL,
             destination BLOB NOT NULL,
             size INTEGER NOT NULL,
             symbolic_links TEXT NOT NULL,
-            first_position INTEGER,             -- of a folder that is being read: its first position in file; NULL: not begun
-            first_directory INTEGER,            -- of a folder that is being read: its first number in directory; NULL: not begun
+            first_position INTEGER,             -- for a folder that is being read: its first position in the table file; NULL: not begun
+            first_directory INTEGER,            -- for a folder that is being read: its first number in the table directory; NULL: not begun
             upload_url TEXT,
             unsized INTEGER NOT NULL DEFAULT 0,
             next_directory INTEGER,             -- for a remote folder: the next folder to list; NULL: no folder has been listed
@@ -167,7 +167,7 @@ enum Schema {
             give_up_at INTEGER NOT NULL,
             held_by INTEGER,                    -- the removed session whose run may still complete the file
             position INTEGER,
-            left_alone_until INTEGER NOT NULL DEFAULT 0 -- the server asked the queue to back off until then; 0: it did not
+            left_alone_until INTEGER NOT NULL DEFAULT 0 -- the time until which the server asked the queue to back off; 0: it did not ask
         ) STRICT;
         CREATE INDEX discard_due ON discard(next_attempt_at) WHERE held_by IS NULL;
         CREATE INDEX discard_part ON discard(next_attempt_at) WHERE held_by IS NULL
@@ -204,7 +204,7 @@ enum Schema {
         ) STRICT, WITHOUT ROWID;
         CREATE TABLE base_folder (
             only INTEGER PRIMARY KEY CHECK (only = 1),
-            path BLOB NOT NULL                  -- the base of source paths without a leading slash
+            path BLOB NOT NULL                  -- the folder to which source paths without a leading slash are relative
         ) STRICT;
         -- The change log: the last events of the queue, each written in the transaction that made the change.
         CREATE TABLE event (

@@ -74,7 +74,7 @@ package struct SessionFigures: Sendable, Equatable {
     /// The columns for a selection from the table of sessions.
     static let columns = "\(counts), \(clamped("bytes_done")) + \(confirmed) AS bytes_done"
 
-    /// The bytes covered by a session's checkpoints. SQLite's `sum` of integers fails on overflow, which only damaged rows can cause.
+    /// The bytes covered by a session's checkpoints. SQLite's `sum` of integers fails on overflow. Only damaged rows can cause an overflow.
     static let confirmed = """
         CAST(min((SELECT total(most) FROM (SELECT \(maximumConfirmed) AS most FROM checkpoint
             WHERE checkpoint.session = session.key GROUP BY position)), \(FileSize.sessionMaximum)) AS INTEGER)

@@ -3,13 +3,13 @@ import GRDB
 /// Updates the totals of the store within one transaction. Reads the affected rows before each change and after the last one, and adds the
 /// differences to the totals.
 ///
-/// For a change of a whole session, it reads all figures of the session. For a report of a file, it reads only the session's row and the
-/// file's checkpoints, because such reports are frequent. For inserted sessions, it reads nothing.
+/// For a change to a whole session, the updater reads all figures of the session. For a change to one file, it reads only the session's row and the
+/// file's checkpoints, because such changes are frequent. For inserted sessions, it reads nothing.
 struct TotalsUpdater {
     private typealias Snapshot = (state: String, figures: SessionFigures)
 
     /// A session in which only individual files change.
-    private struct Files {
+    private struct FileChanges {
         var snapshot: Snapshot
         /// The bytes covered by checkpoints before the changes, by position.
         var confirmed: [Int64: Int64] = [:]
@@ -17,7 +17,7 @@ struct TotalsUpdater {
 
     private let db: Database
     private var wholeSessions: [SessionKey: Snapshot?] = [:]
-    private var files: [SessionKey: Files] = [:]
+    private var files: [SessionKey: FileChanges] = [:]
     private var changes: [String: SessionFigures] = [:]
     /// The number of newly confirmed bytes.
     private var confirmed: Int64 = 0
@@ -34,7 +34,7 @@ struct TotalsUpdater {
             try recordFile(at: position, of: key)
         } else if let key = write.changedSession, wholeSessions[key] == nil {
             if let files = files.removeValue(forKey: key) { try addChanges(of: files, in: key) }
-            wholeSessions[key] = .some(try snapshot(of: key, Self.whole))
+            wholeSessions[key] = .some(try snapshot(of: key, Self.sessionQuery))
         }
     }
 
@@ -42,16 +42,16 @@ struct TotalsUpdater {
     private mutating func recordFile(at position: Int64, of key: SessionKey) throws {
         guard wholeSessions[key] == nil else { return }
         if files[key] == nil {
-            guard let snapshot = try snapshot(of: key, Self.withoutCheckpoints) else { return }
-            files[key] = Files(snapshot: snapshot)
+            guard let snapshot = try snapshot(of: key, Self.queryWithoutCheckpoints) else { return }
+            files[key] = FileChanges(snapshot: snapshot)
         }
         guard files[key]?.confirmed[position] == nil else { return }
         let bytes = try confirmedBytes(of: key, position)
         files[key]?.confirmed[position] = bytes
     }
 
-    private mutating func addChanges(of files: Files, in key: SessionKey) throws {
-        guard let later = try snapshot(of: key, Self.withoutCheckpoints) else { return }
+    private mutating func addChanges(of files: FileChanges, in key: SessionKey) throws {
+        guard let later = try snapshot(of: key, Self.queryWithoutCheckpoints) else { return }
         var growth = later.figures.bytesDone - files.snapshot.figures.bytesDone
         var change = later.figures
         change -= files.snapshot.figures
@@ -68,7 +68,7 @@ struct TotalsUpdater {
     mutating func writeTotals() throws {
         for (key, files) in files { try addChanges(of: files, in: key) }
         for (key, earlier) in wholeSessions {
-            let later = try snapshot(of: key, Self.whole)
+            let later = try snapshot(of: key, Self.sessionQuery)
             if let earlier { changes[earlier.state, default: SessionFigures()] -= earlier.figures }
             if let later { changes[later.state, default: SessionFigures()] += later.figures }
             if let earlier, let later { confirmed.addSaturated(max(0, later.figures.bytesDone - earlier.figures.bytesDone)) }
@@ -105,12 +105,12 @@ struct TotalsUpdater {
     private static let additions = ["files", "files_done", "files_failed", "bytes_total", "bytes_done"]
         .map { "\($0) = min(max(\($0), -\(maximumTotal)), \(maximumTotal)) + excluded.\($0)" }.joined(separator: ", ")
 
-    private static let whole = "\(SessionFigures.selection) WHERE session.key = ?"
-    private static let withoutCheckpoints = "\(SessionFigures.selectionWithoutCheckpoints) WHERE session.key = ?"
+    private static let sessionQuery = "\(SessionFigures.selection) WHERE session.key = ?"
+    private static let queryWithoutCheckpoints = "\(SessionFigures.selectionWithoutCheckpoints) WHERE session.key = ?"
 }
 
 extension StoreWrite {
-    /// The session whose state or figures change; nil for inserted sessions, and for a session in which only a file changes.
+    /// The session whose state or figures change; nil if there is none, or if the write inserts sessions or changes only one file.
     fileprivate var changedSession: SessionKey? {
         switch self {
         case .schedule(let row): row.entry.key

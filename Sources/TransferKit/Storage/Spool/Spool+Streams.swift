@@ -10,7 +10,7 @@ import TransferCore
 
 /// The spool files of streams. A file loses its write permission once it contains all bytes of its stream.
 extension Spool {
-    /// An SQL condition for rows of `file`, joined with `schedule`: the row is a stream whose bytes can still be needed.
+    /// An SQL condition for rows of `file`, joined with `schedule`: the row is a stream whose bytes may still be needed.
     static let isNeededStream = "file.kind = 'stream' AND file.state = 'pending' AND schedule.state <> 'cancelled'"
 
     /// Returns a new file name for a stream. It contains the boot ID, because unsynced bytes of the file may be lost when the machine restarts.

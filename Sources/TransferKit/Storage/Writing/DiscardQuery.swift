@@ -60,21 +60,22 @@ package enum DiscardQuery {
         "SELECT min(next_attempt_at) FROM \(table(isLocalOnly)) WHERE next_attempt_at > ?1 AND \(condition(isLocalOnly))"
     }
 
-    /// Selects the endpoints that asked the queue to back off until a time after ?1, and the end of the requested delay. Each process runs it once.
+    /// Selects the endpoints that asked the queue to back off until a time after ?1, and the end of the requested delay. Each process runs this
+    /// statement once.
     package static let pausedServers = """
         SELECT endpoint, max(left_alone_until) FROM discard INDEXED BY discard_left_alone
         WHERE left_alone_until > ?1 AND left_alone_until > 0 GROUP BY endpoint
         """
 
-    /// Selects the entries that are due after ?2 although no server asked the queue to back off beyond ?2. Selects at most ?3 entries whose keys are
-    /// greater than ?1.
+    /// Selects the entries that are due after ?2, except entries whose server asked the queue to back off beyond ?2. Selects at most ?3 entries whose
+    /// keys are greater than ?1.
     package static let later = """
         SELECT \(columns) FROM discard INDEXED BY discard_put_off
         WHERE key > ?1 AND left_alone_until <= ?2 AND next_attempt_at > ?2 AND next_attempt_at > 0 AND held_by IS NULL AND json_valid(endpoint)
         ORDER BY key LIMIT ?3
         """
 
-    /// Releases the held entries of the removed session ?1. Until its run ended, the run could still complete their files.
+    /// Releases the held entries of the removed session ?1. The session's run has ended, so it can no longer complete the files of these entries.
     package static let release = "UPDATE discard INDEXED BY discard_held SET held_by = NULL WHERE held_by = ?1"
 
     private static func table(_ isLocalOnly: Bool) -> String { "discard INDEXED BY \(isLocalOnly ? "discard_part" : "discard_due")" }

@@ -33,8 +33,8 @@ extension QueueStore {
         try execute(db, "DELETE FROM checkpoint WHERE session = ?", [key])
     }
 
-    /// Moves at most ``sweptRows`` checkpoints of a cancelled session into the outbox. If the session has more checkpoints, a stored mark records
-    /// that the move is incomplete.
+    /// Moves at most ``maximumRowsPerSweep`` checkpoints of a cancelled session into the outbox. If the session has more checkpoints, a stored mark
+    /// records that the move is incomplete.
     static func discardPartial(of key: SessionKey, _ transaction: inout StoreTransaction, in db: Database) throws {
         // A session in quarantine keeps its checkpoints.
         let isQueued = try Bool.fetchOne(
@@ -43,8 +43,8 @@ extension QueueStore {
         let rows = try StoredRow.fetchAll(
             db.cachedStatement(
                 sql: "SELECT endpoint, data, confirmed, position FROM checkpoint WHERE session = ? ORDER BY position, endpoint LIMIT ?"),
-            arguments: [key, sweptRows])
-        guard rows.count == sweptRows, let last = rows.last else {
+            arguments: [key, maximumRowsPerSweep])
+        guard rows.count == maximumRowsPerSweep, let last = rows.last else {
             try endDiscard(of: key, in: db)
             return try discardCheckpoints(of: key, at: transaction.now, in: db)
         }
@@ -104,7 +104,8 @@ extension QueueStore {
         try execute(db, "DELETE FROM checkpoint WHERE session = ? AND position BETWEEN ? AND ?", range)
     }
 
-    /// Moves the checkpoints of one file into the outbox. Only deletes the checkpoint at the endpoint `address`, where the file is complete.
+    /// Moves the checkpoints of one file into the outbox. The file is complete at the endpoint `address`, so its checkpoint there is deleted instead
+    /// of moved.
     static func discardCheckpoints(of key: SessionKey, position: Int64, leaving address: String?, at now: Date, in db: Database) throws {
         let rows = try StoredRow.fetchAll(
             db.cachedStatement(sql: "SELECT endpoint, data, confirmed, position FROM checkpoint WHERE session = ? AND position = ?"),
@@ -210,7 +211,8 @@ extension QueueStore {
         }
     }
 
-    /// Returns the entries that are due after a date although no server asked the queue to back off beyond that date, in the order of their keys.
+    /// Returns the entries that are due after a date, except entries whose server asked the queue to back off beyond that date. The entries are in the
+    /// order of their keys.
     package func laterDiscards(at date: Date, after key: Int64?, limit: Int) async throws -> [PendingDiscard] {
         try await read { db in
             try StoredRow.fetchAll(db, sql: DiscardQuery.later, arguments: [key ?? .min, StoreCoding.encode(date), limit])

@@ -32,7 +32,8 @@ extension QueueStore {
         try Bool.fetchOne(db, sql: DiscardQuery.hasFar, arguments: [farthestAttempt(now)]) ?? false
     }
 
-    /// Makes at most 10,000 of the removals that were postponed beyond `farthestAttempt` due now. The clock was wrong when they were postponed.
+    /// Sets the due time of removals that were postponed beyond `farthestAttempt` to now. Changes at most 10,000 removals. The clock was wrong when
+    /// these removals were postponed.
     static func clampDiscards(at now: Date, in db: Database) throws {
         try execute(db, DiscardQuery.clamp, [farthestAttempt(now), StoreCoding.encode(now)])
     }

@@ -6,8 +6,8 @@ import TransferCore
 /// Removes sessions. One transaction takes a session out of the queue. A session can have a million files, so the rows of the session
 /// are deleted in several later transactions, if necessary after a restart.
 extension QueueStore {
-    /// The maximum number of rows of removed sessions that one transaction deletes.
-    package static let sweptRows = 10_000
+    /// The maximum number of rows that one transaction deletes, moves or resets.
+    package static let maximumRowsPerSweep = 10_000
 
     /// The placeholder account of removed sessions. It replaces their original account, so that the original account can be deleted.
     static let removedAccount: AccountKey = 0
@@ -93,7 +93,7 @@ extension QueueStore {
     ///
     /// - Parameter skipped: Sessions to ignore.
     /// - Returns: Whether there may be more rows.
-    package func sweep(_ limit: Int = sweptRows, leavingOut skipped: Set<SessionKey> = []) async throws(SweepFailure) -> Bool {
+    package func sweep(_ limit: Int = maximumRowsPerSweep, leavingOut skipped: Set<SessionKey> = []) async throws(SweepFailure) -> Bool {
         let session = Locked<SessionKey?>(nil)
         do {
             let freed = try await pool.write { db -> [Data]? in
@@ -140,9 +140,9 @@ extension QueueStore {
                     freed.append(name)
                 }
             }
-            let places = table.key.map { _ in "?" }.joined(separator: ", ")
+            let placeholders = table.key.map { _ in "?" }.joined(separator: ", ")
             let end = StatementArguments(try table.key.map { try last.value(forColumn: $0) })
-            try execute(db, "DELETE FROM \(table.name) WHERE session = ? AND (\(names)) <= (\(places))", [key] + end)
+            try execute(db, "DELETE FROM \(table.name) WHERE session = ? AND (\(names)) <= (\(placeholders))", [key] + end)
             guard rest > 0 else { return freed }
         }
         try execute(db, "DELETE FROM session WHERE key = ?", [key])

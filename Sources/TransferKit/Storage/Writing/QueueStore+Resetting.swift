@@ -2,9 +2,9 @@ import Foundation
 import GRDB
 import TransferCore
 
-/// Resets sessions that run again, with all files or only the failed files. A session can have a million files, so a reset takes several
-/// transactions of ``sweptRows`` files each. A stored mark records the progress. A run completes the reset of its
-/// session before it reads the session's files.
+/// Resets all files or only the failed files of a session that will run again. A session can have a million files, so a reset takes several
+/// transactions of ``maximumRowsPerSweep`` files each. A stored mark records the progress. A run completes the reset of its session before it reads
+/// the session's files.
 extension QueueStore {
     /// The value of the mark while only the failed files of a session are reset.
     private static let failedOnly: Int64 = -1
@@ -18,7 +18,7 @@ extension QueueStore {
         if isWhole {
             try execute(db, "UPDATE session SET files_done = 0, bytes_done = 0, started_at = NULL, milliseconds = 0 WHERE key = ?", [key])
         }
-        // A reset of all files replaces a reset of the failed files that is in progress, because it includes the failed files.
+        // A reset of all files includes the failed files, so it replaces a reset of the failed files that is in progress.
         try execute(
             db,
             """
@@ -36,14 +36,14 @@ extension QueueStore {
         if mark >= 0 {
             positions = try Int64.fetchAll(
                 db, sql: "SELECT position FROM file WHERE session = ? AND position >= ? ORDER BY position LIMIT ?",
-                arguments: [key, mark, sweptRows])
+                arguments: [key, mark, maximumRowsPerSweep])
         } else {
             positions = try Int64.fetchAll(
                 db,
                 sql: """
                     SELECT position FROM file INDEXED BY file_failed WHERE session = ? AND state = 'failed'
                         AND (generation <> ? OR kind IN ('folder', 'remoteFolder')) ORDER BY position LIMIT ?
-                    """, arguments: [key, standInGeneration, sweptRows])
+                    """, arguments: [key, standInGeneration, maximumRowsPerSweep])
         }
         if let first = positions.first, let last = positions.last {
             if mark >= 0 { try discardCheckpoints(of: key, in: first...last, at: now, in: db) }
@@ -56,7 +56,7 @@ extension QueueStore {
                     WHERE session = ? AND position BETWEEN ? AND ? AND state <> 'skipped' AND generation <> \(standInGeneration)
                     """, [key, first, last])
             }
-            if positions.count == sweptRows, last < greatestPosition {
+            if positions.count == maximumRowsPerSweep, last < greatestPosition {
                 return try execute(
                     db, "UPDATE setting SET value = ? WHERE name = ?", [mark >= 0 ? last + 1 : failedOnly, self.mark(of: key)])
             }
@@ -76,7 +76,7 @@ extension QueueStore {
         try execute(db, "DELETE FROM setting WHERE name = ?", [mark(of: key)])
     }
 
-    /// Completes the reset of a session before its run.
+    /// Completes the reset of a session, if a reset is in progress.
     package func finishReset(of key: SessionKey) async throws {
         while try await read({ try Self.isResetting(key, in: $0) }) { try await commit([.continueReset(key)]) }
     }

@@ -27,7 +27,7 @@ extension QueueStore {
                     db,
                     """
                     DELETE FROM quarantined_row WHERE number IN (
-                        SELECT number FROM quarantined_row WHERE quarantine = ? ORDER BY number LIMIT \(Self.sweptRows))
+                        SELECT number FROM quarantined_row WHERE quarantine = ? ORDER BY number LIMIT \(Self.maximumRowsPerSweep))
                     """, [number])
                 guard db.changesCount == 0 else { return false }
                 try Self.execute(db, "DELETE FROM quarantine WHERE key = ?", [number])
@@ -54,7 +54,7 @@ extension QueueStore {
     }
 
     /// Moves a session from quarantine back to its place in the store, where the next opening finds it. If the opening can't read the
-    /// session, it goes into quarantine again. The quarantine does not keep upload URLs, so the items lose them.
+    /// session, it goes into quarantine again. Upload URLs of items are restored, too.
     ///
     /// If the process ends before the call returns, the session stays in quarantine. Another call completes the work.
     ///
@@ -69,8 +69,8 @@ extension QueueStore {
         try await commit([.restoreSession(key, quarantine: number)])
     }
 
-    /// Restores the session's row in the table `session`, so that the session's other rows can refer to it. A store that is opened now does not find
-    /// the session yet, because the session has no row in the table `schedule`.
+    /// Restores the session's row in the table `session`, so that the session's other rows can refer to it. If the store is opened at this point, it
+    /// does not find the session yet, because the session has no row in the table `schedule`.
     private static func beginRestoring(_ number: Int64, in db: Database) throws -> SessionKey {
         let (key, content) = try restorableContent(number, in: db)
         guard
@@ -99,8 +99,9 @@ extension QueueStore {
     private static func restoreRows(of table: String, _ number: Int64, in db: Database) throws -> Bool {
         let rows = try StoredRow.fetchAll(
             db,
-            sql: "SELECT number, content FROM quarantined_row WHERE quarantine = ? AND origin = ? ORDER BY number LIMIT \(sweptRows)",
-            arguments: [number, table])
+            sql: """
+                SELECT number, content FROM quarantined_row WHERE quarantine = ? AND origin = ? ORDER BY number LIMIT \(maximumRowsPerSweep)
+                """, arguments: [number, table])
         for row in rows {
             try restore(try StoreCoding.decode(from: row.decode(atIndex: 1)), into: table, in: db)
             try execute(db, "DELETE FROM quarantined_row WHERE number = ?", [try row.decode(Int64.self, atIndex: 0)])

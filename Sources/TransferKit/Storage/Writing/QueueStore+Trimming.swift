@@ -29,7 +29,7 @@ extension QueueStore {
             == true
     }
 
-    /// Deletes at most ``sweptRows`` rows beyond the limits.
+    /// Deletes at most ``maximumRowsPerSweep`` rows beyond the limits.
     ///
     /// - Parameter report: Receives the deleted rows.
     /// - Returns: Whether there may be more rows beyond the limits.
@@ -45,9 +45,9 @@ extension QueueStore {
                         db,
                         """
                         DELETE FROM quarantined_row WHERE number IN (
-                            SELECT number FROM quarantined_row WHERE quarantine = ? ORDER BY number LIMIT \(Self.sweptRows))
+                            SELECT number FROM quarantined_row WHERE quarantine = ? ORDER BY number LIMIT \(Self.maximumRowsPerSweep))
                         """, [number])
-                    if db.changesCount < Self.sweptRows {
+                    if db.changesCount < Self.maximumRowsPerSweep {
                         trimmed.sessions = try String.fetchAll(db, sql: "SELECT reason FROM quarantine WHERE key = ?", arguments: [number])
                         try Self.execute(db, "DELETE FROM quarantine WHERE key = ?", [number])
                     }
@@ -57,7 +57,7 @@ extension QueueStore {
                     db,
                     """
                     DELETE FROM discard WHERE key IN (
-                        SELECT key FROM discard WHERE \(Self.isOldDiscard) ORDER BY key LIMIT \(Self.sweptRows))
+                        SELECT key FROM discard WHERE \(Self.isOldDiscard) ORDER BY key LIMIT \(Self.maximumRowsPerSweep))
                     """, [limits.discards])
                 trimmed.removals = db.changesCount
                 return (trimmed.removals > 0, trimmed)
@@ -69,8 +69,8 @@ extension QueueStore {
         }
     }
 
-    /// The condition for an old entry of the discard outbox. Excludes part files on this machine, and files that a run could still
-    /// complete.
+    /// An SQL condition for entries of the discard outbox that are older than the newest ? entries. Excludes part files on this machine, and files
+    /// that a run could still complete.
     private static let isOldDiscard = """
         key <= (SELECT max(key) FROM discard) - ? AND held_by IS NULL AND \(DiscardQuery.transport) IS NOT '\(TransportID.localParts)'
         """

@@ -9,7 +9,7 @@ extension QueueStore {
     /// callers can repeat their changes if they are cancelled.
     package func commit(_ writes: [StoreWrite]) async throws(QueueError) {
         do throws(StoreRefusal) {
-            try await commitOrBlame(writes)
+            try await commitIdentifyingFailure(writes)
         } catch {
             throw error.error
         }
@@ -19,13 +19,13 @@ extension QueueStore {
     ///
     /// - Returns: The maintenance that the changes require later.
     @discardableResult
-    package func commitOrBlame(_ writes: [StoreWrite]) async throws(StoreRefusal) -> PendingMaintenance {
+    package func commitIdentifyingFailure(_ writes: [StoreWrite]) async throws(StoreRefusal) -> PendingMaintenance {
         guard !writes.isEmpty else { return PendingMaintenance() }
         let now = clock.date()
         let (freed, pending): ([Data], PendingMaintenance)
         do {
             (freed, pending) = try await writeInPlace { db in
-                var transaction = StoreTransaction(now: now, rowsToSweep: Self.sweptRows)
+                var transaction = StoreTransaction(now: now, rowsToSweep: Self.maximumRowsPerSweep)
                 var totals = TotalsUpdater(db)
                 for (index, write) in writes.enumerated() {
                     do {

@@ -12,7 +12,7 @@ struct Programs {
     let tusServer: String
     /// A script that uploads a file with curl over tus.
     let curlTUS: String
-    /// A script of the tests that runs nginx.
+    /// A script that runs nginx. The tests use it, too.
     let nginxPut: String
     let sshd: String
 

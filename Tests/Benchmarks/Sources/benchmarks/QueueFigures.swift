@@ -12,7 +12,7 @@ struct QueueFigures {
     struct Figure: Codable {
         var name: String
         var samples: [Double]
-        /// The target for the value, which the table shows.
+        /// The target for the value. The table shows the target after the median.
         var aim: String
 
         var median: Double {

@@ -98,7 +98,7 @@ case "work":
         samples.append(try await time { try await queue.move(.at(from), to: .index(to)) })
     }
     reportPercentiles("move, durable", samples)
-    // For each sample, raises the session limit by one, which activates one more session and starts its file.
+    // For each sample, raises the session limit by one, so that one more session becomes active and starts its file.
     InstantTransport.shared.keepsFilesInFlight = true
     var startTimes = InstantTransport.shared.startTimes
     samples = []

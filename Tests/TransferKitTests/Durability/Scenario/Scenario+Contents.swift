@@ -81,11 +81,11 @@ extension Scenario {
         },
         Step("add an item to a running session") { try await $0.queue.addItems([$0.item("i2-late")], to: .id(Stage.id("i2"))) },
         Step("add a folder to a running session") { try await $0.queue.addItems([$0.folder("i2-folder", 2)], to: .id(Stage.id("i2"))) },
-        Step("the first files complete") { stage in
+        Step("complete the first files") { stage in
             stage.server.open("i1")
             try await stage.server.reached("i1-more")
         },
-        Step("all files of a session complete") { stage in
+        Step("complete all files of a session") { stage in
             stage.server.open("i1-more")
             try await stage.wait(for: "i1", .completed)
         },

@@ -133,7 +133,7 @@ enum Scenario: String, CaseIterable, Sendable {
         Step("retry a group of sessions") { _ = try await $0.queue.apply(.retry, to: .all) },
         Step("remove a session with dependents") { try await $0.queue.remove(Stage.id("one"), isForced: true) },
         Step("remove a group of sessions") { try await $0.queue.apply(.remove(), to: .sessions([Stage.id("held"), Stage.id("first")])) },
-        Step("set no limit for the queue") { try await $0.queue.setMaxConcurrentSessions(nil) },
+        Step("remove the session limit of the queue") { try await $0.queue.setMaxConcurrentSessions(nil) },
         Step("delete account b with its sessions") { try await $0.queue.deleteAccount("b", cascades: true) },
     ]
 

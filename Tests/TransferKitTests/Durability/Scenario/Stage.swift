@@ -40,7 +40,7 @@ final class Stage: Sendable {
         try request(name, to: account, [item(name, size: size)])
     }
 
-    /// A request whose session ID depends on its name, so that it is the same in every process.
+    /// A request whose session ID depends on its name, so that the ID is the same in every process.
     func request(_ name: String, to account: String = "a", _ items: [TransferItem]) throws -> SessionRequest {
         var request = try SessionRequest.upload(items: items, to: account, name: name, context: ["name": name])
         request.id = Self.id(name)

@@ -43,7 +43,7 @@ import TransportTesting
 
     private let oneFileInFlight = SessionOptions(filesInFlight: 1)
 
-    @Test func responseOverridesOrderOfAccount() async throws {
+    @Test func delegateOverridesEndpointOrder() async throws {
         let chooser = Chooser { $1.last }
         let queue = try await open(chooser)
         let session = try await queue.enqueue(try fixture.upload("1", "2", options: oneFileInFlight))

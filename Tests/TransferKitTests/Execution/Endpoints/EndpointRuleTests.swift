@@ -26,7 +26,7 @@ import TransportTesting
         #expect(try await fixture.run()?.isFinished == true)
         let hosts = hosts(fixture)
         #expect(hosts["small"] == "b")
-        // The first of the two files finds endpoint c unreachable. If the second one starts later, it skips c.
+        // The first of the two files finds endpoint c unreachable. If the second file starts later, it skips c.
         for name in ["large", "edge"] {
             #expect(["b", "c b"].contains(hosts[name]), "the file moves to the next endpoint of the rule, not of the account")
         }

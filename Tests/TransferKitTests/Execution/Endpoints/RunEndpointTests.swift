@@ -56,7 +56,7 @@ import TransportTesting
     }
 
     /// When an endpoint responds again, all files use it.
-    @Test func allFilesUseRespondingEndpoint() async throws {
+    @Test func allFilesUseEndpointThatRespondsAgain() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10], hosts: ["x", "y"], options: SessionOptions(filesInFlight: 2))
         for host in ["x", "y"] { fixture.memory.refuse(host: host) }
         let gate = fixture.memory.gate("2")
@@ -71,7 +71,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func endpointsShareAttempts() async throws {
+    @Test func tryingAllEndpointsCountsAsOneAttempt() async throws {
         let options = SessionOptions(retry: RetryPolicy(base: .zero, maximumAttempts: 3))
         let fixture = try await RunFixture(["1": 10], hosts: ["x", "y"], options: options)
         let other = TransferError(.unreachable, .notThisProtocol, "Something else answers here.")

@@ -7,7 +7,7 @@ import TransferKit
     private let other = Endpoint(transport: "memory", address: "memory://b/")
     private let step: Int64 = 400 << 10
 
-    @Test func addsSmallGainsOfSeveralAttempts() {
+    @Test func smallGainsOfSeveralAttemptsResetFailures() {
         var history = FileHistory()
         var rows: [Int] = []
         for attempt in 0..<Int64(9) {
@@ -73,7 +73,7 @@ import TransferKit
     }
 
     /// The responses to a file's own requests do not show whether the server serves other files.
-    @Test(arguments: [true, false]) func responsesToSameFileDoNotCount(isBroken: Bool) {
+    @Test(arguments: [true, false]) func ownResponsesDoNotTurnOutageIntoFailure(isBroken: Bool) {
         var history = FileHistory()
         fail(&history, answers: 0)
         history.began()
@@ -88,7 +88,7 @@ import TransferKit
         #expect(history.failures == failures)
     }
 
-    @Test(arguments: [0, 1 << 20, 1 << 20 + 1]) func treatsMoreThanMebibyteAsCostly(moved: Int64) {
+    @Test(arguments: [0, 1 << 20, 1 << 20 + 1]) func attemptIsCostlyAboveOneMebibyte(moved: Int64) {
         var history = FileHistory()
         history.ended(at: endpoint, isAnswered: false, moved: moved)
         #expect(history.isCostly == (moved > 1 << 20))

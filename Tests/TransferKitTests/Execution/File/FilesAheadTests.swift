@@ -16,7 +16,7 @@ import TransferKit
         try await fixture.store.commit([.deleteSession(1), .session(1, rank: 0, draft)])
     }
 
-    @Test func limitsRequests() async throws {
+    @Test func limitsConcurrentRequests() async throws {
         let transport = PreparingTransport()
         let fixture = try await RunFixture([:], transport: transport)
         try await enqueue(200, in: fixture)

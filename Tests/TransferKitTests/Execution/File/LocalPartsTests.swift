@@ -55,7 +55,7 @@ import TransportTesting
     }
 
     /// A folder may hang, for example on a network share. Then only one removal at a time may block a thread for this folder.
-    @Test func hangingFolderUsesOneThread() async throws {
+    @Test func hangingFolderBlocksOnlyOneThread() async throws {
         let (entered, exit, hangs) = (Latch(), DispatchSemaphore(value: 0), Locked(true))
         let parts = parts { _ in
             let hangs = hangs.withLock { hangs in
@@ -94,7 +94,7 @@ import TransportTesting
     }
 
     /// If the folder can't be synced, a power loss may restore the removed files, so the store must remember them.
-    @Test func unsyncedRemovalDoesNotCount() async throws {
+    @Test func reportsUnsyncedRemovalAsFailure() async throws {
         let parts = parts { _ in
             errno = EIO
             return -1

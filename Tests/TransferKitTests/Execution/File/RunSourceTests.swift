@@ -78,8 +78,8 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// Like ``run(size:cut:onSourceChange:_:)``, but replaces the file with one of the same size and modification time. The original gets a
-    /// time in whole seconds, so that the replacement can have exactly the same one.
+    /// Like ``run(size:cut:onSourceChange:_:)``, but replaces the file with one of the same size and modification time. The original gets a time in
+    /// whole seconds, so that the replacement can have exactly the same time.
     private func runExact(size: Int, cut: Int64, chunk: Int = 1 << 18, _ edit: (inout Data) -> Void) async throws -> (
         RunFixture, RunOutcome?
     ) {

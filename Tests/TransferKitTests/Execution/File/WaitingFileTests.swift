@@ -8,7 +8,7 @@ import TransportTesting
 @Suite struct WaitingFileTests {
     private let busy = TransferError(.transient, .serverError, "The server is busy.", retryAfter: .seconds(30))
 
-    @Test func triesDueFileOnceEndpointIsAvailable() async throws {
+    @Test func triesDueFileWhenEndpointIsAvailableAgain() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10], options: SessionOptions(filesInFlight: 2))
         fixture.memory.failNext(with: busy, for: "1")
         let gate = fixture.memory.gate("2")
@@ -55,7 +55,7 @@ import TransportTesting
         return (session, gate)
     }
 
-    @Test func automaticRestartKeepsWait() async throws {
+    @Test func automaticRestartDoesNotEndWaitOfFile() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         let (session, gate) = try await startWithFirstFileWaiting(fixture, queue)
@@ -73,7 +73,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func resumeEndsWait() async throws {
+    @Test func resumeCallEndsWaitOfFile() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         let (session, gate) = try await startWithFirstFileWaiting(fixture, queue)
@@ -85,7 +85,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func runNowEndsWait() async throws {
+    @Test func runCallEndsWaitOfFile() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         let (session, gate) = try await startWithFirstFileWaiting(fixture, queue)
@@ -97,7 +97,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func fileWaitsForHost() async throws {
+    @Test func fileWaitsForBusyHost() async throws {
         let fixture = try await RunFixture(["1": 10])
         fixture.memory.failNext(with: busy)
         // Time passes between the failure of the attempt and the computation of the host's back-off.
@@ -108,7 +108,8 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// A memory transport that calls `limitRead` when a run reads its limit of small files. A run does so before each file.
+    /// A memory transport that calls `limitRead` when a run reads the transport's limit of small files in flight. A run reads this limit before each
+    /// file.
     private struct WatchedTransport: Transport {
         let id = TransportID(rawValue: "memory")
         let memory: MemoryTransport
@@ -128,7 +129,7 @@ import TransportTesting
 
     /// The store already knows the part file of the first file. So the file's second attempt needs no preparation, and starts while the third
     /// file's preparation is delayed.
-    @Test(.timeLimit(.minutes(1))) func startsDueFileDuringPreparation() async throws {
+    @Test(.timeLimit(.minutes(1))) func startsDueFileWhileOtherFileIsPrepared() async throws {
         let count = Locked(0)
         let (looks, look) = AsyncStream.makeStream(of: Int.self)
         let memory = MemoryTransport(chunkSize: 1_000)

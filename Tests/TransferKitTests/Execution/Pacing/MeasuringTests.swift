@@ -60,7 +60,7 @@ import TransferKit
     }
 
     /// The longer response timeout also applies after a request with only a part of the file. The shorter one applies again once bytes move.
-    @Test(arguments: [true, false]) func awaitedResponseMayTakeLonger(moves: Bool) {
+    @Test(arguments: [true, false]) func responseTimeoutAppliesAfterPartialRequest(moves: Bool) {
         let file = ActiveFile(position: 0, size: 100, start: 0)
         var watch = watch(file)
         file.report(sent: 50, confirmed: 0)
@@ -72,7 +72,7 @@ import TransferKit
         if moves { #expect(!stalls(&watch, file, .seconds(302)) && stalls(&watch, file, .seconds(361))) }
     }
 
-    @Test func responseToLastByteMayTakeLonger() {
+    @Test func responseTimeoutAppliesAfterLastByte() {
         let file = ActiveFile(position: 0, size: 2 << 20, start: 0)
         var watch = watch(file)
         file.report(sent: 2 << 20, confirmed: 0)
@@ -82,7 +82,7 @@ import TransferKit
     }
 
     /// A server needs no extra time to process a small or empty file.
-    @Test(arguments: [0, 1 << 20]) func responseToSmallFileMayNotTakeLonger(size: Int64) {
+    @Test(arguments: [0, 1 << 20]) func responseTimeoutDoesNotApplyToSmallFile(size: Int64) {
         let file = ActiveFile(position: 0, size: size, start: 0)
         var watch = watch(file)
         file.report(sent: size, confirmed: 0)
@@ -92,7 +92,7 @@ import TransferKit
     }
 
     /// If content is sent again, the longer response timeout applies only once all bytes have been sent again.
-    @Test(arguments: [true, false]) func contentSentAgainMustMove(isAllSent: Bool) {
+    @Test(arguments: [true, false]) func responseTimeoutAppliesOnlyAfterAllContentIsSentAgain(isAllSent: Bool) {
         let file = ActiveFile(position: 0, size: 2 << 20, start: 0)
         var watch = watch(file)
         file.report(sent: 2 << 20, confirmed: 0)
@@ -123,7 +123,7 @@ import TransferKit
         #expect(stalls(&watch, file, .seconds(660)))
     }
 
-    @Test func bytesSentAgainAreProgress() {
+    @Test func bytesSentAgainPreventStall() {
         let file = ActiveFile(position: 0, size: 100, start: 0, floor: 50)
         var watch = watch(file)
         file.report(sent: 10, confirmed: 0)

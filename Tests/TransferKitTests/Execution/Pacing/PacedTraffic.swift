@@ -9,11 +9,11 @@ struct PacedTraffic {
     struct File {
         var session: SessionKey = 1
         var account: AccountKey = 1
-        /// The number of bytes that the transport asks the pacer for at a time.
+        /// The number of bytes that the transport requests from the pacer at a time.
         var read = 65_536
         /// The rate of the network in bytes per second.
         var network = 4_294_967_296.0
-        /// How late the transport asks again, at most, after the delay that the pacer returned; in milliseconds.
+        /// The maximum time that passes, after the delay that the pacer returned, until the transport asks again; in milliseconds.
         var lateness = 3.0
         /// The number of seconds after which the transport asks again, even if the pacer returned another delay; nil to respect the pacer's delay.
         var impatience: Double?

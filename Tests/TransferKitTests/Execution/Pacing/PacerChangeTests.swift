@@ -85,8 +85,8 @@ import TransferKit
         #expect((0.95...1.05).contains(fractionOfRate(traffic, of: 10_000, from: 13, to: 23)))
     }
 
-    /// The order in which limits are removed must not affect the remaining ones.
-    @Test func eachLimitStaysWithItsOwner() {
+    /// The order in which limits are removed must not affect the remaining limits.
+    @Test func removingLimitsDoesNotAffectOtherLimits() {
         let pacer = PacedTraffic([]).pacer
         for session in 1...5 as ClosedRange<SessionKey> { pacer.setRate(1, session: session) }
         for gone in [2, 5, 1] as [SessionKey] { pacer.setRate(nil, session: gone) }

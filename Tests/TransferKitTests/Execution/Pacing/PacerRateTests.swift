@@ -2,7 +2,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Every limit holds within 5 % over any ten seconds.
+/// The traffic stays within 5 % of every limit over any ten seconds.
 @Suite struct PacerRateTests {
     enum Limited: CaseIterable {
         case queue, account, session
@@ -26,7 +26,7 @@ import TransferKit
     ]
 
     @Test(arguments: [1 << 10, 10_000, 100_000, 1 << 20, 10 << 20], layouts)
-    func holdsRate(rate: Int64, layout: Layout) {
+    func staysWithinFivePercentOfRate(rate: Int64, layout: Layout) {
         var traffic = PacedTraffic(layout.files)
         traffic.pacer.setQueueRate(rate)
         traffic.run(until: 22)
@@ -36,7 +36,7 @@ import TransferKit
 
     @Test(
         arguments: [100 << 20, 1 << 30], [Layout(sessions: 1, filesEach: 1, read: 65_536), Layout(sessions: 3, filesEach: 2, read: 65_536)])
-    func holdsHighestRates(rate: Int64, layout: Layout) {
+    func staysWithinFivePercentOfHighestRates(rate: Int64, layout: Layout) {
         var traffic = PacedTraffic(layout.files)
         traffic.pacer.setQueueRate(rate)
         traffic.run(until: 11)
@@ -45,7 +45,7 @@ import TransferKit
     }
 
     @Test(arguments: Limited.allCases, [1 << 10, 1 << 20] as [Int64])
-    func holdsEveryKindOfLimit(limited: Limited, rate: Int64) {
+    func respectsEveryKindOfLimit(limited: Limited, rate: Int64) {
         var traffic = PacedTraffic(Layout(sessions: 1, filesEach: 4, read: 65_536).files)
         switch limited {
         case .queue: traffic.pacer.setQueueRate(rate)
@@ -65,7 +65,7 @@ import TransferKit
         #expect(extremes.lowerBound >= 0.95 && extremes.upperBound <= 1.05, "\(extremes)")
     }
 
-    @Test func holdsNestedLimits() {
+    @Test func respectsNestedLimits() {
         let files: [PacedTraffic.File] = [
             .init(session: 1, account: 1), .init(session: 1, account: 1), .init(session: 2, account: 1), .init(session: 3, account: 2),
             .init(session: 4, account: 3),
@@ -99,7 +99,7 @@ import TransferKit
         #expect(traffic.extremes(rate: rate).upperBound <= 1.05)
     }
 
-    @Test func lateTransportsGetFullRate() {
+    @Test func transportsThatContinueLateGetFullRate() {
         let late = PacedTraffic.File(lateness: 80)
         var traffic = PacedTraffic([late, late, late])
         traffic.pacer.setQueueRate(50_000)
@@ -108,7 +108,7 @@ import TransferKit
     }
 
     @Test(arguments: [1, 3, 60] as [Int64])
-    func holdsRatesOfFewBytesPerSecond(rate: Int64) {
+    func respectsRatesOfFewBytesPerSecond(rate: Int64) {
         var traffic = PacedTraffic(Layout(sessions: 3, filesEach: 2, read: 16_384).files)
         traffic.pacer.setQueueRate(rate)
         traffic.run(until: 110)
@@ -128,7 +128,7 @@ import TransferKit
         }
     }
 
-    @Test func frequentRequestsGainNothing() {
+    @Test func frequentRequestsGetNoExtraBytes() {
         var traffic = PacedTraffic([.init(session: 1, impatience: 0.000_1), .init(session: 2)])
         traffic.pacer.setQueueRate(1 << 20)
         traffic.run(until: 12)

@@ -45,7 +45,7 @@ import TransferKit
         #expect(abs(share(traffic, 3) - 0.45) < 0.06, "\(share(traffic, 3))")
     }
 
-    @Test func limitOfSessionLeavesRestToOthers() {
+    @Test func otherSessionsShareRateLeftByLimitedSession() {
         var traffic = PacedTraffic([.init(session: 1), .init(session: 2), .init(session: 2), .init(session: 3)])
         traffic.pacer.setQueueRate(1_000_000)
         traffic.pacer.setRate(100_000, session: 1)

@@ -17,7 +17,7 @@ import TransportTesting
             ["1": 3_000, "2": 10], options: options, memory: memory, transport: NotingTransport(memory: memory, seen: attempts))
     }
 
-    @Test func usesDefaults() async throws {
+    @Test func usesDefaultOptions() async throws {
         let fixture = try await fixture(SessionOptions())
         #expect(try await fixture.run()?.isFinished == true)
         #expect(seen == [AttemptOptions(), AttemptOptions()])

@@ -33,7 +33,7 @@ import TransferKit
     }
 
     @Test(arguments: [(1, 1), (2, 2), (64, 64), (1_000, 64), (0, 1)])
-    func limitOfAppAppliesToAllSizes(_ limit: Int, _ expected: Int) {
+    func limitOfAppAppliesToFilesOfAllSizes(_ limit: Int, _ expected: Int) {
         var window = FileWindow()
         var count = 0
         while window.admits(size: large, limit: limit) {

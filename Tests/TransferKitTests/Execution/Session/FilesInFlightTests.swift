@@ -32,7 +32,7 @@ import TransportTesting
     }
 
     /// If the transport reports that the server records each file, the next file starts only once the completion of the previous file is stored.
-    @Test func storesRecordedFileFirst() async throws {
+    @Test func nextFileStartsAfterCompletionOfPreviousFileIsStored() async throws {
         let transport = RecordedTransport()
         let fixture = try await RunFixture([:], options: SessionOptions(filesInFlight: 1), transport: transport)
         transport.store.withLock { $0 = fixture.store }
@@ -118,7 +118,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func longWaitLetsOtherFilesPassAndEndsRun() async throws {
+    @Test func longWaitOfFileLetsOtherFilesPassAndEndsRun() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10], options: SessionOptions(filesInFlight: 1))
         fixture.memory.failNext(with: busy, for: "1")
         let outcome = try await fixture.run()
@@ -148,7 +148,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func runEndsWithShortestWait() async throws {
+    @Test func runReturnsShortestWaitOfItsFiles() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10], options: SessionOptions(filesInFlight: 1))
         fixture.memory.failNext(with: busy, for: "1")
         fixture.memory.failNext(with: TransferError(.transient, .serverError, "Busy.", retryAfter: .seconds(9)), for: "2")
@@ -161,7 +161,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func shortWaitKeepsSlotWithoutDelayingOthers() async throws {
+    @Test func shortWaitOfFileKeepsSlotWithoutDelayingOtherFiles() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10], options: SessionOptions(filesInFlight: 2))
         fixture.memory.failNext(with: TransferError(.transient, .connectionLost, "It broke."), for: "1")
         let gate = fixture.memory.gate("2")

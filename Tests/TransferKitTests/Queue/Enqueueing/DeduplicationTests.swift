@@ -34,7 +34,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// With the default policy for existing files, which rejects them.
+    /// The request uses the default overwrite policy, which rejects existing files.
     @Test func completedDownloadIsFoundAlthoughItsFileExists() async throws {
         let fixture = try DownloadFixture()
         let queue = try await fixture.queue.openWithAccounts()
@@ -49,7 +49,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func countingCompletedSessionsNeedsKey() async throws {
+    @Test func deduplicatingCompletedSessionsRequiresKey() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         var request = try fixture.upload("1")

@@ -53,7 +53,7 @@ import TransportTesting
         try await waitUntilRunning()
         #expect(
             try await queue.status(of: ids[0]).state == .running,
-            "the group's first session runs, not the first one of the last transaction")
+            "the group's first session runs, not the first session of the last transaction")
         #expect(try await queue.status(of: ids[count - 1]).why == .order(behind: ids[count - 2]))
         try await queue.stopAndWait()
     }

@@ -46,7 +46,7 @@ import TransportTesting
     }
 
     /// A new process finds the account blocked. Its delegate has not been asked yet, so the queue asks this delegate once.
-    @Test func nextProcessAsksOnce() async throws {
+    @Test func nextProcessAsksForCredentialsOnce() async throws {
         var delegate = Answers(.later)
         var queue = try await fixture.open(delegate: delegate)
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))

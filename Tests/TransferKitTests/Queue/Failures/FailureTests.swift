@@ -50,7 +50,7 @@ import TransportTesting
         fixture.clock.advance(by: .seconds(30))
         #expect(try await first.value.state == .completed)
         #expect(try await third.value.state == .completed)
-        #expect(memory.attempts.map(\.path.description) == ["1", "2", "1", "3"], "the whole host is skipped")
+        #expect(memory.attempts.map(\.path.description) == ["1", "2", "1", "3"], "the queue skips all sessions of the busy host")
         await queue.shutdown()
     }
 
@@ -141,7 +141,7 @@ import TransportTesting
     }
 
     /// The delay that the server asks for applies to automatic retries, but not to retries by a user.
-    @Test(arguments: [false, true]) func retryByUserIgnoresBusyServer(_ unblocks: Bool) async throws {
+    @Test(arguments: [false, true]) func retryByUserIgnoresDelayOfBusyServer(_ unblocks: Bool) async throws {
         let queue = try await fixture.openWithAccounts()
         memory.failNext(with: TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)), for: "1")
         let first = try await queue.enqueue(try fixture.upload("1"))

@@ -4,7 +4,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Server outages that last longer than all attempts that a file is permitted.
+/// Server outages that last longer than all permitted attempts of a file.
 @Suite struct LongOutageTests {
     private let fixture: QueueFixture
     /// The first delay exceeds the time for which a waiting session keeps its slot, so that no run is active between two attempts.

@@ -18,7 +18,7 @@ import TransportTesting
         try queue.add("A B")
         #expect(queue.line == "A=waiting B=waiting")
         #expect(queue.why("A") == .networkConstraint(.unavailable))
-        #expect(queue.isIdle, "the app reports when the network is back")
+        #expect(queue.isIdle, "the queue is idle, because it waits for the app to report a network")
         try queue.call(.run(), "B")
         #expect(queue.why("B") == .networkConstraint(.unavailable), "run() does not override the network condition")
         try queue.perform(.setNetwork(.expensive))
@@ -67,7 +67,7 @@ import TransportTesting
         #expect(queue.line == "A=running")
     }
 
-    @Test func storesOptionButNotNetwork() throws {
+    @Test func storesOptionButNotNetworkCondition() throws {
         var queue = try Rehearsal()
         try queue.addFrugal("A")
         try queue.perform(.setNetwork(.expensive))

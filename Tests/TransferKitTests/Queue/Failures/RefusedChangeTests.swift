@@ -57,7 +57,7 @@ import TransportTesting
     }
 
     /// After 64 quarantined sessions, the queue reports that the store fails, even if the store has accepted other changes in between.
-    @Test func blamesStoreIfAllSessionsAreRejected() async throws {
+    @Test func reportsStoreFailureIfAllSessionsAreRejected() async throws {
         let queue = try await fixture.openWithAccounts()
         try await queue.enqueue(try (1...70).map { try fixture.upload("\($0)") })
         let events = queue.events

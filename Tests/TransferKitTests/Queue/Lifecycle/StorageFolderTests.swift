@@ -108,7 +108,7 @@ import TransferKit
         try Self.make(parent, mode: mode)
         let message = try await refusal(parent.appending("queue"))
         #expect((message == nil) == isTrusted, "\(message ?? "")")
-        // A link outside the parent folder that leads to the queue's folder, and a link inside the parent folder, are treated in the same way.
+        // The same rule applies to a link outside the parent folder that leads to the queue's folder, and to a link inside the parent folder.
         let link = fixture.folder.path.appending("link")
         try FileManager.default.createSymbolicLink(atPath: link.string, withDestinationPath: parent.appending("queue").string)
         #expect((try await refusal(link) == nil) == isTrusted)

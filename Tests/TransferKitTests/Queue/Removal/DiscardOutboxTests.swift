@@ -36,7 +36,7 @@ import TransportTesting
         return try await DatabaseQueue(path: path, configuration: configuration).write(body)
     }
 
-    @Test func triesRemovalsOfEarlierProcessWhileNewOnesHang() async throws {
+    @Test func triesRemovalsOfEarlierProcessWhileNewRemovalsHang() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later."))
         var queue = try await fixture.open(transports: [transport])
         try await cancel(["1"], at: "a", in: queue)
@@ -58,7 +58,7 @@ import TransportTesting
     }
 
     /// The queue's statements name the index of the outbox, so SQLite rejects these statements while the index is missing.
-    @Test func retriesAfterReadFailure() async throws {
+    @Test func retriesAfterOutboxCouldNotBeRead() async throws {
         let hung = transport.hang(at: "a", ignoresCancellation: false)
         let queue = try await fixture.open(transports: [transport])
         try await cancel(["1"], at: "a", in: queue)

@@ -20,7 +20,7 @@ import TransportTesting
     /// Opens a queue with a cancelled session for each host, each with a partial upload.
     ///
     /// - Parameter hung: A latch that opens when the discard at the first host hangs.
-    private func cancelled(_ hosts: [String], where hung: Latch) async throws -> TransferQueue {
+    private func openWithCancelledSessions(_ hosts: [String], where hung: Latch) async throws -> TransferQueue {
         let queue = try await fixture.open(transports: [transport])
         try await queue.setMaxConcurrentSessions(hosts.count)
         var sessions: [TransferSession] = []
@@ -54,7 +54,7 @@ import TransportTesting
 
     @Test func hangingHostDoesNotDelayOthers() async throws {
         let hung = transport.hang(at: "a", ignoresCancellation: true)
-        let queue = try await cancelled(["a", "b", "c"], where: hung)
+        let queue = try await openWithCancelledSessions(["a", "b", "c"], where: hung)
         #expect(fixture.memory.partialCount == 3)
         await fixture.clock.waitForSleep(of: .seconds(120))
         fixture.clock.advance(by: .seconds(120))
@@ -70,7 +70,7 @@ import TransportTesting
 
     @Test func hangingRemovalDoesNotDelayOthers() async throws {
         let hung = transport.hang(at: "a", ignoresCancellation: true)
-        let queue = try await cancelled(["a", "b", "c"], where: hung)
+        let queue = try await openWithCancelledSessions(["a", "b", "c"], where: hung)
         while fixture.memory.partialCount > 1 { await Task.yield() }
         await fixture.clock.waitForSleep(of: .seconds(120))
         fixture.clock.advance(by: .seconds(120))
@@ -80,7 +80,7 @@ import TransportTesting
 
     @Test func givesUpAfterWeek() async throws {
         let hung = transport.hang(at: "a", ignoresCancellation: false)
-        let queue = try await cancelled(["a"], where: hung)
+        let queue = try await openWithCancelledSessions(["a"], where: hung)
         fixture.clock.advance(by: .seconds(8 * 24 * 3_600))
         await queue.waitUntilIdle()
         #expect(try await pendingRemovals(queue) == 0)
@@ -90,7 +90,7 @@ import TransportTesting
 
     @Test func shutsDownDespiteHangingHost() async throws {
         let hung = transport.hang(at: "a", ignoresCancellation: true)
-        let queue = try await cancelled(["a"], where: hung)
+        let queue = try await openWithCancelledSessions(["a"], where: hung)
         let end = Task { await queue.shutdown() }
         await fixture.clock.waitForSleep(of: .seconds(5))
         fixture.clock.advance(by: .seconds(5))
@@ -102,7 +102,7 @@ import TransportTesting
 /// Hosts that ask the queue to back off, and the queue's own delays.
 extension DiscardTests {
     /// Opens a queue with `count` cancelled sessions at one host, each with a partial upload.
-    private func cancelled(at host: String, _ count: Int, logger: Logger? = nil) async throws -> TransferQueue {
+    private func openWithCancelledSessions(at host: String, _ count: Int, logger: Logger? = nil) async throws -> TransferQueue {
         let queue = try await fixture.open(transports: [transport], logger: logger)
         try await queue.setMaxConcurrentSessions(count)
         try await queue.save(Account(host, endpoints: [fixture.memory.endpoint(host: host)]))
@@ -117,7 +117,7 @@ extension DiscardTests {
 
     @Test func sendsOneRequestToHangingHost() async throws {
         let hung = transport.hang(at: "a", ignoresCancellation: true)
-        let queue = try await cancelled(at: "a", 40)
+        let queue = try await openWithCancelledSessions(at: "a", 40)
         try await hung.wait()
         await fixture.clock.waitForSleep(of: .seconds(120))
         fixture.clock.advance(by: .seconds(120))
@@ -129,7 +129,7 @@ extension DiscardTests {
 
     @Test func backsOffAsLongAsHostAsks() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
-        let queue = try await cancelled(at: "a", 40)
+        let queue = try await openWithCancelledSessions(at: "a", 40)
         await queue.waitUntilIdle()
         #expect(transport.requestCount == 1)
         transport.acceptRequests()
@@ -145,7 +145,7 @@ extension DiscardTests {
     /// The host always asks for a delay. After a week, its next response ends all expired removals, so they are not postponed forever.
     @Test func givesUpIfHostPostponesForWeek() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
-        let queue = try await cancelled(at: "a", 40)
+        let queue = try await openWithCancelledSessions(at: "a", 40)
         await queue.waitUntilIdle()
         fixture.clock.advance(by: .seconds(8 * 24 * 3_600))
         while try await pendingRemovals(queue) > 0 { await queue.waitUntilIdle() }
@@ -156,7 +156,7 @@ extension DiscardTests {
     /// A machine without a battery for its clock boots in 1970, and gets the correct date later.
     @Test func changedDateKeepsRemovals() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later."))
-        var queue = try await cancelled(at: "a", 2)
+        var queue = try await openWithCancelledSessions(at: "a", 2)
         await queue.waitUntilIdle()
         fixture.clock.setDate(by: 50.0 * 365 * 24 * 3_600)
         fixture.clock.advance(by: .seconds(3_600))
@@ -179,7 +179,7 @@ extension DiscardTests {
     func warnsAboutAbandonedUploads(code: TransferError.Code, warned: Int) async throws {
         let warnings = Locked(0)
         transport.refuse(at: "a", TransferError(.unsupported, code, "No."))
-        let queue = try await cancelled(at: "a", 3, logger: Logger(label: "test") { _ in CountingLog(warnings: warnings) })
+        let queue = try await openWithCancelledSessions(at: "a", 3, logger: Logger(label: "test") { _ in CountingLog(warnings: warnings) })
         await queue.waitUntilIdle()
         try await advanceUntilNoRemovalIsPending(queue)
         #expect(transport.requestCount == 3)
@@ -190,7 +190,7 @@ extension DiscardTests {
     /// A queue tries the postponed removals of an earlier process once before it becomes idle, even if they are not due yet.
     @Test func nextProcessTriesPostponedRemovals() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later."))
-        var queue = try await cancelled(at: "a", 70)
+        var queue = try await openWithCancelledSessions(at: "a", 70)
         await queue.waitUntilIdle()
         #expect(transport.requestCount == 70)
         #expect(try await queue.statistics().removalsDue == 70)
@@ -210,10 +210,10 @@ extension DiscardTests {
         #expect(fixture.memory.partialCount == 0)
     }
 
-    /// The delay that a server asks for applies to all removals there, even after a restart. The queue waits no longer than that.
+    /// The delay that a server asks for applies to all removals on this server, even after a restart. The queue waits no longer than this delay.
     @Test func nextProcessRespectsDelayOfServer() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
-        var queue = try await cancelled(at: "a", 3)
+        var queue = try await openWithCancelledSessions(at: "a", 3)
         await queue.waitUntilIdle()
         #expect(transport.requestCount == 1)
         await queue.shutdown()
@@ -234,7 +234,7 @@ extension DiscardTests {
     /// The delay applies to the host, not only to the removal whose response contained it.
     @Test(arguments: [true, false]) func laterRemovalsRespectDelay(restarts: Bool) async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
-        var queue = try await cancelled(at: "a", 1)
+        var queue = try await openWithCancelledSessions(at: "a", 1)
         await queue.waitUntilIdle()
         #expect(transport.requestCount == 1)
         transport.acceptRequests()
@@ -259,7 +259,7 @@ extension DiscardTests {
     /// After a restart, the queue does not replace a server's short delay with its own longer one.
     @Test func shortDelayOfServerStaysShort() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(2)))
-        var queue = try await cancelled(at: "a", 1)
+        var queue = try await openWithCancelledSessions(at: "a", 1)
         await queue.waitUntilIdle()
         for (passed, requestCount) in [(1, 1), (2, 2)] {
             await queue.shutdown()
@@ -274,7 +274,7 @@ extension DiscardTests {
 
     @Test func waitUntilIdleReturnsDespiteHangingServer() async throws {
         let hung = transport.hang(at: "a", ignoresCancellation: true)
-        let queue = try await cancelled(at: "a", 2)
+        let queue = try await openWithCancelledSessions(at: "a", 2)
         try await hung.wait()
         async let idle: Void = queue.waitUntilIdle()
         await fixture.clock.waitForSleep(of: .seconds(30))
@@ -290,7 +290,7 @@ extension DiscardTests {
 
     @Test func stoppedQueueSendsNothing() async throws {
         let hung = transport.hang(at: "a", ignoresCancellation: true)
-        let queue = try await cancelled(["a", "b", "c"], where: hung)
+        let queue = try await openWithCancelledSessions(["a", "b", "c"], where: hung)
         try await queue.stopAndWait()
         await fixture.clock.waitForSleep(of: .seconds(120))
         fixture.clock.advance(by: .seconds(120))

@@ -78,7 +78,7 @@ import TransportTesting
     }
 
     /// A machine without a battery for its clock boots in 1970 or in the far future, and gets the correct date later.
-    @Test(arguments: [-50.0, 50.0]) func wrongDateRemovesNothing(_ years: Double) async throws {
+    @Test(arguments: [-50.0, 50.0]) func wrongDateRemovesNoSession(_ years: Double) async throws {
         let year = 365.0 * 24 * 3_600
         fixture.clock.setDate(by: 60 * year)
         var queue = try await openAndUpload("before")
@@ -121,7 +121,7 @@ import TransportTesting
     }
 
     /// The clock of a virtual machine is years ahead while the queue is opened twice. Later, the clock is corrected.
-    @Test(arguments: [1.0, 5.0, 9.0]) func fastClockRemovesNothing(_ years: Double) async throws {
+    @Test(arguments: [1.0, 5.0, 9.0]) func fastClockRemovesNoSession(_ years: Double) async throws {
         let year = 365.0 * 24 * 3_600
         fixture.clock.setDate(by: 50 * year)
         var queue = try await openAndUpload("before")

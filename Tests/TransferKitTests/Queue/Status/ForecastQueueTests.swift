@@ -13,7 +13,7 @@ import TransportTesting
         fixture = try QueueFixture()
     }
 
-    @Test func usesRateOfAccount() async throws {
+    @Test func forecastUsesRateOfAccount() async throws {
         let queue = try await fixture.openWithAccounts()
         let (one, two) = (fixture.memory.gate("1", atByte: 5_000), fixture.memory.gate("2", atByte: 5_000))
         let sessions = try await queue.enqueue(["1", "2", "3", "4", "5"].map { try fixture.upload($0) })
@@ -23,7 +23,7 @@ import TransportTesting
         try await one.reached()
         #expect(try await queue.forecast().map(\.id) == [sessions[1].id, sessions[2].id, sessions[4].id])
         #expect(try await queue.forecast().map(\.expectedStart) == [nil, nil, nil], "no rate is known")
-        // 10,000 bytes in 10 seconds.
+        // The first session sends 10,000 bytes in 10 seconds.
         fixture.clock.advance(by: .seconds(10))
         one.open()
         try await two.reached()
@@ -39,7 +39,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func includesDependencies() async throws {
+    @Test func forecastIncludesDependencies() async throws {
         let queue = try await fixture.openWithAccounts()
         var late = try fixture.upload("1")
         late.notBefore = fixture.clock.engineClock.date().addingTimeInterval(3_600)

@@ -27,7 +27,7 @@ import TransferKit
         }
     }
 
-    @Test func comparesContent() {
+    @Test func equalityComparesContent() {
         var times = DueTimes()
         for due: Int64 in [3, 1, 2, 2] { times.insert(due: due, key: 1) }
         var others = DueTimes()

@@ -3,7 +3,7 @@ import TransferKit
 
 @Suite struct PrefixCountsTests {
     @Test(arguments: [1, 2, 3, 4, 7, 8, 9, 100, 1_023, 1_024, 1_025], 0..<3)
-    func countsAfterRandomChanges(size: Int, seed: UInt64) throws {
+    func countsAreCorrectAfterRandomChanges(size: Int, seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         // Some parts are empty, including adjacent ones.
         var reference = (0..<size).map { _ in max(0, Int.random(in: -1...3, using: &random)) }

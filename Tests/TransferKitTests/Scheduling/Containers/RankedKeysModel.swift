@@ -1,7 +1,7 @@
 import Testing
 import TransferKit
 
-/// Ranked keys, and a plain array with the same operations to compare them with.
+/// A ``RankedKeys`` and a plain array. Both undergo the same operations, so that tests can compare them.
 struct RankedKeysModel {
     private(set) var keys = RankedKeys()
     private(set) var order: [SessionKey] = []

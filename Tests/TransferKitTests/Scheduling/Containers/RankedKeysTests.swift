@@ -16,7 +16,7 @@ import TransferKit
         try model.check("size \(size), seed \(seed), at the end")
     }
 
-    @Test func changesFront() throws {
+    @Test func matchesModelForChangesAtFront() throws {
         var model = RankedKeysModel()
         for _ in 0..<5_000 { try #require(model.insert(at: 0) == 0) }
         try model.check("inserted")
@@ -24,7 +24,7 @@ import TransferKit
         try model.check("removed")
     }
 
-    @Test func changesSameIndex() throws {
+    @Test func matchesModelForChangesAtSameIndex() throws {
         var model = RankedKeysModel()
         for _ in 0..<2_000 { model.append() }
         for _ in 0..<5_000 { try #require(model.insert(at: 1_000) == 1_000) }
@@ -33,7 +33,7 @@ import TransferKit
         try model.check("removed")
     }
 
-    @Test func changesAlternateEnds() throws {
+    @Test func matchesModelForChangesAtAlternateEnds() throws {
         var model = RankedKeysModel()
         for number in 0..<5_000 {
             let index = number.isMultiple(of: 2) ? 0 : model.order.count
@@ -45,7 +45,7 @@ import TransferKit
         #expect(model.keys.isEmpty && model.keys.first == nil)
     }
 
-    @Test func changesAroundChunkBoundary() throws {
+    @Test func matchesModelForChangesAroundChunkBoundary() throws {
         var model = RankedKeysModel()
         for _ in 0..<768 { model.append() }
         for _ in 0..<50 {
@@ -60,7 +60,7 @@ import TransferKit
     }
 
     @Test(arguments: 0..<3)
-    func deletesAllAndRefills(seed: UInt64) throws {
+    func canBeRefilledAfterDeletingAllKeys(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         var model = RankedKeysModel()
         for _ in 0..<2 {
@@ -71,7 +71,7 @@ import TransferKit
         }
     }
 
-    @Test func comparesContent() {
+    @Test func equalityComparesContent() {
         let keys: [SessionKey] = Array(1...3_000)
         var appended = RankedKeys()
         for key in keys { appended.append(key) }
@@ -99,7 +99,7 @@ import TransferKit
         #expect(slice.elementsEqual(501...1_500))
     }
 
-    @Test func readsFewRanks() {
+    @Test func eachOperationReadsFewRanks() {
         var keys = RankedKeys()
         for key in 1...100_000 as ClosedRange<SessionKey> { keys.append(key * 2) }
         var reads = 0

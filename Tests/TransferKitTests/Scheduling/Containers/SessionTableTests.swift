@@ -53,7 +53,7 @@ import TransferKit
     }
 
     @Test(arguments: [0, 1, 2, 3, 7, 8, 1_000])
-    func deletesAllAndRefills(size: Int) throws {
+    func canBeRefilledAfterDeletingAllSessions(size: Int) throws {
         var table = SessionTable<Element>()
         if size.isMultiple(of: 2) { table.reserveLoading(size) }
         let elements = (0..<size).map { Element(key: SessionKey($0) + 1) }
@@ -88,7 +88,7 @@ import TransferKit
         try check(table, Dictionary(uniqueKeysWithValues: elements.map { ($0.key, $0) }), absent: [], "the first elements stay")
     }
 
-    @Test func comparesContent() {
+    @Test func equalityComparesContent() {
         let elements = (1...1_500).map { Element(key: SessionKey($0)) }
         var table = SessionTable<Element>()
         for element in elements { table.insert(element) }

@@ -17,7 +17,8 @@ struct EventGrammar {
     private var lastRevision: UInt64 = 0
     private var changes = 0
 
-    /// Starts over for a new process, which does not repeat earlier events. A session that keeps its slot, for example a paused one, is active.
+    /// Starts over for a new process, which does not repeat earlier events. A session that keeps its slot, for example a paused one, counts as
+    /// active.
     mutating func restart(_ observation: Observation) {
         lifecycles = [:]
         for session in observation.sessions { lifecycles[session.id] = Lifecycle(isActive: session.holdsSlot) }

@@ -3,7 +3,8 @@ import TransferKit
 /// Conditions that must hold for a scheduler after each step, whatever the reference predicts.
 enum Invariants {
     /// Returns the first invariant that does not hold; nil if all hold.
-    static func broken(before: Observation, after: Observation, outcome: Outcome, event: ModelEvent, limits: SlotLimits) -> String? {
+    static func firstViolation(before: Observation, after: Observation, outcome: Outcome, event: ModelEvent, limits: SlotLimits) -> String?
+    {
         let ids = after.sessions.map(\.id)
         guard Set(ids).count == ids.count else { return "a session occurs twice" }
         let old = Dictionary(uniqueKeysWithValues: before.sessions.map { ($0.id, $0) })

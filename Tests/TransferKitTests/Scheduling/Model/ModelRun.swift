@@ -59,7 +59,7 @@ struct ModelRun {
         try compare(after, after: event)
         shown = after
         if let what = scheduler.remoteError { throw disagreement("\(event): \(what)") }
-        if let what = Invariants.broken(before: before, after: after, outcome: outcome, event: event, limits: scheduler.limits) {
+        if let what = Invariants.firstViolation(before: before, after: after, outcome: outcome, event: event, limits: scheduler.limits) {
             throw disagreement("\(event): \(what)")
         }
         if let what = grammar.check(scheduler.lastEvents, after) { throw disagreement("\(event): events: \(what)") }
@@ -78,7 +78,7 @@ struct ModelRun {
         try handle(.tick)
     }
 
-    /// Advances the time, and wakes the scheduler whenever it asked to be woken. Nothing may become due earlier.
+    /// Advances the time, and wakes the scheduler at the times that it requested. Nothing may become due before the requested times.
     private mutating func advance(_ duration: Duration) throws(Disagreement) {
         let later = now + duration
         var wakings = 0
@@ -97,7 +97,7 @@ struct ModelRun {
         let outcome = unattended.step(.tick, at: DualInstant(uptime: later.uptime - margin, date: later.date + (.zero - margin).inSeconds))
         var shown = unattended.observation(at: later, withReasons: false)
         let expected = reference.observation(at: now, withReasons: false)
-        // The passing time alone may change isIdle: a session that could start automatically may no longer be able to.
+        // The passage of time alone may change `isIdle`, because a session that could start automatically may lose this possibility.
         shown.isIdle = expected.isIdle
         guard outcome.started.isEmpty, outcome.stopRequested.isEmpty, shown == expected else {
             throw disagreement("the scheduler sleeps, and misses a change that is due by \(later.uptime): \(shown.line)")

@@ -18,7 +18,7 @@ struct ModelStep: Codable, Sendable {
         case event(ModelEvent)
         /// Sets the date forward by a number of seconds, or back if the number is negative. The uptime does not change.
         case clock(Int)
-        /// The process is killed, and another one opens the store.
+        /// The process is killed, and another process opens the store.
         case restart
         /// The store rejects the changes that the given events cause, so the scheduler must undo these changes.
         case undo([ModelEvent])

@@ -1,6 +1,6 @@
 import TransferKit
 
-/// A scheduler, and a simulation of the code that owns it, which stores the changes and keeps track of the runs.
+/// A scheduler, and a simulation of the code that owns the scheduler. The simulation stores the changes and tracks the runs.
 struct ModelledScheduler {
     private struct RunName {
         var key: SessionKey
@@ -95,7 +95,7 @@ struct ModelledScheduler {
         return ("\(transactions)", observation(at: now))
     }
 
-    /// Simulates that the process is killed and another one opens the store.
+    /// Simulates that the process is killed and another process opens the store.
     mutating func restart() {
         scheduler = store.open(scheduler.settings)
         scheduler.beginReadingTags()
@@ -121,10 +121,10 @@ struct ModelledScheduler {
         return (scheduler.sessions.filter { $0.run != nil }.map(\.account) + leftovers).reduce(into: [:]) { $0[$1, default: 0] += 1 }
     }
 
-    /// The first error in the records of partial uploads on servers; nil if there is none.
+    /// The first inconsistency between the records of partial uploads on servers and the scheduler; nil if there is none.
     var remoteError: String? {
         let leftovers = runs.values.joined().filter { scheduler.flags.ending[$0.run] != nil }.map(\.key)
-        return remote.broken(scheduler, leftovers: Set(leftovers))
+        return remote.firstInconsistency(with: scheduler, endingSessions: Set(leftovers))
     }
 
     func nextDue(after now: DualInstant) -> Duration? { scheduler.nextDue(after: now) }

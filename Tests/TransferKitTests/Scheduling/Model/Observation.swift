@@ -56,8 +56,8 @@ extension Observation.Session {
         return session
     }
 
-    /// Whether both reasons are the same case with equal values. Ignores the messages of errors and the times until which endpoints are
-    /// unavailable, which other tests check.
+    /// Whether both reasons are the same case with equal values. Ignores the messages of errors and the times until which endpoints are unavailable.
+    /// Other tests check these values.
     func isSameReason(_ expected: WaitReason?) -> Bool {
         switch (why, expected) {
         case (.accountBlocked, .accountBlocked), (.endpointsUnavailable, .endpointsUnavailable), (.noSpace, .noSpace): true

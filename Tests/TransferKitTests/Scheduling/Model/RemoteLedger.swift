@@ -1,11 +1,11 @@
 import TransferKit
 
-/// The partial uploads on servers, grouped by what the store may do with them.
+/// The partial uploads on servers, grouped by the action that the store may take.
 struct RemoteLedger {
     private struct PartialUpload: Hashable {
         var session: SessionKey
         var position: Int64
-        /// The generation of the file, from 1.
+        /// The generation of the file, starting at 1.
         var generation: Int
     }
 
@@ -26,7 +26,8 @@ struct RemoteLedger {
         for write in writes {
             switch write {
             case .insertSessions(let sessions):
-                // After a restart, keys are reused. Remote names do not depend on keys, so an earlier session's upload is a different one.
+                // After a restart, a new session may get the key of a removed one. Its unfinished uploads have other remote names, so the ledger
+                // drops the records of the earlier session.
                 sessions.forEach { row, _ in
                     due = due.filter { $0.session != row.entry.key }
                     quarantined.remove(row.entry.key)
@@ -63,33 +64,33 @@ struct RemoteLedger {
         due.formUnion(parts)
     }
 
-    /// Simulates the opening of a store: updates the partial uploads that a killed process left.
+    /// Simulates opening a store after a kill: updates the partial uploads that the killed process left behind.
     mutating func restart(_ scheduler: Scheduler) {
         release(held)
-        for session in scheduler.sessions where Self.leavesNothing(session, scheduler) {
+        for session in scheduler.sessions where Self.discardsPartialUploads(session, scheduler) {
             discard(checkpoints.filter { $0.session == session.key })
         }
     }
 
-    private static func leavesNothing(_ session: Scheduler.View, _ scheduler: Scheduler) -> Bool {
+    private static func discardsPartialUploads(_ session: Scheduler.View, _ scheduler: Scheduler) -> Bool {
         session.target == .cancelled && session.run == nil
             && scheduler.sessionIndex[session.key]?.conditions.contains(.keepsPartial) == false
     }
 
-    /// Returns the first error in these records; nil if there is none.
+    /// Returns the first inconsistency between these records and the scheduler; nil if there is none.
     ///
-    /// - Parameter leftovers: Removed sessions whose runs have not ended.
-    func broken(_ scheduler: Scheduler, leftovers: Set<SessionKey>) -> String? {
+    /// - Parameter endingSessions: Removed sessions whose runs have not ended.
+    func firstInconsistency(with scheduler: Scheduler, endingSessions: Set<SessionKey>) -> String? {
         let sessions = Dictionary(uniqueKeysWithValues: scheduler.sessions.map { ($0.key, $0) })
         for part in checkpoints {
             guard let session = sessions[part.session] else { return "a removed session's upload is not due for removal: \(part)" }
-            if Self.leavesNothing(session, scheduler) { return "a cancelled session's upload is not due for removal: \(part)" }
+            if Self.discardsPartialUploads(session, scheduler) { return "a cancelled session's upload is not due for removal: \(part)" }
         }
-        for part in held where !leftovers.contains(part.session) {
+        for part in held where !endingSessions.contains(part.session) {
             return "a partial upload is held although no run can complete it: \(part)"
         }
         for part in due where part == self.part(part.session, part.position) {
-            let isRunning = sessions[part.session]?.run != nil || leftovers.contains(part.session)
+            let isRunning = sessions[part.session]?.run != nil || endingSessions.contains(part.session)
             if isRunning { return "a run may complete a partial upload that is due for removal: \(part)" }
         }
         return nil

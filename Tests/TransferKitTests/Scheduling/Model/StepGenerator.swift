@@ -186,7 +186,7 @@ struct StepGenerator {
         }
     }
 
-    /// Returns nil or a revision of the order, usually the current one.
+    /// Returns nil or a revision of the order, usually the current revision.
     private mutating func revision(_ queue: ReferenceQueue) -> UInt64? {
         oneIn(2) ? nil : queue.orderRevision &- (oneIn(5) ? 1 : 0)
     }
@@ -213,7 +213,7 @@ struct StepGenerator {
         }
     }
 
-    /// Replaces an account. The command expects either the current definition or, usually wrongly, that the account does not exist.
+    /// Replaces an account. The command either names the current definition, or states that the account does not exist, which is usually wrong.
     private mutating func replacement(_ name: String, _ queue: ReferenceQueue) -> Command {
         let present = queue.accounts.first { $0.account.name == name }?.account
         return .replaceAccount(oneIn(3) ? nil : present, with: account(name))

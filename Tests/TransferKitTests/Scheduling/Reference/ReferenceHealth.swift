@@ -2,7 +2,7 @@ import Foundation
 import TransferCore
 import TransferKit
 
-/// Which endpoints and hosts are unavailable. This state is not stored.
+/// The endpoints and hosts that are unavailable. The queue does not store this state.
 struct ReferenceHealth {
     struct Breaker {
         let transport: TransportID

@@ -230,7 +230,7 @@ extension ReferenceQueue {
             + sessions.count { $0.id != one.id && $0.startPriority == .now && canStartIfSlotIsFree($0) }
     }
 
-    /// Lets the sessions that `owner` displaced resume.
+    /// Ends the displacement of all sessions that `owner` displaced, so that these sessions can resume.
     mutating func restoreDisplaced(by owner: SessionID) {
         for index in sessions.indices where sessions[index].displacedBy == owner {
             sessions[index].displacedBy = nil

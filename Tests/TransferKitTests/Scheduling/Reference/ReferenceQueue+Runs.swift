@@ -40,7 +40,7 @@ extension ReferenceQueue {
         return true
     }
 
-    /// Lets sessions that yielded resume after some time, if no other session can start.
+    /// Ends the yield of each session after `yieldDelay`, if no other session can start.
     private mutating func forgetYields() -> Bool {
         guard mode == .running else { return false }
         let due = sessions.indices.filter { index in
@@ -93,7 +93,7 @@ extension ReferenceQueue {
         case .hostBusy(let endpoint, let duration): health.busy(endpoint, for: duration, at: now)
         case .ended(let outcome):
             health.end(run)
-            // If a run ends with a wait, a `run` call during the run has the same effect as a call just after it.
+            // If a run ends with a wait, a `run` call during the run has the same effect as a call just after the run.
             let mark = sessions[index].state == .running ? sessions[index].runAgain : 0
             sessions[index].runAgain = 0
             ended(index, run, outcome)

@@ -17,7 +17,7 @@ extension ReferenceQueue {
         return outcome
     }
 
-    /// - Parameter withReasons: Whether to determine why sessions wait, which is the slowest part.
+    /// - Parameter withReasons: Whether to determine why sessions wait. This is the slowest part of an observation.
     func observation(at now: DualInstant, withReasons: Bool = true) -> Observation {
         var queue = self
         queue.now = now

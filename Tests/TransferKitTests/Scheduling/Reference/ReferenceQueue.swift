@@ -89,7 +89,7 @@ struct ReferenceQueue {
         return index
     }
 
-    /// The queue after the process was killed and another one opened the store.
+    /// The queue after the process was killed and another process opened the store.
     func restarted() -> ReferenceQueue {
         var queue = ReferenceQueue(settings)
         queue.limit = limit
@@ -117,7 +117,7 @@ struct ReferenceQueue {
             }
             return session
         }
-        // The run of a cancelled session may not have ended. It ended with the process, so the session's dependents may start.
+        // A cancelled session may have had a run when the process ended. This run ended with the process, so the session's dependents may start.
         for session in queue.sessions { queue.satisfyDependents(of: session) }
         return queue
     }

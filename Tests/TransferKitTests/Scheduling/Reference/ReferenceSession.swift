@@ -25,7 +25,7 @@ struct ReferenceSession {
     var tags: Set<String>
     /// All tags that the session has had since the process began.
     var earlierTags: Set<String>
-    /// Whether items were added since its run began.
+    /// Whether items were added after the current run began.
     var hasNewItems = false
     /// Whether the session has run since the process began, or was running when the previous process ended.
     var hasBegun = false
@@ -48,7 +48,7 @@ struct ReferenceSession {
     /// The unsatisfied dependency, if any.
     var dependency: SessionDependency?
     var endedAt: Date?
-    /// The end of the session, computed from the date of the opening and the elapsed time. Retention uses this date.
+    /// The date at which the session ended, computed from the date at which the queue was opened and the elapsed time. Retention uses this date.
     var keptSince: Date?
     var allowsExpensiveNetwork: Bool
 
