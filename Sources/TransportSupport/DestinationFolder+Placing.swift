@@ -29,7 +29,7 @@ extension DestinationFolder {
         return final.map { destination.path.removingLastComponent().pushing($0) }
     }
 
-    /// Returns the final name that an earlier attempt already gave the part file; nil if there is none.
+    /// Returns the final name that an earlier attempt already gave the part file; nil if no attempt has.
     func existingFinalName(_ partStatus: Status) throws(TransferError) -> FilePath? {
         if let noted = try notedName(partStatus) { return noted }
         guard destination.overwrite == .rename else { return try status(of: name)?.identity == partStatus.identity ? name : nil }

@@ -74,7 +74,7 @@ package struct NameClashes {
         self.consequences = consequences
     }
 
-    /// The first endpoint at which a name clash is an error; nil if there is none.
+    /// The first endpoint at which a name clash is an error; nil if a clash is an error at no endpoint.
     ///
     /// A clash is an error at each endpoint that would replace or skip a file. At an endpoint that would reject the second file, a clash is an error
     /// only if this is the first endpoint that can perform the session. A fallback endpoint that rejects the file loses nothing, and may never be used.

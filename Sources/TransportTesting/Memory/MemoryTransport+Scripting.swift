@@ -50,7 +50,7 @@ extension MemoryTransport {
         }
     }
 
-    /// Returns the position of the next closed gate; `.max` if there is none.
+    /// Returns the position of the next closed gate; `.max` if all gates are open.
     func nextGate(_ path: String, after position: Int64) -> Int64 {
         closedGates(of: path).map(\.position).filter { $0 > position }.min() ?? .max
     }

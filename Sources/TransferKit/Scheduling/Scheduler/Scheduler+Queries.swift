@@ -13,7 +13,7 @@ extension Scheduler {
         /// The stored state: the state of the session after its run has ended.
         package var target: SessionState
         package var holdsSlot: Bool
-        /// The number of the session's run that has not ended; nil if there is none.
+        /// The number of the session's run that has not ended; nil if no run is in progress.
         package var run: UInt64?
     }
 

@@ -100,8 +100,8 @@ package struct SessionIndex: Sendable {
 
     package func details(_ key: SessionKey) -> EntryDetails { detailed[key] ?? .none }
 
-    /// The uncompleted session with this deduplication key. If there is none and `countsCompleted` is true, the newest completed session with the
-    /// key.
+    /// The session that a request with this deduplication key duplicates: the uncompleted session with the key. Without one, and if
+    /// `countsCompleted` is true, the newest completed session with the key.
     func session(deduplicatedBy key: String, countsCompleted: Bool = false) -> SessionID? {
         (uncompleted[key] ?? (countsCompleted ? completed[key]?.max() : nil)).flatMap { self[$0]?.id }
     }

@@ -110,7 +110,7 @@ struct TotalsUpdater {
 }
 
 extension StoreWrite {
-    /// The session whose state or figures change; nil if there is none, or if the write inserts sessions or changes only one file.
+    /// The session whose state or figures change; nil if the write changes no session, inserts sessions, or changes only one file.
     fileprivate var changedSession: SessionKey? {
         switch self {
         case .schedule(let row): row.entry.key

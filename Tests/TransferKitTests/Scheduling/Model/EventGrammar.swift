@@ -24,7 +24,7 @@ struct EventGrammar {
         for session in observation.sessions { lifecycles[session.id] = Lifecycle(isActive: session.holdsSlot) }
     }
 
-    /// Returns the first error in these events or in the state after them; nil if there is none.
+    /// Returns the first error in these events or in the state after them; nil if both are correct.
     mutating func check(_ events: [QueueEvent.Kind], _ observation: Observation) -> String? {
         for event in events {
             if let what = checkOrder(event) ?? checkLifecycle(event) { return "\(what) (\(event))" }

@@ -77,7 +77,7 @@ struct ModelledScheduler {
     /// Handles events, reverts them, and handles them again. The undo must revert everything, and the second pass must have the same result as
     /// the first one.
     ///
-    /// - Returns: The first error; nil if there is none.
+    /// - Returns: The first error; nil if everything is correct.
     mutating func tryAndUndo(_ events: [ModelEvent], at now: DualInstant) -> String? {
         let before = observation(at: now)
         let first = attempt(events, at: now)
@@ -121,7 +121,7 @@ struct ModelledScheduler {
         return (scheduler.sessions.filter { $0.run != nil }.map(\.account) + leftovers).reduce(into: [:]) { $0[$1, default: 0] += 1 }
     }
 
-    /// The first inconsistency between the records of partial uploads on servers and the scheduler; nil if there is none.
+    /// The first inconsistency between the records of partial uploads on servers and the scheduler; nil if they agree.
     var remoteError: String? {
         let leftovers = runs.values.joined().filter { scheduler.flags.ending[$0.run] != nil }.map(\.key)
         return remote.firstInconsistency(with: scheduler, endingSessions: Set(leftovers))

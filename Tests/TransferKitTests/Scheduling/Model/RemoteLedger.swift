@@ -77,7 +77,7 @@ struct RemoteLedger {
             && scheduler.sessionIndex[session.key]?.conditions.contains(.keepsPartial) == false
     }
 
-    /// Returns the first inconsistency between these records and the scheduler; nil if there is none.
+    /// Returns the first inconsistency between these records and the scheduler; nil if they agree.
     ///
     /// - Parameter endingSessions: Removed sessions whose runs have not ended.
     func firstInconsistency(with scheduler: Scheduler, endingSessions: Set<SessionKey>) -> String? {
