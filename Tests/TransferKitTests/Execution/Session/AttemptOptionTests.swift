@@ -55,7 +55,13 @@ import TransportTesting
         let options = try #require(try await fixture.store.sessions([1]).first?.options)
         #expect(options.verification == .checksum && options.creation == .separate)
         try await fixture.store.commit([.updateSession(1, SessionUpdate(rateLimit: .bytesPerSecond(5)))])
-        #expect(try await fixture.store.sessions([1]).first?.options.verification == .checksum)
+        let limited = try #require(try await fixture.store.sessions([1]).first?.options)
+        #expect(limited.verification == .checksum && limited.rateLimit == 5)
+        try await fixture.store.commit([.updateSession(1, SessionUpdate(verification: .size))])
+        #expect(try await fixture.store.sessions([1]).first?.options.rateLimit == 5, "an update without a rate limit keeps it")
+        try await fixture.store.commit([.updateSession(1, SessionUpdate(rateLimit: .unlimited))])
+        let unlimited = try #require(try await fixture.store.sessions([1]).first?.options)
+        #expect(unlimited.rateLimit == nil && unlimited.verification == .size)
         await fixture.close()
     }
 

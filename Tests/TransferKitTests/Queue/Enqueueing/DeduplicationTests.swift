@@ -65,6 +65,8 @@ import TransportTesting
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
         var request = try fixture.upload("1", "2")
+        let session = try await queue.enqueue(keyed(request))
+        #expect(try await queue.enqueue(keyed(request)).id == session.id)
         request.items[0].uploadURL = "with a space"
         let invalid = keyed(request)
         let error = await #expect(throws: QueueError.self) { try await queue.enqueue(invalid) }
