@@ -65,6 +65,23 @@ import TransportTesting
         }
     }
 
+    @Test func returnsDuplicates() async throws {
+        try await ControlFixture.with { fixture in
+            let (queue, remote) = (fixture.queue, fixture.remote)
+            var request = try fixture.upload("a")
+            request.deduplicationKey = "key"
+            let id = try await remote.enqueue(request)
+            request.id = SessionID()
+            #expect(try await remote.enqueue(request) == id)
+            try await queue.start()
+            #expect(try await queue.session(id).value.state == .completed)
+            request.deduplicatesCompleted = true
+            #expect(try await remote.enqueue(request) == id)
+            request.deduplicatesCompleted = false
+            #expect(try await remote.enqueue(request) == request.id)
+        }
+    }
+
     /// The transports of the owner validate the sessions that a client adds.
     @Test func validatesSessionsWithTransportsOfOwner() async throws {
         try await ControlFixture.with(transport: ChecksumlessTransport()) { fixture in
