@@ -1,4 +1,5 @@
 import Foundation
+import Locking
 import SSHFixture
 import ScriptedHTTP
 import SystemPackage
@@ -34,10 +35,16 @@ import TransportSFTP
         let relay = try CuttingRelay(to: Int(port))
         let fixture = try await FallbackFixture(workshop, at: "http://127.0.0.1:\(relay.port)/files/", server: server)
         let (queue, clock) = (fixture.queue, fixture.clock)
-        let (requests, requestArrived) = AsyncStream.makeStream(of: Int.self, bufferingPolicy: .bufferingNewest(1))
-        let other = try ScriptedServer { _, number in
-            fault == .hangs
-                ? [.call { requestArrived.yield(number) }, .silence]
+        // The number of requests that hang: the server has read the whole request, so the client makes no more progress.
+        let hanging = Locked(0)
+        let (changes, requestHangs) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let other = try ScriptedServer { _, _ in
+            let hang = ServerStep.call {
+                hanging.withLock { $0 += 1 }
+                requestHangs.yield()
+            }
+            return fault == .hangs
+                ? [.read(nil), hang, .silence]
                 : [.answer(200, ["Content-Type": "text/html"], body: "<html>Log in</html>")]
         }
         // The server fails during the third chunk of the large file.
@@ -45,12 +52,12 @@ import TransportSFTP
             .fromClient, inAllAfter: 10 * 20_000 + 1_400_000, then: fault == .refusesConnections ? .refused : .redirected(to: other.port))
         let advancing = Task {
             var known = 0
-            for await number in requests where number >= known {
+            for await _ in changes where hanging.withLock({ $0 }) > known {
                 repeat {
-                    known = other.requests.count
+                    known = hanging.withLock { $0 }
                     // The stall watch sleeps for 100 ms between two samples. After two sleeps, it has sampled every hanging request.
                     await clock.waits(for: .milliseconds(100), times: 2)
-                } while known != other.requests.count && !Task.isCancelled
+                } while known != hanging.withLock { $0 } && !Task.isCancelled
                 await clock.pass(FallbackFixture.stallTimeout + .seconds(1))
             }
         }

@@ -70,6 +70,8 @@ import TransferKit
         #expect(try await store.sessions([1]).first?.status.statistics.bytesDone == 60)
         #expect(try await store.pendingFiles(of: 1, after: -1, limit: 1).first?.confirmed == 60)
         #expect(try await store.items(of: 1, from: 0, limit: 1).first?.partialExpiresAt == Date(timeIntervalSince1970: 60))
+        let checkpoints = try await store.page(of: 1, after: -1, limit: 1).checkpoints[0]
+        #expect(checkpoints?["two"]?.checkpoint.expiresAt == Date(timeIntervalSince1970: 50))
         await store.close()
     }
 

@@ -48,7 +48,7 @@ actor RemoteFolderExpansion {
     /// - Returns: The outcome of the run if the item can't be listed completely now; otherwise nil.
     /// - Throws: `CancellationError`; ``QueueError`` when the store can't be used.
     func run(_ item: PendingItem, from start: ManifestStart) async throws -> RunOutcome? {
-        let room = FileSize.maximum.subtractingSaturated(context.live.bytesKnown)
+        let room = FileSize.sessionMaximum.subtractingSaturated(context.live.bytesKnown)
         cursor = FolderCatalogue.Cursor(position: start.position, directory: start.directory, bytes: max(0, room))
         var next = item.nextDirectory ?? start.directory
         if item.nextDirectory == nil {

@@ -149,7 +149,7 @@ package struct Scheduler: Sendable {
     /// The maximum number of sessions that use a slot.
     package var maxConcurrentSessions: Int {
         settings.ordering == .strict
-            ? 1 : flags.maxConcurrentSessionsOverride ?? flags.maxConcurrentSessions ?? settings.maxConcurrentSessions
+            ? 1 : max(1, flags.maxConcurrentSessionsOverride ?? flags.maxConcurrentSessions ?? settings.maxConcurrentSessions)
     }
 
     package var slotsInUse: Int { sessionIndex.slots.total + flags.ending.count }

@@ -98,12 +98,19 @@ extension QueueStore {
                             """),
                     arguments: [session, position, endpoint, generation])
             else { return nil }
-            return StoredCheckpoint(
-                checkpoint: Checkpoint(
-                    data: try row.decode(atIndex: 0), confirmed: try Self.bytes(row, atIndex: 1),
-                    expiresAt: try row.decode(Int64?.self, atIndex: 3).map(StoreCoding.date)),
-                identity: try Self.identity(try row.decode(String.self, atIndex: 2)))
+            return try Self.storedCheckpoint(row, from: 0)
         }
+    }
+
+    /// Decodes a checkpoint from the columns `data`, `confirmed`, `identity` and `expires_at`.
+    ///
+    /// - Parameter index: The index of the column `data` in the row.
+    static func storedCheckpoint(_ row: StoredRow, from index: Int) throws -> StoredCheckpoint {
+        StoredCheckpoint(
+            checkpoint: Checkpoint(
+                data: try row.decode(atIndex: index), confirmed: try bytes(row, atIndex: index + 1),
+                expiresAt: try row.decode(Int64?.self, atIndex: index + 3).map(StoreCoding.date)),
+            identity: try identity(try row.decode(atIndex: index + 2)))
     }
 
     /// Decodes the identity of a source; returns nil for the text `null`.

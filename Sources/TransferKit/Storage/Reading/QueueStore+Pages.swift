@@ -44,7 +44,7 @@ extension QueueStore {
             let rows = try StoredRow.fetchCursor(
                 db.cachedStatement(
                     sql: """
-                        SELECT position, endpoint, generation, data, confirmed, identity FROM checkpoint
+                        SELECT position, endpoint, generation, data, confirmed, identity, expires_at FROM checkpoint
                         WHERE session = ? AND position BETWEEN ? AND ?
                         """),
                 arguments: [key, positions.lowerBound, positions.upperBound])
@@ -52,17 +52,11 @@ extension QueueStore {
                 // An unreadable checkpoint is ignored, so its file restarts.
                 guard let position = try? row.decode(Int64.self, atIndex: 0), let address = try? row.decode(String.self, atIndex: 1),
                     let generation = try? row.decode(Int64.self, atIndex: 2), generations[position] == generation,
-                    let stored = try? Self.storedCheckpoint(row)
+                    let stored = try? Self.storedCheckpoint(row, from: 3)
                 else { continue }
                 found[position, default: [:]][address] = stored
             }
             return found
         }
-    }
-
-    private static func storedCheckpoint(_ row: StoredRow) throws -> StoredCheckpoint {
-        StoredCheckpoint(
-            checkpoint: Checkpoint(data: try row.decode(atIndex: 3), confirmed: try bytes(row, atIndex: 4)),
-            identity: try identity(try row.decode(atIndex: 5)))
     }
 }
