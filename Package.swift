@@ -227,7 +227,7 @@ let package = Package(
 )
 
 // Samples are separate packages that depend on this package. When a sample is built, this package must not have a target with the same
-// name. Therefore, only this project's own builds include the samples as targets, to test them.
+// name. Therefore, only this project's own builds, which test the samples, include them as targets.
 if isStrict {
     package.targets += [
         .target(
@@ -243,8 +243,8 @@ if isStrict {
     ]
 }
 
-// Builds only the test targets that TRANSFERKIT_TESTS names, separated by commas. This saves most of the time of a build, for example with
-// a sanitizer. Tests/run and Tests/sanitize set the variable.
+// Builds only the test targets that TRANSFERKIT_TESTS names, separated by commas. This saves most of the build time, for example with a
+// sanitizer. Tests/run and Tests/sanitize set the variable.
 if let names = Context.environment["TRANSFERKIT_TESTS"]?.split(separator: ",").map(String.init) {
     package.targets.removeAll { $0.type == .test && !names.contains($0.name) }
 }

@@ -13,7 +13,7 @@ public enum LoopbackFault: Hashable, Sendable {
     /// bytes.
     case cutDownload(afterBytes: Int64)
 
-    /// Responds to a request with a status from 200 to 599 and headers instead of handling the request. Does not read the body. A nil `method`
+    /// Responds with the given status, from 200 to 599, and headers, without handling the request. Does not read the body. A nil `method`
     /// matches any method.
     case answer(status: Int, headers: [String: String] = [:], method: String? = nil)
 }

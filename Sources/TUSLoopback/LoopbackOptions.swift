@@ -12,13 +12,14 @@ public struct LoopbackOptions: Hashable, Sendable {
     /// The supported tus extensions besides *creation*.
     public var extensions: Set<LoopbackExtension>
 
-    /// The time that an incomplete upload is kept after its last change, rounded up to whole seconds (extension *expiration*); nil for no limit.
+    /// The time for which an incomplete upload is kept after its last change, rounded up to whole seconds (extension *expiration*); nil for
+    /// no limit.
     public var lifetime: Duration?
 
     /// Whether complete uploads can be downloaded with `GET`, which is not part of tus.
     public var servesDownloads: Bool
 
-    /// Creates options.
+    /// Creates options: by default, all features and no limits.
     public init(
         maximumSize: Int64? = nil, usesRelativeLocation: Bool = false, bytesPerSecond: Int64? = nil,
         extensions: Set<LoopbackExtension> = Set(LoopbackExtension.allCases), lifetime: Duration? = nil, servesDownloads: Bool = true

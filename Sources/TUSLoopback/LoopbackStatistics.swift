@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// The requests to a server since its creation, for assertions in tests. The server offers them as JSON at `/statistics`.
+/// The requests to a server since its creation, for assertions in tests. The server returns this value as JSON at `/statistics`.
 public struct LoopbackStatistics: Hashable, Sendable, Codable {
     /// The number of requests by method, except those for `/statistics`.
     public var requests: [String: Int] = [:]
@@ -36,7 +36,7 @@ public struct LoopbackStatistics: Hashable, Sendable, Codable {
 
     /// A request for an upload.
     public struct Request: Hashable, Sendable, Codable {
-        /// The method.
+        /// The HTTP method, such as `PATCH`.
         public var method: String
         /// The offset in bytes: the `Upload-Offset` of a PATCH, the offset in the response to a HEAD, the first sent byte of a GET, or 0 for a POST.
         public var offset: Int64?

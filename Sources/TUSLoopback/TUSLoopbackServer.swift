@@ -9,9 +9,9 @@ import TransferCore
 /// The server supports the core protocol and all extensions, each of which can be disabled. It does not authenticate clients. Complete uploads can be
 /// downloaded with GET.
 ///
-/// An upload consists of two files in the folder: `<id>.bin` with the received bytes, and `<id>.json` with its length, its decoded metadata, and
-/// whether it is complete. All received bytes are kept, even after a broken connection, and survive a restart of the server. There is one exception:
-/// the bytes of a request with a checksum are discarded unless the whole body arrives and matches.
+/// An upload consists of two files in the folder: `<id>.bin` with the received bytes, and `<id>.json` with its length, its decoded
+/// metadata, and whether it is complete. All received bytes are kept, even after a broken connection, and survive a restart of the server.
+/// The exception is a request with a checksum: its bytes are discarded unless the whole body arrives and matches.
 ///
 /// A HEAD, PATCH or DELETE for an upload ends a PATCH that is still writing to the upload. The upload keeps the received bytes. A client that lost
 /// its connection therefore need not wait until the server notices the loss.
@@ -85,7 +85,7 @@ public final class TUSLoopbackServer: Sendable {
         faults.append(fault, times: times)
     }
 
-    /// Stops uploads and downloads at an offset, without notifying clients, until this method is called again.
+    /// Stops uploads and downloads at an offset, without notifying clients. They continue after a call with a higher offset or nil.
     ///
     /// Another request for a stopped upload ends the request that sends the content. Bytes of that request after the offset are discarded.
     ///

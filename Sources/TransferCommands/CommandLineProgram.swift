@@ -9,12 +9,12 @@ import TransferKit
 public struct CommandLineProgram: Sendable {
     private let context: CommandContext
 
-    /// Runs the command that this process's arguments contain, and exits with its status. An executable's `main` needs no other call.
+    /// Runs the command in this process's arguments, and exits with the command's status. An executable's `main` needs no other call.
     ///
-    /// Call this before anything else. It opens closed standard streams, raises the limit of open files, restarts the process if its crash reports
-    /// could contain secrets, and sets up logging.
+    /// Call this method before anything else. The method opens closed standard streams, raises the limit on open files, and sets up
+    /// logging. If crash reports could contain secrets, the method first restarts the process.
     ///
-    /// - Parameter transports: The transports of endpoints.
+    /// - Parameter transports: The transports that endpoints can use.
     public static func main(transports: RegisteredTransports = .builtIn) async -> Never {
         StandardStreams.fillGaps()
         DescriptorLimit.raise()
@@ -28,7 +28,7 @@ public struct CommandLineProgram: Sendable {
     /// Creates the program.
     ///
     /// - Parameters:
-    ///   - transports: The transports of endpoints.
+    ///   - transports: The transports that endpoints can use.
     ///   - output: The descriptor for results.
     ///   - diagnostics: The descriptor for diagnostics and progress.
     public init(

@@ -4,10 +4,10 @@
     import Darwin
 #endif
 
-/// The limit of open files and connections of this process.
+/// This process's limit on open files and connections.
 enum DescriptorLimit {
-    /// Raises the soft limit to the hard limit, at most 65,536 (getrlimit(2)). The soft limit of a login is often 1,024, and each transfer needs a
-    /// connection and a file.
+    /// Raises the soft limit to the hard limit, at most 65,536 (getrlimit(2)). The default soft limit is often 1,024, and each transfer
+    /// needs a connection and a file.
     static func raise() {
         #if canImport(Glibc)
             let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)

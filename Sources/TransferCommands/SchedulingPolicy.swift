@@ -6,8 +6,8 @@
 enum SchedulingPolicy {
     /// Switches `run` and `agent run` to SCHED_BATCH (sched(7)), so that interactive programs stay responsive.
     ///
-    /// The process keeps its share of CPU time. The check is deliberately simple: it looks for the word `run` anywhere in the arguments. A false
-    /// match is harmless. Call this before any thread starts, because threads inherit the policy.
+    /// The process keeps its share of CPU time. The check is deliberately simple: it looks for the word `run` anywhere in the arguments. A
+    /// false match is harmless. Call this method before any thread starts, because threads inherit the policy.
     static func yieldToOthers() {
         #if os(Linux)
             guard CommandLine.arguments.dropFirst().contains("run") else { return }

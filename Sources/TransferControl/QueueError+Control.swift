@@ -1,11 +1,11 @@
 public import TransferKit
 
 extension QueueError.Code {
-    /// No process answers on the socket of the queue. No request was sent.
+    /// No process responds on the socket of the queue. The request was not performed.
     public static let ownerUnreachable = Self(rawValue: "ownerUnreachable")
-    /// The owner exited before it answered. It may or may not have performed the request.
+    /// The owner exited before it responded. It may or may not have performed the request.
     public static let ownerLost = Self(rawValue: "ownerLost")
-    /// The owner did not answer in time, for example because it was suspended by a signal.
+    /// The owner did not respond in time, for example because it was suspended by a signal.
     public static let ownerSilent = Self(rawValue: "ownerSilent")
     /// The owner already has the maximum number of event subscribers.
     public static let tooManySubscribers = Self(rawValue: "tooManySubscribers")

@@ -29,7 +29,7 @@ extension DestinationFolder {
         return final.map { destination.path.removingLastComponent().pushing($0) }
     }
 
-    /// Returns the final name that an earlier attempt already gave the part file; nil if no attempt has.
+    /// Returns the final name that an earlier attempt gave the part file; nil if the part file has none.
     func existingFinalName(_ partStatus: Status) throws(TransferError) -> FilePath? {
         if let noted = try notedName(partStatus) { return noted }
         guard destination.overwrite == .rename else { return try status(of: name)?.identity == partStatus.identity ? name : nil }
@@ -68,7 +68,7 @@ extension DestinationFolder {
 
     /// Gives the part file its final name.
     ///
-    /// - Returns: Whether the part file has the name; false if the existing file stays.
+    /// - Returns: Whether the part file has its final name; false if the policy keeps an existing file.
     private func place(_ partStatus: Status) throws(TransferError) -> Bool {
         if destination.overwrite == .never || destination.overwrite == .skip {
             let result = link(to: name)

@@ -9,9 +9,9 @@ import TransferCore
 
 /// Simulates missing features and errors of a file system in tests.
 package struct PlacingFaults: Sendable {
-    /// A step after which a test can simulate a kill of the process.
+    /// A step after which a test can simulate that the process is killed.
     package enum Step: Sendable, CaseIterable {
-        /// The note that records the final name is durable.
+        /// The note with the final name is durable.
         case noted
         /// An empty file reserves the final name.
         case reserved
@@ -33,8 +33,9 @@ package struct PlacingFaults: Sendable {
 
 /// Moves a part file into place on a file system without hard links, such as FAT, exFAT and some SMB shares, by renaming it.
 ///
-/// After the rename, nothing distinguishes the downloaded file from a file of another program. A note in the same folder therefore first records
-/// which file gets which name. The queue removes the note once it has stored the completion of the download.
+/// After the rename, nothing distinguishes the downloaded file from a file of another program. Therefore, the *note*, a small file in the
+/// same folder, records the part file's identity and final name before the rename. The queue removes the note once it has stored the
+/// completion of the download.
 extension DestinationFolder {
     private struct Note {
         /// Device and inode of the part file.
@@ -68,7 +69,7 @@ extension DestinationFolder {
         try unlink(noteName)
     }
 
-    /// Returns the note; nil if there is no note. A file with the note's name is not always a note; it can be a second link to the part file.
+    /// Returns the note; nil if it does not exist. The file with the note's name can also be a second link to the part file instead.
     private func readNote() -> Note? {
         let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
         let descriptor = unsafe noteName.withPlatformString { unsafe openat(folder.rawValue, $0, flags) }
@@ -88,7 +89,7 @@ extension DestinationFolder {
         return Note(identity: [device, inode], size: size, name: name)
     }
 
-    /// Returns the final name that an earlier rename gave the part file, if the file still has that name.
+    /// Returns the final name that an earlier rename gave the part file; nil if the file does not have that name.
     func notedName(_ partStatus: Status) throws(TransferError) -> FilePath? {
         guard let note = readNote(), note.identity == partStatus.identity, note.size == partStatus.size, try isThere(note) else {
             return nil
@@ -101,7 +102,7 @@ extension DestinationFolder {
         return found.isRegular && found.identity == note.identity && found.size == note.size
     }
 
-    /// Opens the renamed part file, if it still exists.
+    /// Opens the file that an earlier attempt renamed to its final name; returns nil if that file does not exist.
     func openDelivered() throws(TransferError) -> FileDescriptor? {
         guard let note = readNote(), try isThere(note) else { return nil }
         let flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC

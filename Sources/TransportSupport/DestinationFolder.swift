@@ -8,7 +8,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// The properties of a remote file that decide whether it replaces a local one.
+/// The properties of a remote file that decide whether it replaces a local file.
 struct RemoteFileState: Sendable {
     var size: Int64?
     /// Nanoseconds since 1970.
@@ -107,14 +107,15 @@ final class DestinationFolder: Sendable {
 
     /// Whether the part file has a name that is not one of this download's names.
     ///
-    /// The user may have moved the complete file before the queue stored its completion. The content of the moved file must stay unchanged.
+    /// The user may have moved the complete file before the queue stored its completion. In this case, a download must not write to the
+    /// moved file.
     private func hasOtherName(_ partStatus: Status) throws(TransferError) -> Bool {
-        // The temporary name may remain from a process that ended during a replacement.
+        // The temporary name can remain if a process was killed while it replaced a file.
         let isBeingPlaced = try status(of: DownloadDestination.placingName(of: part))?.identity == partStatus.identity
         return partStatus.links > (isBeingPlaced ? 2 : 1)
     }
 
-    /// Opens any file with the part file's name. Returns nil if it can't be the part file.
+    /// Opens the file with the part file's name. Returns nil if there is no such file, or if it can't be a part file.
     private func openExistingPart() throws(TransferError) -> FileDescriptor? {
         // Without O_NONBLOCK, opening a FIFO of that name would wait for its other end (open(2)).
         let flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
@@ -149,7 +150,7 @@ final class DestinationFolder: Sendable {
             "\(destination.path) needs \(bytes) more bytes, but its disk has \(free.partialValue) free. Free some space.")
     }
 
-    /// The size in bytes up to which no disk space is reserved. For many small files, the additional system call would cost too much time.
+    /// The size in bytes up to which no disk space is reserved, because the additional system call would slow down many small files.
     private static let smallSize: Int64 = 1 << 20
 
     /// Reserves disk space for a whole part file.
@@ -219,7 +220,7 @@ final class DestinationFolder: Sendable {
 
     // MARK: The existing file
 
-    /// Whether the policy keeps the existing file, so that the download is unnecessary.
+    /// Whether the policy keeps the existing file, which makes the download unnecessary.
     func isUpToDate(_ remote: RemoteFileState) throws(TransferError) -> Bool {
         guard destination.overwrite.comparesFiles, let local = try status(of: name) else { return false }
         if destination.overwrite == .skip { return true }
@@ -285,6 +286,6 @@ extension DestinationFolder.Status {
 }
 
 extension OverwritePolicy {
-    /// Whether the policy can keep an existing file, so that the download counts as transferred.
+    /// Whether the policy can keep an existing file and count the download as transferred.
     var comparesFiles: Bool { self == .different || self == .newer || self == .skip }
 }

@@ -2,16 +2,15 @@ import Locking
 package import SystemPackage
 package import TransferCore
 
-/// Threads for calls that wait for disks. Each disk has separate threads, so a hanging disk does not block the others.
+/// The threads for blocking disk calls. Each disk has its own threads, so a hanging disk does not block the others.
 package final class DiskThreads: Sendable {
     private enum Disk: Hashable {
         case device(UInt64)
-        /// A folder whose device is unknown, because a query for the device could hang as well.
+        /// A folder whose device is unknown, because asking for the device could hang as well.
         case folder(FilePath)
     }
 
-    /// A weak reference to the threads of a disk. The number of folders is unlimited, so the threads of a folder end when nothing uses them any
-    /// longer.
+    /// A weak reference to the threads of a disk. Unused threads therefore end; otherwise each new folder would add threads.
     private struct Entry {
         weak let threads: WorkerThreads?
     }

@@ -6,7 +6,7 @@ public import TransferCore
 /// The descriptor stays open until the last reference to this object is released. A read on another thread therefore never uses a descriptor that was
 /// closed and then reused for another file.
 public final class FileReader: Sendable {
-    /// The file.
+    /// The source of the upload.
     public let source: UploadSource
 
     /// The descriptor, open for reading. Don't close it.

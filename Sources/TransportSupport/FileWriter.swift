@@ -43,7 +43,8 @@ public final class FileWriter: Sendable {
     /// - Parameters:
     ///   - confirmed: The number of bytes that the attempt's checkpoint covers. Later bytes are removed from the part file,
     ///     because they may not be on disk.
-    ///   - size: The size of the whole file in bytes; nil if unknown. If the disk lacks space for the remaining bytes, nothing is created.
+    ///   - size: The size of the whole file in bytes; nil if unknown. If the disk lacks space for the remaining bytes, no part file is
+    ///     created.
     ///   - threads: Threads for blocking calls.
     /// - Throws: A ``TransferError`` that names the path. Its class is ``FailureClass/resumeLost`` if the part file is gone or too short, and
     ///   ``FailureClass/noSpace`` or ``FailureClass/permanent`` if the file can't be created or written. Its code is
@@ -132,7 +133,7 @@ public final class FileWriter: Sendable {
 
     // MARK: Checkpoints
 
-    /// The position up to which the file is synced. A checkpoint must not cover more.
+    /// The position up to which the file is synced. A checkpoint must not cover later bytes.
     public var syncedPosition: Int64 { schedule.withLock { $0.synced } }
 
     /// Whether 64 MiB were written since the last sync, or 5 s have passed. Call it on any thread; it does not block.
@@ -220,7 +221,7 @@ public final class FileWriter: Sendable {
         }
     }
 
-    /// Whether the policy keeps an existing file, so that the download is unnecessary. Call it before ``open(_:from:size:on:)``.
+    /// Whether the policy keeps an existing file, which makes the download unnecessary. Call it before ``open(_:from:size:on:)``.
     ///
     /// - Parameters:
     ///   - size: The size on the server in bytes; nil if unknown.
@@ -239,7 +240,7 @@ public final class FileWriter: Sendable {
         _ destination: DownloadDestination, size: Int64?, modificationTime: Int64?
     ) throws(TransferError) -> Bool {
         guard destination.overwrite.comparesFiles else { return false }
-        // A missing folder contains no existing file, so there is no need to create it.
+        // A missing folder contains no existing file, so don't create the folder.
         guard let folder = try DestinationFolder.existing(destination) else { return false }
         return try folder.isUpToDate(RemoteFileState(size: size, modificationTime: modificationTime))
     }

@@ -1,6 +1,6 @@
 import Locking
 
-/// A result for one waiting caller. The first result counts; it may arrive before the caller waits.
+/// A result that one caller waits for. Only the first result counts, and it may arrive before the caller waits.
 package final class Once<Value: Sendable>: Sendable {
     private struct State {
         var continuation: CheckedContinuation<Value, any Error>?

@@ -6,7 +6,7 @@ package import SystemPackage
     import Darwin
 #endif
 
-/// Runs a function, which may block, on a new thread. The thread ends with the function.
+/// Runs a function on a new thread, which ends when the function returns. The function may block.
 ///
 /// The thread blocks SIGPIPE (pthread_sigmask(3)). A library that writes to a closed socket then gets an error, and the process continues.
 ///

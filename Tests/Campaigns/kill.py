@@ -88,7 +88,7 @@ class OneQueue:
         return run.returncode, output, diagnostics
 
     def complete(self, kills):
-        """Runs the queue until all sessions have ended, and then checks the sessions, their order and their files."""
+        """Runs the queue until all sessions are completed or cancelled, and then checks the sessions, their order and their files."""
         for _ in range(3):
             failed = self.work.restore()
             for name, error in failed:
@@ -134,7 +134,7 @@ class OneQueue:
                 timer.start()
             self.commands.append((name, session, arguments, process, is_killed))
             if name == "add":
-                # Wait for the command, because the session's position is unknown until it ends.
+                # Wait for the command, because the session's position is unknown until the command exits.
                 self.finish_commands()
 
     def finish_commands(self):

@@ -68,7 +68,7 @@ class Queue:
             stdout=subprocess.PIPE, stderr=log or subprocess.PIPE, text=True, errors="surrogateescape")
 
     def finish(self, process, arguments=(), timeout=240):
-        """Waits for a command to end. Reports a crash or a hang as an anomaly. Returns the exit code, the output and the diagnostics."""
+        """Waits for a command to exit. Reports a crash or a hang as an anomaly. Returns the exit code, the output and the diagnostics."""
         try:
             output, diagnostics = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:

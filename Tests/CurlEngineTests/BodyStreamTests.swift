@@ -9,7 +9,7 @@ import TransportSupport
 @Suite(.timeLimit(.minutes(10))) struct BodyStreamTests {
     @Test(arguments: [nil, 6] as [Int64?]) func sendsBytesImmediately(length: Int64?) async throws {
         let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
-        // The server must receive the first bytes before the test writes more, so the engine must not hold bytes back.
+        // The test writes more only after the first three bytes have arrived, so the engine must not hold them back.
         let server = try ScriptedServer { _, _ in [.read(3), .call { arrival.finish() }, .answer(204)] }
         let engine = CurlEngine()
         let stream = HTTPBodyStream()

@@ -169,8 +169,8 @@ private final class RecordingSink: HTTPResponseSink {
         server.stop()
     }
 
-    /// While sinks write nothing, the engine fills a limited number of buffers of 256 KiB: eight for a single sink; for several sinks, two
-    /// for each sink, and sixteen more that all sinks share.
+    /// While sinks write nothing, the engine fills at most eight buffers of 256 KiB for a single sink. Several sinks get two buffers each,
+    /// and share sixteen more.
     @Test(arguments: [(1, 8), (4, 2 * 4 + 16)]) func slowSinksLimitBufferedBytes(count: Int, buffers: Int) async throws {
         let size = 8 * 1024 * 1024
         let text = String(repeating: "x", count: size)

@@ -128,8 +128,8 @@ import TransportSupport
             let before = try residentBytes()
             let descriptors = countEntries("/proc/self/fd")
             try await perform(10_000)
-            // Each request may leak at most 100 bytes. With a sanitizer, this is not checked: the sanitizer keeps freed memory, and detects leaks
-            // itself.
+            // Each request may leak at most 100 bytes. A sanitizer keeps freed memory and detects leaks itself, so this check is skipped
+            // with a sanitizer.
             if !isSanitized { #expect(try residentBytes() < before + 1_000_000) }
             #expect(countEntries("/proc/self/fd") == descriptors)
             await engine.shutdown()

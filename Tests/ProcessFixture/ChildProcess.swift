@@ -12,8 +12,8 @@ import TransferCore
 /// Starts and reaps child processes with posix_spawn(3) and waitpid(2). Foundation's `Process` is not used because it crashed in a process
 /// with a thousand descriptors and threads, and because it waits until all processes that inherited one of its descriptors have ended.
 package enum ChildProcess {
-    /// Prevents a program from starting after a pipe is created but before the pipe's close-on-exec flags are set. The value is an unused `Int`
-    /// instead of `Void`: Thread Sanitizer attributes an access to a zero-sized value to the enclosing object.
+    /// A lock that delays the start of a program while a new pipe lacks its close-on-exec flags. The value is an unused `Int` instead of
+    /// `Void`, because Thread Sanitizer attributes an access to a zero-sized value to the enclosing object.
     private static let gate = Locked(0)
 
     /// Creates a pipe that programs inherit only through ``spawn(_:_:environment:workingFolder:descriptors:)``.
@@ -25,8 +25,9 @@ package enum ChildProcess {
         }
     }
 
-    /// Starts a program that inherits only `descriptors`, as its standard descriptors. If the program inherited a socket, the connection would stay
-    /// open after the socket's owner closes it. Resets all signals, because the threads that run tests block most signals.
+    /// Starts a program that inherits only `descriptors`, as its standard descriptors. If the program inherited a socket, the connection
+    /// would stay open after the socket's owner closes it. Unblocks all signals, because the threads that run tests block most of them, and
+    /// resets their handlers.
     ///
     /// - Parameters:
     ///   - environment: The program's complete environment; nil to inherit that of the test process.
@@ -71,7 +72,7 @@ package enum ChildProcess {
         return process
     }
 
-    /// Blocks until the process has ended. The process can still be signalled, and must be reaped afterwards.
+    /// Blocks until the process has ended, but does not reap it: its process ID stays valid until ``reap(_:)``.
     package static func awaitEnd(_ process: pid_t) {
         var information = unsafe siginfo_t()
         while unsafe waitid(P_PID, id_t(process), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}
@@ -81,12 +82,13 @@ package enum ChildProcess {
     @discardableResult package static func reap(_ process: pid_t) -> (status: Int32, wasKilled: Bool) {
         var status: CInt = 0
         while unsafe waitpid(process, &status, 0) < 0, errno == EINTR {}
-        // The macros of wait(2), which Swift does not import.
+        // The equivalents of WTERMSIG and WEXITSTATUS (wait(2)). Swift does not import these macros.
         let signal = status & 0x7F
         return signal == 0 ? (status >> 8 & 0xFF, false) : (signal, true)
     }
 
-    /// posix_spawn_file_actions_addclosefrom_np(3) of glibc 2.34 and later. The header declares this function only if extensions are enabled.
+    /// posix_spawn_file_actions_addclosefrom_np(3) of glibc 2.34 and later. The header declares this function only if extensions are
+    /// enabled.
     private static var addCloseFrom: (@convention(c) (UnsafeMutablePointer<posix_spawn_file_actions_t>, CInt) -> CInt)? {
         guard let symbol = unsafe dlsym(nil, "posix_spawn_file_actions_addclosefrom_np") else { return nil }
         return unsafe unsafeBitCast(symbol, to: (@convention(c) (UnsafeMutablePointer<posix_spawn_file_actions_t>, CInt) -> CInt).self)

@@ -9,8 +9,8 @@ import TransferCore
     import Darwin
 #endif
 
-/// A program that runs alongside the tests. Its standard input stays open while this object exists. A program that exits at the end of its
-/// input therefore also exits if the test process ends.
+/// A program that runs alongside the tests. Its standard input stays open while this object exists. So a program that exits at the end of
+/// its input also exits when the test process ends.
 package final class StartedProgram: Sendable {
     private let input: Locked<FileDescriptor?>
     private let output: FileDescriptor
@@ -20,7 +20,7 @@ package final class StartedProgram: Sendable {
     ///
     /// - Parameters:
     ///   - environment: Variables in addition to those of the test process.
-    ///   - errors: The file for the standard error. An existing file is overwritten.
+    ///   - errors: The file for the program's standard error. Overwrites an existing file.
     package init(
         _ program: String, _ arguments: [String], environment: [String: String] = [:], errors: FilePath = "/dev/null"
     ) throws {

@@ -125,7 +125,7 @@ struct AuthenticationTests {
         #expect(connection.agreement.authenticationMethod.hasPrefix("publickey (agent, SHA256:"))
         await connection.close()
 
-        // Without an agent, key files are tried. If they fail too, the error explains why there was no agent.
+        // Without an agent, the client tries the key files. If they fail too, the error names the missing agent.
         settings.authentication.agent = .socket("/nonexistent/agent")
         settings.authentication.keyFiles = [.init(path: FilePath(server.userKey))]
         try await server.connect(settings).close()
@@ -136,7 +136,7 @@ struct AuthenticationTests {
         #expect(error.message.contains("/nonexistent/agent"))
     }
 
-    /// The agent accepts no connection, for example because it is suspended or waits for a smart card.
+    /// The agent never responds, for example because it is suspended or waits for a smart card.
     @Test func `an unresponsive agent does not delay other keys`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
@@ -155,7 +155,7 @@ struct AuthenticationTests {
         #expect(error.message.contains("the agent at \(path): it did not answer in time"), "\(error)")
     }
 
-    /// - Returns: A listening socket on which no connection is accepted, so that clients wait for a response.
+    /// Creates a listening socket that never accepts connections, so clients wait for a response.
     private func makeMuteSocket(at path: FilePath) throws -> CInt {
         #if canImport(Glibc)
             let descriptor = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0)
@@ -187,7 +187,7 @@ struct AuthenticationTests {
         let bounded = try await failure(server, settings)
         #expect(bounded.failureClass == .credentials)
         #expect(!bounded.message.contains(files[2].path.string))
-        // A server that permits fewer attempts closes the connection. The error must report rejected credentials, not a lost connection.
+        // The server permits fewer attempts and closes the connection. The error must report rejected credentials, not a lost connection.
         settings.authentication.maximumAttempts = 9
         let refused = try await failure(server, settings)
         #expect(refused.failureClass == .credentials, "\(refused)")

@@ -45,7 +45,7 @@ struct DeadlineTests {
         let (arrivals, arrival) = AsyncStream<Void>.makeStream()
         let server = try RawServer { connection in
             connection.send(Array(greeting.utf8))
-            // The client sends its greeting and its first packet immediately.
+            // The client sends its identification string and its first packet immediately.
             _ = connection.receive()
             arrival.yield()
             connection.waitForEnd()
@@ -63,7 +63,7 @@ struct DeadlineTests {
         await steps.next()
     }
 
-    /// The server runs an `AuthorizedKeysCommand` that never ends, so it never answers the authentication request.
+    /// The server runs an `AuthorizedKeysCommand` that never exits, so it never responds to the authentication request.
     @Test(arguments: [true, false]) func `authentication has a deadline and can be cancelled`(isCancelled: Bool) async throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "transferkit-deadline-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)

@@ -13,8 +13,7 @@ import TransferCore
 @Suite(.timeLimit(.minutes(10)))
 struct FaultTests {
     /// The subsystems of the server. `source` and `sink` write their process IDs to files. `source` sends endlessly. `sink` receives
-    /// endlessly, and reports `taken` after a million bytes. It keeps its output open, because the server would end the channel when the
-    /// output ends.
+    /// endlessly, and sends `taken` after a million bytes. It keeps its output open, because the server would otherwise end the channel.
     private static let subsystems = [
         "echo": "exec cat",
         "source": "echo $$ > $folder/source; exec cat /dev/zero",
@@ -82,7 +81,7 @@ struct FaultTests {
         #expect(!connection.isAlive)
         if subsystem != nil {
             await upload.recorder.waitForEnd()
-            // The server may have had time to report that the process ended, but each channel ends only once.
+            // The server may also have reported the end of the process, but each channel ends only once.
             #expect(upload.recorder.ends.count == 1)
             #expect(upload.recorder.ends.first??.failureClass == .transient)
             #expect(upload.recorder.ends.first??.code == .connectionLost)

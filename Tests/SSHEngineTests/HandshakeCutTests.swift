@@ -6,10 +6,10 @@ import SystemPackage
 import Testing
 import TransferCore
 
-/// Breaks connections during the key exchange or authentication, after each possible byte in each direction.
+/// Breaks connections during the key exchange or authentication, after each byte in each direction.
 @Suite(.timeLimit(.minutes(10)))
 struct HandshakeCutTests {
-    /// The bytes of one connection. The bytes before encryption starts can be replayed.
+    /// The bytes of one connection. The unencrypted bytes at its start can be replayed.
     private struct Recording {
         var fromServer: [UInt8] = []
         var fromClient: [UInt8] = []

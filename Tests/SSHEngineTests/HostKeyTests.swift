@@ -89,8 +89,8 @@ struct HostKeyTests {
             #expect(connection.agreement.hostKeyFingerprint == (try fingerprint(server, type)))
             await connection.close()
         }
-        // The server is known only by its RSA key. If the library can't request this key, the error names the required version, and no other key is
-        // accepted.
+        // The server is known only by its RSA key. If libssh2 can't request this key, the client accepts no other key, and the error names
+        // the required version.
         var settings = try server.settings()
         settings.hostKeys = HostKeyPolicy(trust: .acceptNew, userFile: FilePath(try server.knownHosts([.rsa])))
         if SSHConnection.libraryVersion.hasPrefix("1.10.") || SSHConnection.libraryVersion.hasPrefix("1.9.") {

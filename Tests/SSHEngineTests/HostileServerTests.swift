@@ -59,7 +59,7 @@ struct HostileServerTests {
         #expect([FailureClass.unreachable, .transient, .unsupported].contains(error.failureClass), "\(error)")
     }
 
-    /// The server sends small ignore messages (RFC 4253, section 11.2), so that no packet is too long.
+    /// The server sends an endless series of small ignore messages (RFC 4253, section 11.2). Each packet has a valid length.
     @Test func `an endless handshake is rejected`() async throws {
         let packet: [UInt8] = [0, 0, 4, 12, 6, 2, 0, 0, 4, 0] + [UInt8](repeating: 0, count: 1024 + 6)
         let error = try await failure(
@@ -119,7 +119,7 @@ struct HostileServerTests {
         defer { server.stop() }
         let other = try RawClient(to: server.port)
         defer { other.close() }
-        // The server counts this connection towards its limit as soon as it has sent its greeting.
+        // The server counts this connection towards its limit once it has sent its identification string.
         #expect(try await SSHServerProcess.runBlocking { other.receive() }.starts(with: Array("SSH-2.0-".utf8)))
         let settings = try server.settings()
         let error = try await failure(settings)
@@ -167,7 +167,7 @@ struct HostileServerTests {
         await steps.next()
         opening.cancel()
         await #expect(throws: CancellationError.self) { try await opening.value }
-        // The client closes its socket, which ends the connection at the server.
+        // The client closes its socket, so the server's side of the connection ends.
         await steps.next()
     }
 }

@@ -5,7 +5,7 @@ import SSHEngine
 import ScriptedHTTP
 import Testing
 
-/// Verifies that the engine interprets known hosts files in the same way as `ssh-keygen -F`.
+/// Verifies that the engine interprets known hosts files like `ssh-keygen -F`.
 @Suite struct KnownHostsOracleTests {
     /// The line numbers of a file's entries that match a host.
     private struct Lines: Equatable, CustomStringConvertible {
@@ -21,7 +21,7 @@ import Testing
         "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPhufLR5wJvl32QWEHlT8+u+mjzUbD7NsarJhfD5XSZ2",
         "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBBLL3kJeIk7xbvHdh8TK16ZYYFcOnRAa2gToUMDftCj3Tb8h3YRultsWvSN2DYoUlZNwJzOXwoQPAkzd0+Q7dDA=",
     ]
-    /// A host key that is in no file.
+    /// A host key that the generated files do not contain.
     private static let otherKey = "AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ"
     private static let hosts = [
         ("example.com", 22), ("a.example.com", 22), ("example.com", 2222), ("b", 22), ("10.0.0.1", 22), ("::1", 22),

@@ -40,12 +40,12 @@ struct PasswordTests {
         try await check(["PasswordAuthentication yes"], by: "password")
     }
 
-    @Test func `prompts with hidden input are answered with the password`() async throws {
+    @Test func `prompts with hidden input receive the password`() async throws {
         try await check(["UsePAM yes", "KbdInteractiveAuthentication yes"], by: "keyboard-interactive")
     }
 
-    /// keyboard-interactive is preferred, because it answers only prompts with hidden input. The method `password` sends the password to
-    /// any server that requests it.
+    /// The client prefers keyboard-interactive, because it then sends the password only in response to prompts with hidden input. With the
+    /// method `password`, it sends the password to any server that requests it.
     @Test func `keyboard-interactive is tried before the password`() async throws {
         let server = try await start(["UsePAM yes", "KbdInteractiveAuthentication yes", "PasswordAuthentication yes", "LogLevel DEBUG1"])
         defer { server.stop() }
@@ -62,7 +62,7 @@ struct PasswordTests {
 
     @Test(arguments: [
         (["PasswordAuthentication yes", "PubkeyAuthentication no"], ["none", "password"]),
-        // After the key, the client asks whether the server also requires a password.
+        // After the rejected key, the client requests the methods again, because the server may now offer a password method.
         ([], ["none", "publickey", "none"]),
     ]) func `only offered methods are tried`(options: [String], methods: [String]) async throws {
         let server = try await start(options + ["LogLevel DEBUG1"])

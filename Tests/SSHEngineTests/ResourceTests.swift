@@ -12,8 +12,8 @@ import TransferCore
 
 @Suite(.timeLimit(.minutes(10)))
 struct ResourceTests {
-    /// Whether the test compares descriptors, threads and memory before and after a thousand connections. To enable this, set `TRANSFERKIT_SOAK` and
-    /// run the test alone in its process.
+    /// Whether to compare descriptors, threads and memory before and after a thousand connections. To enable this comparison, set
+    /// `TRANSFERKIT_SOAK` and run the test alone in its process.
     private static let isSoak = ProcessInfo.processInfo.environment["TRANSFERKIT_SOAK"] != nil
 
     private func count(_ folder: String) throws -> Int {
@@ -36,12 +36,12 @@ struct ResourceTests {
         unknown.hostKeys = HostKeyPolicy(userFile: nil)
         let stranger = unknown
         try await round(server, settings, stranger)
-        // These rounds create the resources that exist only once per process.
+        // The first rounds create resources that exist once per process.
         for _ in 0..<(Self.isSoak ? 20 : 0) { try await round(server, settings, stranger) }
         let before = (try count("/proc/self/fd"), try count("/proc/self/task"))
         let memoryBefore = Self.isSoak ? try memory() : 0
         for _ in 0..<(Self.isSoak ? 250 : 5) { try await round(server, settings, stranger) }
-        // The relay closes its end of a connection only after it has seen the client's end.
+        // The relay closes its end of a connection only after the client has closed the other end.
         await relay.waitUntilIdle()
         if Self.isSoak {
             // A cancelled connection may still be closing. A leak would add hundreds of descriptors.
@@ -76,7 +76,7 @@ struct ResourceTests {
         if let connection = try? await cancelled.value { await connection.close() }
     }
 
-    /// After authentication, a connection no longer needs its passphrases and passwords.
+    /// After authentication, a connection needs no more passphrases or passwords.
     @Test func `a connection does not keep the credentials`() async throws {
         final class Secrets: CredentialProvider {
             func secret(for reference: CredentialReference) async throws -> Secret { Secret("") }

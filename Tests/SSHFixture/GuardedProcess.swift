@@ -11,8 +11,8 @@ import TransportSupport
     import Darwin
 #endif
 
-/// A program that is killed on request, when this object is released, or when the test process ends. A shell waits for the end of a pipe, and then
-/// kills the program.
+/// A program that is killed on request, when this object is released, or when the test process ends. A shell waits for a line from a pipe
+/// or the end of the pipe, and then kills the program.
 package final class GuardedProcess: Sendable {
     private struct State {
         var shell: pid_t?
@@ -52,7 +52,7 @@ package final class GuardedProcess: Sendable {
 
     /// Kills the program and all its descendants, as a power failure would. Blocks.
     package func killTree() {
-        // A stopped process can't start other processes during the search for its descendants.
+        // Stops each process, so it can't start other processes during the search for its descendants.
         let family = family { _ = Self.signal($0, SIGSTOP) }
         for process in family { _ = Self.signal(process, SIGKILL) }
         stop()
@@ -91,7 +91,7 @@ package final class GuardedProcess: Sendable {
         return (text[text.index(after: start)..<end], fields[0], parent)
     }
 
-    // A method with the same name hides the system's function.
+    // Uses `systemKill`, because a method with the same name hides the system's `kill`.
     private static func signal(_ process: pid_t, _ number: CInt) -> Bool { systemKill(process, number) == 0 }
 
     private static func isAlive(_ process: pid_t) -> Bool { status(of: process).map { $0.state != "Z" } ?? false }

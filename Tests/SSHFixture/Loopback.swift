@@ -35,7 +35,7 @@ enum Loopback {
         return (descriptor, port)
     }
 
-    /// Returns a port on which no process listens. Another process may start to use it at any time.
+    /// Returns a port on which no process listens. Another process may start to use the port at any time.
     static func freePort() throws -> UInt16 {
         let descriptor = makeSocket()
         defer { close(descriptor) }
@@ -90,7 +90,7 @@ enum Loopback {
     }
 }
 
-/// A port that neither accepts nor refuses connections, like a firewall that drops packets.
+/// A port that neither accepts nor refuses connections, as if a firewall dropped the packets.
 package final class SilentPort: Sendable {
     /// The port number.
     package let port: UInt16

@@ -1,7 +1,7 @@
 import Foundation
 
-/// A library that replaces the functions with which a server checks passwords (ld.so(8), LD_PRELOAD). Tests need it because they have no
-/// user account with a known password. With this library, each user's password is ``password``, both in the shadow file and for PAM.
+/// A library that replaces the functions with which a server checks passwords (ld.so(8), LD_PRELOAD). Tests need this library because they
+/// know no user's password. It makes ``password`` the password of every user, both in the shadow file and for PAM.
 package enum PasswordLibrary {
     /// The correct password.
     package static let password = "the right password"
@@ -15,8 +15,8 @@ package enum PasswordLibrary {
         return library
     }
 
-    // `openssl passwd -6` created the hash. The PAM functions below first request the password with hidden input, and then an answer with
-    // visible input, which must be empty.
+    // `openssl passwd -6` created the hash. The PAM functions first prompt for the password with hidden input. They then prompt with
+    // visible input, and require an empty response.
     private static let program = #"""
         #include <shadow.h>
         #include <stdlib.h>

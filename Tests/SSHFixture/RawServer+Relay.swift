@@ -20,10 +20,10 @@ extension RawServer {
     ///   - limit: The exact number of bytes from the server after which a connection breaks, or nil for no limit.
     ///   - clientLimit: The exact number of bytes from the client after which a connection breaks, or nil for no limit.
     ///   - bufferSize: The size of the receive buffers, or nil for the system's default.
-    ///   - greets: Called first for each connection, and may communicate with the client. Returns whether to relay the connection.
+    ///   - greets: Called first for each connection. May exchange bytes with the client. Returns whether to relay the connection.
     ///   - hears: Called with all bytes, before `passes`.
-    ///   - passes: Called with the number of received bytes. Returns whether to forward the bytes. After false, no further bytes pass in that
-    ///     direction.
+    ///   - passes: Called with the number of received bytes. Returns whether to forward the bytes. After the first false, the connection
+    ///     forwards no more bytes in that direction.
     package static func relay(
         to port: UInt16, limit: Int? = nil, clientLimit: Int? = nil, bufferSize: Int? = nil,
         greets: @escaping @Sendable (Connection) -> Bool = { _ in true },

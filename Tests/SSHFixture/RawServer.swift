@@ -8,10 +8,9 @@ import TransportSupport
     import Darwin
 #endif
 
-/// A server on a free port of the loopback interface. A closure of the test handles the raw bytes of each connection. ``stop()`` ends the
-/// server.
+/// A server on a free port of the loopback interface. A closure of the test handles the raw bytes of each connection.
 package final class RawServer: Sendable {
-    /// A connection to the server. Its methods block, so call them on a thread of the server.
+    /// A connection to the server. Its methods block, so call them on a separate thread.
     package struct Connection: Sendable {
         let descriptor: CInt
 
@@ -81,7 +80,7 @@ package final class RawServer: Sendable {
                     return state.isStopped
                 }
                 let finish = { @Sendable in
-                    // The descriptor is removed before it is closed, because its number may be reused immediately.
+                    // Removes the descriptor before closing it, because the system may reuse the number immediately.
                     let waiters = state.withLock { state -> [CheckedContinuation<Void, Never>] in
                         state.connections.remove(descriptor)
                         close(descriptor)
@@ -110,7 +109,7 @@ package final class RawServer: Sendable {
     /// The number of accepted connections.
     package var accepted: Int { state.withLock { $0.accepted } }
 
-    /// Waits until there is no connection.
+    /// Waits until all connections are closed.
     package func waitUntilIdle() async {
         await withCheckedContinuation { continuation in
             let isIdle = state.withLock { state in
@@ -149,6 +148,7 @@ package struct RawClient: Sendable {
     }
 
     /// Waits for bytes. Blocks.
+    ///
     /// - Returns: At least one byte, or no bytes at the end of the connection.
     package func receive() -> [UInt8] { RawServer.Connection(descriptor: descriptor).receive() }
 
@@ -156,7 +156,7 @@ package struct RawClient: Sendable {
     package func close() { shutdown(descriptor, CInt(SHUT_RDWR)); systemClose(descriptor) }
 }
 
-// A method with the same name hides the system's function.
+// Called in `RawClient.close()`, where the method's name hides the system's function.
 private func systemClose(_ descriptor: CInt) { close(descriptor) }
 
 private func systemSend(_ descriptor: CInt, _ bytes: UnsafeRawPointer?, _ count: Int) -> Int {

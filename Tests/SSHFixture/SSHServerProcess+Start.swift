@@ -16,7 +16,7 @@ extension SSHServerProcess {
         let process = try GuardedProcess(
             ["/usr/sbin/sshd", "-D", "-e", "-f", configuration.path], log: log,
             environment: preload.map { ["LD_PRELOAD": $0.path] } ?? [:])
-        // The server logs that it listens, or why it can't. It logs configuration errors immediately.
+        // Waits until the server logs that it listens, or why it can't listen.
         for _ in 0..<6_000 {
             let text = (try? String(contentsOf: log, encoding: .utf8)) ?? ""
             if text.contains("Server listening on") { return process }

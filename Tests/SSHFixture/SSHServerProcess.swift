@@ -10,7 +10,7 @@ import TransportSupport
     import Darwin
 #endif
 
-/// An OpenSSH server for one test or suite. It runs as the user who runs the tests, on a free port of the loopback interface. Its keys are
+/// An OpenSSH server for one test or suite, on a free port of the loopback interface. It runs as the user who runs the tests. Its keys are
 /// in a temporary folder, which is removed with this object.
 package final class SSHServerProcess: Sendable {
     package struct DidNotStart: Error, CustomStringConvertible {
@@ -33,15 +33,15 @@ package final class SSHServerProcess: Sendable {
         case rsa
     }
 
-    /// Starts a server, and returns once it accepts connections. Call ``stop()`` at the end of the test; the call also keeps this object alive until
-    /// then.
+    /// Starts a server, and returns once it accepts connections. Call ``stop()`` at the end of the test, which also keeps this object alive
+    /// until then.
     ///
     /// - Parameters:
     ///   - hostKeys: The types of the host keys.
-    ///   - options: Additional configuration lines (sshd_config(5)). They override the default lines, because the first value of an option
-    ///     counts.
-    ///   - subsystems: Shell scripts by subsystem name, which are added to `sftp` or replace it. In a script, `$folder` is the path of
-    ///     ``folder``.
+    ///   - options: Additional configuration lines (sshd_config(5)). They precede and so override the default lines, because sshd uses the
+    ///     first value of an option.
+    ///   - subsystems: Shell scripts by subsystem name, in addition to `sftp`. A script with the name `sftp` replaces that subsystem.
+    ///     In a script, `$folder` is the path of ``folder``.
     ///   - knowsPasswords: Whether ``PasswordLibrary`` checks passwords. Requires a C compiler.
     package static func start(
         hostKeys: [KeyType] = [.ed25519], options: [String] = [], subsystems: [String: String] = [:], knowsPasswords: Bool = false
@@ -64,9 +64,9 @@ package final class SSHServerProcess: Sendable {
         for (name, script) in subsystems {
             let file = folder.appending(path: "subsystem_\(name)")
             try Data("folder='\(folder.path)'\n\(script)\n".utf8).write(to: file)
-            // A shell reads the script. Executing the file directly would fail while another process has inherited a descriptor that is open for
-            // writing to the file. `exec` is required because scripts expect the SSH server to be their parent, and not every shell replaces itself
-            // with the last command.
+            // A shell reads the script, because executing the file would fail while another process has inherited a descriptor that is open
+            // for writing. `exec` makes the SSH server the parent of the script, as scripts expect. Not every shell replaces itself with
+            // the last command.
             programs[name] = "exec /bin/sh \(file.path)"
         }
         // Another process may start to use the free port before the server does. The next iteration then tries another port.
@@ -124,7 +124,7 @@ package final class SSHServerProcess: Sendable {
         try (Data(contentsOf: file) + Data(contentsOf: URL(filePath: publicKeyFile))).write(to: file)
     }
 
-    /// Kills the server. It may end shortly after this method returns. Existing connections continue, because they have their own
+    /// Kills the server, which may exit shortly after this method returns. Existing connections continue, because they have their own
     /// processes.
     package func stop() {
         process.withLock { $0.stop() }
@@ -163,7 +163,7 @@ package final class SSHServerProcess: Sendable {
             ["-q", "-t", type.rawValue, "-N", passphrase, "-C", "test", "-f", path.path] + options + (type == .rsa ? ["-b", "2048"] : []))
     }
 
-    /// Runs a program until it exits. Throws if its exit status is not 0. Blocks.
+    /// Runs a program until it exits. Throws if the exit status is not 0. Blocks.
     @discardableResult package static func run(_ program: String, _ arguments: [String], environment: [String: String] = [:]) throws
         -> Int32
     {

@@ -1,9 +1,9 @@
 package import Foundation
 import Locking
 
-/// Pauses a transfer through a relay at a given position, so that a test can act during the transfer, regardless of the machine's speed.
+/// Pauses a transfer through a relay at a given position. A test can then act during the transfer, regardless of the machine's speed.
 package final class TransferGate: Sendable {
-    /// Yields when the gate holds up bytes.
+    /// Yields when the gate blocks bytes.
     package let holds: AsyncStream<Void>
     private let hold: AsyncStream<Void>.Continuation
     private let isPassable: @Sendable () -> Bool
@@ -28,7 +28,7 @@ package final class TransferGate: Sendable {
         return parts.compactMap { (try? FileManager.default.attributesOfItem(atPath: $0))?[.size] as? Int64 }.max()
     }
 
-    /// Can be passed as the argument `passes` of ``RawServer/relay(to:limit:clientLimit:bufferSize:greets:hears:passes:)``.
+    /// Returns whether to forward bytes. Pass this method to ``RawServer/relay(to:limit:clientLimit:bufferSize:greets:hears:passes:)``.
     package func passes(_ direction: RawServer.Direction, _ count: Int) -> Bool {
         counts.withLock { $0[direction, default: 0] += Int64(count) }
         if isOpen.withLock({ $0 }) || isPassable() { return true }
@@ -36,7 +36,7 @@ package final class TransferGate: Sendable {
         return false
     }
 
-    /// Opens the gate, which then passes all bytes. A connection whose bytes it has held up stays blocked in the same direction.
+    /// Opens the gate, which then passes all bytes. Connections that were already blocked stay blocked in that direction.
     package func open() { isOpen.withLock { $0 = true } }
 
     /// Returns the number of bytes that arrived in a direction since the previous call.

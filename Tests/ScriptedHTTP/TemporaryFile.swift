@@ -7,7 +7,7 @@ package import TransferCore
     import Darwin
 #endif
 
-/// A temporary file for one test. It is removed with this object.
+/// A temporary file that is removed when this object is released.
 package final class TemporaryFile: Sendable {
     /// The path of the file.
     package let path: FilePath

@@ -50,7 +50,8 @@ package final class ScriptedPeer: SFTPLink {
     /// All requests except the client's first packet (`SSH_FXP_INIT`).
     package var requests: [Question] { questions.withLock { $0 } }
 
-    /// The error that made the client unusable. The client sets it only after it has failed all waiting requests, so close this peer first.
+    /// The error with which the client gave up the connection. The client reports it only after it has failed all waiting requests, so call
+    /// ``close()`` first.
     package var fault: TransferError? { gaveUp.withLock { $0 } }
 
     package func close() async {

@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test(arguments: [1, 70_000])
-    func `keeps every byte of an abandoned creation`(count: Int) async throws {
+    func `keeps every byte of an abandoned creation request`(count: Int) async throws {
         try await withServer { server, url in
             let content = bytes(100_000)
             let first = try RawConnection(to: url)
@@ -43,7 +43,7 @@ import Testing
                 ])
             try first.send(content.prefix(count))
             first.endSending()
-            // Either an error response or the end of the connection shows that the server has abandoned the creation.
+            // Either an error response or the end of the connection shows that the server has abandoned the request.
             if !first.isAtEnd() { #expect(try first.answer().status == 400) }
             let path = "/files/" + (try #require(server.statistics.uploads.first).id)
             let second = try RawConnection(to: url)
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test func `answers pipelined requests in order`() async throws {
+    @Test func `responds to pipelined requests in order`() async throws {
         try await withServer { _, url in
             let connection = try RawConnection(to: url)
             let path = try connection.createUpload(length: 6)

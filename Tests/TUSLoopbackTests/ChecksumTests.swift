@@ -81,7 +81,7 @@ import Testing
     }
 
     @Test(arguments: [(checksums[0], 201), (checksums[1], 201), ("sha1 AAAA", 460)])
-    func `verifies the checksum of a creation with content`(checksum: String, status: Int) async throws {
+    func `verifies the checksum of a creation request with content`(checksum: String, status: Int) async throws {
         try await withServer { server, url in
             let answer = try RawConnection(to: url).request(
                 "POST", "/files/",

@@ -30,7 +30,7 @@ import Testing
             let path = try RawConnection(to: url).createUpload(length: 1000)
             let silent = try RawConnection(to: url)
             try silent.startPatch(path, at: 0, announcing: 1000, bytes(400))
-            // The server may not have read all sent bytes yet. It reads them before it interrupts the PATCH.
+            // The server may not have read all sent bytes yet, but reads them before it interrupts the PATCH.
             let next = try RawConnection(to: url)
             switch method {
             case "HEAD": #expect(try next.offset(path) == 400)

@@ -9,7 +9,7 @@ import Testing
         return path
     }
 
-    @Test func `sends complete uploads to clients without tus`() async throws {
+    @Test func `sends complete uploads to clients that do not use tus`() async throws {
         try await withServer { server, url in
             let path = try upload("hello world", to: url)
             let answer = try RawConnection(to: url).request("GET", path, version: nil)

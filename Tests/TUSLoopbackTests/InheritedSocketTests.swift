@@ -8,8 +8,8 @@ import Testing
     import Darwin
 #endif
 
-/// A child process inherits copies of all sockets that are open when the child starts. In these tests, the copies stay in the same process. The
-/// effect on a socket is the same.
+/// Sockets with copies in other processes. A child process inherits copies of all open sockets. The copies in these tests stay in the test
+/// process, with the same effect.
 @Suite struct InheritedSocketTests {
     @Test func `closes connections despite copies of the socket`() async throws {
         try await withServer { server, url in

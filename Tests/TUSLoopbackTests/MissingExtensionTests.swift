@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    @Test func `ignores content in a creation`() async throws {
+    @Test func `ignores content in a creation request`() async throws {
         try await withServer(LoopbackOptions(extensions: [])) { server, url in
             let connection = try RawConnection(to: url)
             let answer = try connection.request(

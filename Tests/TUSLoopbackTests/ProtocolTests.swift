@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func `creates, fills and finds an upload`() async throws {
+    @Test func `creates an upload, stores its content and reports its state`() async throws {
         try await withServer { server, url in
             let content = bytes(700_000)
             let connection = try RawConnection(to: url)
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [0, 1, 5000]) func `accepts content with the creation`(count: Int) async throws {
+    @Test(arguments: [0, 1, 5000]) func `accepts content in the creation request`(count: Int) async throws {
         try await withServer { server, url in
             let content = bytes(count)
             let headers = ["Upload-Length": String(count), "Content-Type": offsetStream, "Upload-Metadata": "filename YQ=="]
@@ -99,7 +99,7 @@ import Testing
             #expect(try connection.answer().status == 100)
             try connection.send("abc")
             #expect(try connection.answer().status == 204)
-            // If the server rejects a request before the client sends the body, the client need not send the body.
+            // If the server rejects the request instead, the client need not send the body.
             try connection.sendHead("PATCH", path, headers)
             #expect(try connection.answer().status == 409)
             #expect(connection.isAtEnd())

@@ -40,7 +40,7 @@ final class RawConnection {
             }
         }
         guard result == 0 else { throw Failure(reason: "connect: \(errno)") }
-        // The timeout only prevents a test from hanging forever. No test depends on its value.
+        // Prevents a test from hanging forever. No test depends on the value.
         var limit = timeval(tv_sec: 60, tv_usec: 0)
         unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
     }
@@ -57,7 +57,7 @@ final class RawConnection {
         descriptor = -1
     }
 
-    /// Closes the sending direction; receiving continues.
+    /// Closes the connection for sending, but not for receiving.
     func endSending() {
         shutdown(descriptor, CInt(SHUT_WR))
     }

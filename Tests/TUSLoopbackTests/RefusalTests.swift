@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct RefusalTests {
     @Test(arguments: [nil, "", "-1", "+5", "1e3", "0x10", "99999999999999999999"])
-    func `rejects a creation without a valid length`(length: String?) async throws {
+    func `rejects a creation request without a valid length`(length: String?) async throws {
         try await withServer { _, url in
             let headers = length.map { ["Upload-Length": $0] } ?? [:]
             let answer = try RawConnection(to: url).request("POST", "/files/", headers)

@@ -4,7 +4,7 @@ import TUSLoopback
 
 let offsetStream = "application/offset+octet-stream"
 
-/// Runs a test with a server and a temporary folder, on a separate thread, because the test blocks.
+/// Runs a test with a server and a temporary folder. The test may block, because it runs on a separate thread.
 func withServer(
     _ options: LoopbackOptions = LoopbackOptions(), _ body: @escaping @Sendable (TUSLoopbackServer, URL) throws -> Void
 ) async throws {
@@ -51,7 +51,7 @@ extension RawConnection {
         try send(body)
     }
 
-    /// The offset in the response to a HEAD request.
+    /// Returns the offset in the response to a HEAD request.
     func offset(_ path: String) throws -> Int? {
         try request("HEAD", path).headers["upload-offset"].flatMap(Int.init)
     }
@@ -74,7 +74,7 @@ extension FilePath {
 }
 
 extension TUSLoopbackServer {
-    /// The stored content of all uploads with this filename.
+    /// Returns the stored content of all uploads with a filename.
     func contents(named filename: String) throws -> [Data] {
         try storedFiles(named: filename).map(read)
     }

@@ -12,7 +12,7 @@ import TransportTesting
     import Darwin
 #endif
 
-/// Clients that hang, send invalid data or exit don't affect other clients.
+/// Clients that hang, send invalid data or disconnect must not affect other clients.
 @Suite struct HostileClientTests {
     @Test(arguments: [
         Data("GET / HTTP/1.1\r\n\r\n".utf8), Data([0xFF, 0xFF, 0xFF, 0xFF]), Data([0, 0, 0, 2]) + Data("{}".utf8), Data([0, 0]),
@@ -28,7 +28,7 @@ import TransportTesting
         }
     }
 
-    /// Numbers that no real client sends are rejected before the owner computes with them.
+    /// The owner rejects numbers that no real client sends, before computing with them.
     @Test(arguments: [
         (#"{"items":{"of":"NUMBER","from":0,"limit":-1}}"#, "negative"),
         (#"{"items":{"of":"NUMBER","from":-9223372036854775808,"limit":-9223372036854775808}}"#, "negative"),
@@ -64,11 +64,12 @@ import TransportTesting
         }
     }
 
-    /// Silent clients are disconnected after a timeout. Even if silent clients use all slots, other clients wait no longer than this timeout.
+    /// The server disconnects silent clients after a timeout. Even if silent clients use all slots, other clients wait no longer than this
+    /// timeout.
     @Test func disconnectsSilentClients() async throws {
         try await ControlFixture.with(timeout: .milliseconds(200)) { fixture in
             let silent = try (0..<64).map { _ in try RawClient(fixture.store) }
-            // This client has to wait for a slot.
+            // This client must wait for a slot.
             #expect(try await fixture.remote.status().sessions == 0)
             for client in silent { #expect(await client.readToEnd().isEmpty) }
             // Sends the greeting and the request together, because the server's timeout is short in this test.
@@ -79,7 +80,7 @@ import TransportTesting
         }
     }
 
-    /// If all slots are in use, the oldest silent clients are disconnected to make room for others, even with a long timeout.
+    /// If all slots are in use, the server disconnects the oldest silent clients to make room for others, even with a long timeout.
     @Test func disconnectsOldestSilentClientsIfSlotsAreFull() async throws {
         try await ControlFixture.with(timeout: .seconds(3_600)) { fixture in
             let silent = try (0..<70).map { _ in try RawClient(fixture.store) }
@@ -110,7 +111,7 @@ import TransportTesting
         }
     }
 
-    /// Subscribers may stay connected forever and read nothing. Their number is limited, so that slots remain for other requests.
+    /// Subscribers may stay connected forever and read nothing. A limit on their number leaves slots for other requests.
     @Test func limitsSubscribers() async throws {
         try await ControlFixture.with { fixture in
             // Starts the queue, so that each subscriber receives at least one event.
@@ -130,13 +131,13 @@ import TransportTesting
         }
     }
 
-    /// A disconnected subscriber frees its slot, even if the server has no event to send. Sending an event would reveal the disconnection.
+    /// The server frees the slot of a disconnected subscriber, even if it sends no event and so no write fails.
     @Test func freesSlotsOfDisconnectedSubscribers() async throws {
         try await ControlFixture.with { fixture in
             try await fixture.queue.start()
             let remote = RemoteTransferQueue(folder: fixture.store, timeout: .seconds(20))
             for _ in 0..<70 {
-                // Reads all events before it disconnects. Otherwise, the server would notice the disconnection when it sends the remaining
+                // Reads all events before disconnecting. Otherwise, the server would notice the disconnection when it sends the remaining
                 // events.
                 for try await event in remote.events(since: 0) {
                     if case .queueBecameIdle = event.kind { break }
@@ -213,7 +214,7 @@ import TransportTesting
     }
 
     /// The storage folder was moved, and a new folder is at its path. The owner of the old folder must not create a socket in the new
-    /// folder, because it would then answer clients of the new queue.
+    /// folder, because it would then respond to clients of the new queue.
     @Test func leavesSocketToSuccessor() async throws {
         try await ControlFixture.with { fixture in
             let store = fixture.store

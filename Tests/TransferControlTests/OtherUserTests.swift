@@ -11,8 +11,8 @@ import TransferKit
     import Darwin
 #endif
 
-/// Other users can't send requests. Normally, the permissions of the storage folder and the socket exclude them. Even if these permissions were
-/// changed, the listener checks the client's user (unix(7), SO_PEERCRED).
+/// Requests from other users. Normally, the permissions of the storage folder and the socket exclude other users. If these permissions were
+/// changed, the listener still checks the client's user (unix(7), SO_PEERCRED).
 @Suite(.enabled(if: geteuid() == 0, "Requires root to act as another user")) struct OtherUserTests {
     /// Sends a greeting as the user in the first argument, and prints the size of the response.
     private static let program = """

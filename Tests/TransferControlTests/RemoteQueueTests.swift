@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A remote queue behaves like a queue in this process.
+/// Verifies that a remote queue behaves like a queue in this process.
 @Suite struct RemoteQueueTests {
     @Test func returnsSameValuesAsQueue() async throws {
         try await ControlFixture.with { fixture in
@@ -101,7 +101,7 @@ import TransportTesting
         }
     }
 
-    /// Requests and responses with many items or IDs, or with much in-memory data, may exceed the size of one message.
+    /// Requests and responses with many items or IDs, or with much in-memory data, may exceed the maximum size of a message.
     @Test func sendsRequestsOfAnySize() async throws {
         try await ControlFixture.with { fixture in
             let (queue, remote) = (fixture.queue, fixture.remote)
@@ -129,7 +129,7 @@ import TransportTesting
         }
     }
 
-    /// `forEachSession` reads the sessions in several pages, each before the caller needs it.
+    /// `forEachSession` reads the sessions in pages, and fetches each page before the caller needs it.
     @Test func readsAllSessionsInOrder() async throws {
         try await ControlFixture.with { fixture in
             let request = try fixture.upload("a")

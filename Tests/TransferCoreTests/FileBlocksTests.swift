@@ -7,8 +7,8 @@ import TransferCore
     import Glibc
 
     @Suite struct FileBlocksTests {
-        /// The disk has too little space, or the user has too little quota. The system may have reserved some of the blocks before the reservation
-        /// failed.
+        /// The reservation fails because the disk is full or the user's quota is exhausted. By then, the system may have reserved some of
+        /// the blocks.
         @Test(arguments: [ENOSPC, EDQUOT]) func releasesBlocksOfFailedReservation(code: CInt) throws {
             let path = FilePath(FileManager.default.temporaryDirectory.appending(path: "blocks-\(UUID().uuidString)").path)
             let file = try FileDescriptor.open(

@@ -6,7 +6,7 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// Calls of an app's header hook.
+/// Calls to an app's header hook.
 @Suite struct HeaderHookTests {
     /// The script of a server that accepts tokens from a given number.
     private static func script(from number: Int, status: Int = 401, _ success: ServerStep = .answer(201)) -> ScriptedServer.Script {

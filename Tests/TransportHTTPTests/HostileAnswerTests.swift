@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// Servers that report impossible facts about a file.
+/// Servers that report impossible sizes, ranges or dates.
 @Suite struct HostileAnswerTests {
     /// The server repeats the requested range although the file is shorter, or names another impossible range. The client then requests the whole
     /// file.

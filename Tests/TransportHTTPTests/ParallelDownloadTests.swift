@@ -20,7 +20,7 @@ import TransportHTTP
         transfer.server.requests.compactMap(RangeServer.range).sorted { $0.lowerBound < $1.lowerBound }
     }
 
-    /// Lets its callers continue once a given number of connections have arrived.
+    /// Blocks its callers until a given number of connections have arrived.
     private final class Gate: Sendable {
         private let arrived: Locked<Set<Int>> = Locked([])
         private let semaphore = DispatchSemaphore(value: 0)
@@ -193,7 +193,7 @@ import TransportHTTP
         return stored?.received ?? [0..<Int(checkpoint.confirmed)]
     }
 
-    /// Received ranges after a gap count as received, with any number of connections. The test erases the bytes that the checkpoint does not cover,
+    /// Ranges received after a gap are kept, with any number of connections. The test erases the bytes that the checkpoint does not cover,
     /// because a crash may lose them.
     @Test(arguments: [1, 3]) func fillsGapBeforeReceivedRanges(parallel: Int) async throws {
         let server = RangeServer(size: 10_000)

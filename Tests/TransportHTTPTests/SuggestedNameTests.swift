@@ -16,7 +16,7 @@ import TransferCore
         return download
     }
 
-    /// A damaged database may contain such a name. A server can't cause it, because names from servers are checked.
+    /// Only a damaged database can contain such a name, because names from servers are checked.
     @Test(arguments: ["..", ".", ""]) func rejectsInvalidNamesInCheckpoints(name: String) async throws {
         let transfer = try TestTransfer("get", answers: [])
         try Data("content".utf8).write(to: URL(fileURLWithPath: transfer.folder.appending(".file.part").string))
@@ -144,7 +144,7 @@ import TransferCore
         await download.end()
     }
 
-    /// The first response determines the name, whatever a later response suggests, even after the process is killed.
+    /// The first response determines the name, regardless of later responses, even after the process is killed.
     @Test func keepsNameAcrossAttempts() async throws {
         let head =
             "HTTP/1.1 200 OK\r\nContent-Length: 10\r\nETag: \(Self.tag)\r\nContent-Disposition: attachment; filename=first.txt\r\n\r\n0123"

@@ -29,7 +29,7 @@ struct ChecksumTests {
 
     // MARK: Computed by the shell
 
-    /// Swift treats a carriage return that is followed by a line feed as one `Character`.
+    /// The parser must split bytes, because Swift treats CR LF as one `Character`.
     @Test func acceptsTwoCharacterLineEndings() {
         let digits = String(repeating: "a", count: 64)
         let output = "Welcome\r\ntransferkit-checksums sha256\r\n\(digits)  -\r\nunreadable\n\(digits)\r\n"
@@ -91,7 +91,7 @@ struct ChecksumTests {
         #expect(try await checksums.algorithm() == .sha256)
         try await withThrowingTaskGroup(of: Checksum?.self) { group in
             for number in 0..<42 { group.addTask { try await checksums.digest(of: Array("f-\(number)".utf8), size: 1000) } }
-            // Two commands run at a time. When they end, one command computes the checksums of all files that waited.
+            // Two commands run concurrently. When they exit, one command computes the checksums of all files that waited.
             while await checksums.backlog < 40 { await Task.yield() }
             while shell.commands.count < 2 { await Task.yield() }
             shell.release()
@@ -130,7 +130,7 @@ struct ChecksumTests {
         }
     }
 
-    /// A server that accepts files, but does not offer them for download.
+    /// The server accepts files, but does not let the account read them.
     @Test func doesNotSendUnverifiableFile() async throws {
         let peer = ScriptedPeer { question in
             switch question.type {
@@ -157,7 +157,7 @@ struct ChecksumTests {
         }
     }
 
-    /// Whether a request to open a file asks for read access. The flags follow the path, and their lowest bit requests reading
+    /// Returns whether a request opens a file for reading. The flags follow the path, and the lowest bit stands for read access
     /// (draft-ietf-secsh-filexfer-02, section 6.3).
     private static func opensForReading(_ body: [UInt8]) -> Bool {
         let length = body.prefix(4).reduce(0) { $0 << 8 | Int($1) }
@@ -182,7 +182,7 @@ struct ChecksumTests {
 
     // MARK: Mismatches
 
-    /// Returns a shell that changes a byte of a file before it computes a checksum.
+    /// Returns a shell that changes a byte of a file before it computes the checksum.
     private func corruptingShell(_ file: Locked<URL?>) -> TestShell {
         TestShell {
             guard let url = file.withLock({ $0 }) else { return }

@@ -13,7 +13,7 @@ struct RecentBlocksTests {
         #expect(found == [size + 1..<2 * size + 1, 10 * size..<10 * size + 5, 1..<size + 1, 0..<1])
     }
 
-    /// The comparison of blocks has a time limit, but no limit on the number of blocks. It therefore never delays resuming for long.
+    /// The time limit keeps the comparison of blocks from delaying a resumed upload for long. The number of blocks is unlimited.
     @Test func returnsNoBlocksAfterOneMinute() {
         let start = ContinuousClock.now
         let elapsed = Locked(Duration.zero)

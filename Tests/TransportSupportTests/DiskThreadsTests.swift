@@ -14,7 +14,7 @@ import TransportSupport
         #expect(one === disks.threads(forFilesIn: "/one"))
     }
 
-    /// Without reuse, each retry would create another thread that hangs.
+    /// If retries did not reuse the hanging threads, each retry would create another thread that hangs.
     @Test func keepsThreadsOfHangingDisk() async throws {
         let gate = DispatchSemaphore(value: 0)
         weak var hanging: WorkerThreads?

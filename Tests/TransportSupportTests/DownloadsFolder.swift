@@ -2,7 +2,7 @@ import Foundation
 import SystemPackage
 import TransferCore
 
-/// A target folder for downloads, removed with this object.
+/// A temporary target folder for downloads, which is deleted when this object is released.
 final class DownloadsFolder: Sendable {
     let root: FilePath
 
@@ -20,7 +20,7 @@ final class DownloadsFolder: Sendable {
         return DownloadDestination(root: root, name: name, partName: part, overwrite: policy)
     }
 
-    /// The sorted contents of the folder or of a subfolder.
+    /// The sorted names of the entries of the folder, or of the subfolder `path`.
     func names(_ path: FilePath = "") -> [String] {
         ((try? FileManager.default.contentsOfDirectory(atPath: root.pushing(path).string)) ?? []).sorted()
     }

@@ -81,8 +81,8 @@ import TransportSupport
         #expect(short?.failureClass == .resumeLost)
     }
 
-    /// After a file gets its final name, it belongs to the user, even if the queue has not stored its completion yet. Until the completion is stored,
-    /// the name of the part file is another link to the same file.
+    /// A file with its final name belongs to the user, even before the queue stores the completion. Until then, the name of the part file
+    /// is a second hard link to the file.
     @Test(arguments: OverwritePolicy.allCases, [0, 3, 5] as [Int64])
     func keepsCompletedFileThatUserMoved(_ policy: OverwritePolicy, from confirmed: Int64) async throws {
         let destination = folder.destination("file", policy)
@@ -98,7 +98,8 @@ import TransportSupport
         #expect(folder.text("mine") == "hello")
     }
 
-    /// If the process ends between the two steps of a replacement, it leaves a second link to the part file.
+    /// A replacement first links the part file to a temporary name, and then renames this link to the final name. A process killed between
+    /// these steps leaves the link.
     @Test func repeatsInterruptedReplacement() async throws {
         try folder.write("mine", "file")
         let destination = folder.destination("file", .always)
@@ -182,7 +183,7 @@ import TransportSupport
         #expect(writer.syncedPosition == 0 && folder.names() == [".file.part"])
     }
 
-    /// - Parameter errors: The error numbers of the next syncs; 0 for success. All later syncs succeed.
+    /// - Parameter errors: The `errno` values of the next syncs, in order; 0 for success. All later syncs succeed.
     private func open(_ destination: DownloadDestination, failingSyncs errors: Locked<[CInt]>) async throws -> FileWriter {
         var faults = PlacingFaults()
         faults.syncError = { errors.withLock { $0.isEmpty ? 0 : $0.removeFirst() } }
@@ -292,7 +293,7 @@ import TransportSupport
             try await writer.write(Data("hello \(number)".utf8), at: 0)
             #expect(try await writer.finish(size: 7))
             #expect(writer.finalPath == folder.root.pushing(name) && folder.text(name) == "hello \(number)")
-            // Simulates a process that was killed before it stored the completion.
+            // Simulates the next attempt after a kill before the completion was stored.
             let again = try await open(destination, from: 3)
             #expect(try await again.finish(size: 7))
             #expect(again.isInPlace && again.finalPath == writer.finalPath)

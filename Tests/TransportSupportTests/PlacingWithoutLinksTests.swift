@@ -10,8 +10,7 @@ import TransportSupport
     import Darwin
 #endif
 
-/// Downloads to file systems without hard links, such as FAT. The missing support is simulated, because tests may lack the right to mount
-/// such a file system.
+/// Downloads to file systems without hard links, such as FAT. Tests may lack permission to mount such a file system, so they simulate one.
 @Suite struct PlacingWithoutLinksTests {
     private static let text = "hello world"
 
@@ -80,7 +79,7 @@ import TransportSupport
         #expect(folder.text("file") == "other")
     }
 
-    /// The process is killed at each step of placing a file. The next attempt completes with the file in place, and no empty file remains.
+    /// Kills the process at each step of giving the file its final name. The next attempt completes, and leaves no empty file.
     @Test(arguments: PlacingFaults.Step.allCases, [OverwritePolicy.never, .always, .rename])
     func recoversFromKill(_ step: PlacingFaults.Step, _ policy: OverwritePolicy) async throws {
         let isExclusive = step != .reserved

@@ -4,7 +4,7 @@ import SystemPackage
 import TransferCore
 import TransportTesting
 
-/// Defects of downloads. ``BrokenDownloads`` injects them, to prove that the conformance suite detects them.
+/// A defect of downloads that the conformance suite must detect. ``BrokenDownloads`` injects the defect.
 enum DownloadDefect: String, CaseIterable, Sendable, CustomStringConvertible {
     case altersContent = "alters a byte"
     case namesEarly = "gives the file its final name at the start"

@@ -2,7 +2,7 @@ import Locking
 import TransferCore
 import TransportTesting
 
-/// Defects of listings. ``BrokenListings`` injects them, to prove that the conformance suite detects them.
+/// A defect of listings that the conformance suite must detect. ``BrokenListings`` injects the defect.
 enum ListingDefect: String, CaseIterable, Sendable, CustomStringConvertible {
     case reportsWrongSize = "reports the wrong size"
     case repeatsEntries = "lists an entry twice"

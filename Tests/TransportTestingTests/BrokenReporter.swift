@@ -1,7 +1,7 @@
 import Foundation
 import TransferCore
 
-/// Falsifies the reports of a transport, according to the injected defect.
+/// A filter that falsifies a transport's reports, according to the injected defect.
 struct BrokenReporter {
     let reporter: AttemptReporter
     let defect: Defect

@@ -3,7 +3,7 @@ import SystemPackage
 import TransferCore
 import TransportTesting
 
-/// Defects in the handling of growing sources. ``BrokenStreams`` injects them, to prove that the conformance suite detects them.
+/// A defect in the handling of growing sources that the conformance suite must detect. ``BrokenStreams`` injects the defect.
 enum StreamDefect: String, CaseIterable, Sendable, CustomStringConvertible {
     case treatsStartAsComplete = "considers the first bytes the complete source"
     case waitsForAll = "waits until the source is complete"
@@ -22,7 +22,7 @@ enum StreamDefect: String, CaseIterable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Whether an attempt never ends.
+    /// Whether an attempt with this defect never ends.
     var hangs: Bool { self == .waitsForAll || self == .ignoresCancellation }
 }
 
@@ -47,7 +47,7 @@ struct BrokenStreams: Transport {
             return try await memory.perform(attempt, reporting: reporter)
         case .startsOver:
             guard let checkpoint = attempt.checkpoint else { return try await memory.perform(attempt, reporting: reporter) }
-            // Sends the start of the source after the existing bytes.
+            // Sends the whole source after the existing bytes.
             let content = try Data(contentsOf: URL(filePath: source.path.string))
             let path = FilePath(source.path.string + "-shifted")
             try (content.prefix(Int(checkpoint.confirmed)) + content).write(to: URL(filePath: path.string))

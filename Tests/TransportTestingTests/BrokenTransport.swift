@@ -4,7 +4,7 @@ import SystemPackage
 import TransferCore
 import TransportTesting
 
-/// Defects of uploads. ``BrokenTransport`` injects them, to prove that the conformance suite detects them.
+/// A defect of uploads that the conformance suite must detect. ``BrokenTransport`` injects the defect.
 enum Defect: String, CaseIterable, Sendable, CustomStringConvertible {
     case altersContent = "alters a byte"
     case losesLastByte = "loses the last byte of large files"
@@ -109,7 +109,7 @@ struct BrokenTransport: Transport {
         case .refusesNamesAsTransient where attempt.remotePath.bytes.contains(0x0A):
             throw TransferError(.transient, .unsafeName, "The name has a line break.")
         case .ignoresIdentity where FileManager.default.fileExists(atPath: source.path.string):
-            // Sends a private copy, so that later changes of the original go unnoticed.
+            // Sends a private copy, so the transport does not notice later changes to the original.
             return attempt.replacing(source: try copy(source) { _ in })
         default: return attempt
         }

@@ -15,7 +15,7 @@ import TransportTesting
         for promise in defect.brokenPromises {
             let fixture = try MemoryFixture { BrokenTransport(memory: $0, defect: defect) }
             let violation = await #expect(throws: PromiseViolation.self, "\(promise)") {
-                // With `ignoresCancellation`, the attempt never ends, so the deadline always passes. A short deadline saves time.
+                // An attempt that ignores cancellation never ends, so a short deadline saves time.
                 try await promise.verify(fixture, deadline: defect == .ignoresCancellation ? .milliseconds(300) : .seconds(60))
             }
             #expect(violation?.promise == promise.rawValue)
@@ -23,7 +23,7 @@ import TransportTesting
     }
 
     @Test(arguments: [TransportPromise.resumesAfterLostConnection, .resumesAfterCancellation])
-    func `the suite accepts a transport that declares restarts`(promise: TransportPromise) async throws {
+    func `the suite accepts a transport that declares that it restarts uploads`(promise: TransportPromise) async throws {
         try await promise.verify(MemoryFixture(resumption: .fromStart) { ForgetfulTransport(memory: $0) })
         let undeclared = try MemoryFixture { ForgetfulTransport(memory: $0) }
         await #expect(throws: PromiseViolation.self) { try await promise.verify(undeclared) }

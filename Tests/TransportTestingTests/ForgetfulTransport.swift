@@ -1,7 +1,7 @@
 import TransferCore
 import TransportTesting
 
-/// A transport without checkpoints, which restarts each upload.
+/// A transport that saves no checkpoints, so each attempt restarts its upload.
 struct ForgetfulTransport: Transport {
     let memory: MemoryTransport
 

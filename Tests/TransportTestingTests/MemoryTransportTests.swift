@@ -84,7 +84,7 @@ import TransportTesting
         #expect(memory.completePaths.map(\.description) == ["a", "b"])
     }
 
-    @Test func `forgotten uploads can't resume`() async throws {
+    @Test func `uploads that the server forgot can't resume`() async throws {
         let source = try bench.source(bytes(3000))
         memory.faults.append(.cut(afterBytes: 2000))
         memory.faults.append(.forget)
@@ -111,7 +111,7 @@ import TransportTesting
         #expect(memory.contents(of: "whole")?.count == 3000)
     }
 
-    @Test func `hosts and credentials are rejected as configured`() async throws {
+    @Test func `the transport rejects hosts and credentials as configured`() async throws {
         let strict = MemoryTransport(acceptedSecret: "right")
         let source = try bench.source(bytes(3))
         let endpoint = strict.endpoint(host: "a.example", credentials: [.bearer(.environment("TOKEN"))])

@@ -4,7 +4,7 @@ import Logging
 import SystemPackage
 import TransferCore
 
-/// Creates source files in a temporary folder, and the `FileAttempt` values to upload them.
+/// A temporary folder for source files, and a factory of the attempts that upload the files.
 final class Workbench: Sendable {
     let folder: FilePath
 

@@ -16,7 +16,7 @@
 #error "libcurl 7.87.0 or later is needed, for CURLOPT_QUICK_EXIT"
 #endif
 
-// libcurl's own typedefs declare the buffer as a string, but it contains bytes.
+// The types of libcurl's callbacks. The read, write and header callbacks have the same type.
 typedef size_t (*ccurl_data_callback)(char *bytes, size_t size, size_t count, void *context);
 typedef int (*ccurl_progress_callback)(
     void *context, curl_off_t download_total, curl_off_t downloaded, curl_off_t upload_total, curl_off_t uploaded);
@@ -71,7 +71,7 @@ static inline CURLcode ccurl_getinfo_socket(CURL *easy, curl_socket_t *value) { 
 static inline CURLMcode ccurl_multi_setopt_long(CURLM *multi, CURLMoption option, long value) { return curl_multi_setopt(multi, option, value); }
 static inline CURLSHcode ccurl_share_setopt_data(CURLSH *share, curl_lock_data data) { return curl_share_setopt(share, CURLSHOPT_SHARE, data); }
 
-// The result is in a union, which Swift imports as raw storage.
+// Swift imports the union that contains the result as raw storage.
 static inline CURLcode ccurl_message_result(const CURLMsg *message) { return message->data.result; }
 
 #ifdef __linux__

@@ -32,7 +32,7 @@ extension CurlEngine {
         return try await run(request, .socket, pacing: nil, progress: nil).socket
     }
 
-    /// The proxy from `all_proxy` or `ALL_PROXY`. If libcurl chose the proxy, it would use `http_proxy`, because it treats the connection as an HTTP
+    /// The proxy from `all_proxy` or `ALL_PROXY`. libcurl itself would choose `http_proxy`, because it treats the connection as an HTTP
     /// request.
     private static var environmentProxy: Proxy {
         for name in ["all_proxy", "ALL_PROXY"] {

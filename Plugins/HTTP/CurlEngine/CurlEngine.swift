@@ -3,8 +3,8 @@ import Locking
 public import TransferCore
 import TransportSupport
 
-/// An HTTP client. It sends concurrent requests with libcurl on one shared thread. Up to ``Configuration/downloadThreads`` downloads have a thread of
-/// their own.
+/// An HTTP client. It sends concurrent requests with libcurl on one shared thread. Up to ``Configuration/downloadThreads`` downloads have a
+/// dedicated thread.
 ///
 /// The requests of an engine share kept-alive connections. The engine does not follow redirects, keep cookies, or retry requests, except for
 /// libcurl's own retries (see ``HTTPRequest``). It uses TLS 1.2 or later, and verifies the server unless ``ConnectionOptions/verification`` allows

@@ -58,8 +58,8 @@ public struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertibl
     /// How much of the request's body was sent before the error.
     public var sent: SentBytes
 
-    /// The proxy's status in response to CONNECT, if the proxy refused the connection. It is 407 if the proxy requires credentials (RFC 9110, section
-    /// 15.5.8).
+    /// The proxy's status in response to CONNECT, if the proxy refused the connection. The status 407 means that the proxy requires
+    /// credentials (RFC 9110, section 15.5.8).
     public internal(set) var proxyStatus: Int?
 
     /// Whether the server, or a proxy in front of it, refused a new connection after the request's connection broke. Can be true only for the kind

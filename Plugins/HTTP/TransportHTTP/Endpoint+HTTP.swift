@@ -1,7 +1,7 @@
 public import TransferCore
 
 extension Endpoint {
-    /// Makes an endpoint for ``HTTPTransport``.
+    /// Creates an endpoint for ``HTTPTransport``.
     ///
     /// - Parameters:
     ///   - address: A URL whose scheme also selects the upload method:
@@ -9,11 +9,11 @@ extension Endpoint {
     ///     - `https+form`, `http+form`: each file is a part of a form, in a `POST` request of the type `multipart/form-data` (RFC 7578);
     ///     - `https+get`, `http+get`: for downloads only. The other schemes allow downloads as well.
     ///
-    ///     Placeholders are replaced: `{name}` with the last component of the remote name, `{path}` with the whole remote name, and `{transfer}` with
-    ///     an ID that stays the same when a transfer is repeated. Other braces are rejected; write `%7B` and `%7D` for literal braces. Without
-    ///     `{name}` or `{path}`, the address is a folder, and the remote name is appended; forms, however, are sent to the address itself. The query
-    ///     may contain a signature that is valid for many names. Set a user name in the address to authenticate with a credential of the kind
-    ///     `password` (HTTP Basic).
+    ///     Placeholders are replaced: `{name}` with the last component of the remote name, `{path}` with the whole remote name, and
+    ///     `{transfer}` with an ID that stays the same when a transfer is retried. Other braces are rejected; write `%7B` and `%7D` for
+    ///     literal braces. Without `{name}` or `{path}`, the address is a folder, and the remote name is appended; forms, however, are sent
+    ///     to the address itself. The query may contain a signature that is valid for many names. Set a user name in the address to
+    ///     authenticate with a credential of the kind `password` (HTTP Basic).
     ///
     ///     The `uploadURL` of an item, an `https` or `http` URL that was signed for one file, replaces the address. The queue stores the address and
     ///     the `uploadURL` with their signatures, in a folder that only its user can read. For secrets that must not be stored, use credentials or
@@ -25,7 +25,7 @@ extension Endpoint {
         Endpoint(transport: .http, address: address, credentials: credentials, settings: options.settings)
     }
 
-    /// Makes an endpoint for ``HTTPTransport``. Same as ``http(_:credentials:options:)-(_,[CredentialReference],_)``.
+    /// Creates an endpoint for ``HTTPTransport``. Same as ``http(_:credentials:options:)-(_,[CredentialReference],_)``.
     public static func http(_ address: String, credentials: CredentialReference..., options: HTTPOptions = HTTPOptions()) -> Endpoint {
         http(address, credentials: credentials, options: options)
     }

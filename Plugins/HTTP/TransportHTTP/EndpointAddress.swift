@@ -81,10 +81,10 @@ struct EndpointAddress {
     /// Whether the address has a placeholder for the ID of the transfer, so that each transfer has its own URL.
     var hasTransferPlaceholder: Bool { path.contains(TransferNames.transfer) || query.contains(TransferNames.transfer) }
 
-    /// Returns the URL for the download of a file.
+    /// Returns the URL for downloading a file.
     func download(_ names: TransferNames) -> String { url(names, appendsPath: !hasNamePlaceholder) }
 
-    /// Returns the URL for the upload of a file.
+    /// Returns the URL for uploading a file.
     func upload(_ names: TransferNames, by upload: Upload) -> String { url(names, appendsPath: upload == .put && !hasNamePlaceholder) }
 
     var hasQuery: Bool { !query.isEmpty }

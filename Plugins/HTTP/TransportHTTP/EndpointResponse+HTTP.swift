@@ -88,7 +88,7 @@ extension EndpointResponse {
         case 400 where response.requiresTLS:
             error(.unsupported, .notThisProtocol, "requires TLS on this port; change http to https in the address")
         case 401: credentialsRefused
-        // The request had no credentials, or the server accepted them before. So the server forbids only this file.
+        // The request had no credentials, or the server accepted the same credentials before, so it forbids only this file.
         case 403 where !sentCredentials || credentialsWereAccepted:
             error(.permanent, .forbidden, "does not allow this \(request); if its URL is signed, the signature may have expired")
         case 403: credentialsRefused

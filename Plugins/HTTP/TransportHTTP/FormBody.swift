@@ -1,7 +1,7 @@
 import CurlEngine
 import TransportSupport
 
-/// The body of a form with text fields and files (`multipart/form-data`, RFC 7578). The files are streamed.
+/// The body of a form with text fields and files (`multipart/form-data`, RFC 7578). The files are read while they are sent.
 struct FormBody {
     /// One file of the form.
     struct File {

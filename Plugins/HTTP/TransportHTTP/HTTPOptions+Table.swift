@@ -3,7 +3,7 @@ import TransferCore
 import TransportSupport
 
 extension HTTPOptions {
-    /// The kinds of transfers on which a session's setting can have an effect.
+    /// The kinds of transfers that a session's setting can affect.
     private enum Use {
         case put, form, download
     }

@@ -32,9 +32,9 @@ public struct HTTPOptions: Hashable, Sendable {
     /// The name of the form field that contains the file; not empty.
     public var fileField: String
 
-    /// The additional text fields of the form, by name. In a value, `{name}`, `{path}` and `{transfer}` are replaced without encoding; other braces
-    /// stay. A session's metadata also become text fields, and take precedence over an option of the same name. The file is the last part of the
-    /// form.
+    /// The additional text fields of the form, by name. In a value, `{name}`, `{path}` and `{transfer}` are replaced without encoding;
+    /// other braces are kept. A session's metadata is also sent as text fields, and takes precedence over an option of the same name. The
+    /// file is the last part of the form.
     public var fields: [String: String]
 
     /// The local paths of additional files in the form, by the names of their fields. Each path begins with `/` or `{source}`.
@@ -47,7 +47,7 @@ public struct HTTPOptions: Hashable, Sendable {
     /// The media type of all files; nil to derive it from each file's name. A session's header `Content-Type` takes precedence.
     public var contentType: String?
 
-    /// The prefix with which a `PUT` sends a session's metadata as headers, such as `x-amz-meta-`; nil to reject sessions with metadata.
+    /// The prefix of the headers in which a `PUT` sends a session's metadata, such as `x-amz-meta-`; nil to reject sessions with metadata.
     public var metadataPrefix: String?
 
     /// Additional statuses, from 300 to 399, that mean that a file has arrived, for example 302 if a form handler then shows a page. For forms, 303
@@ -101,7 +101,7 @@ public struct HTTPOptions: Hashable, Sendable {
     /// Returns the session's URL for a file. Names are compared byte by byte, because equivalent Unicode texts can name different files.
     ///
     /// - Returns: nil if the session has no URLs.
-    /// - Throws: A ``TransferError`` if the session has URLs for other files only. Without this error, the file would be sent to an unintended
+    /// - Throws: A ``TransferError`` if the session has URLs for other files only, because this file would then be sent to an unintended
     ///   address.
     func uploadURL(for path: RemotePath) throws(TransferError) -> String? {
         guard !uploadURLs.isEmpty else { return nil }

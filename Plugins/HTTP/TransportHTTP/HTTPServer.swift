@@ -43,7 +43,7 @@ struct HTTPServer {
     /// Sends one request and returns the final response, whatever its status; see ``EndpointClient/send(_:)``.
     ///
     /// - Parameters:
-    ///   - expectsContinue: Whether to send `Expect: 100-continue`, unless the server is known to reject that.
+    ///   - expectsContinue: Whether to send `Expect: 100-continue`, unless the server has rejected it before.
     ///   - sink: Receives the body of the response.
     ///   - threads: The threads on which the sink writes.
     /// - Throws: A ``TransferError`` if there is no response, or if the request can't be sent; or `CancellationError`.
@@ -76,7 +76,7 @@ struct HTTPServer {
     /// Checks whether the server is available.
     func report() async throws -> EndpointReport {
         var answer = try await send("HEAD", to: address.folder)
-        // A response to HEAD has no body, so it can't show whether the server rejected the client's certificate.
+        // A response to HEAD has no body that could show whether the server rejected the client's certificate.
         if answer.status == 400 { answer = try await send("OPTIONS", to: address.folder) }
         if answer.response.refusesClientCertificate || answer.response.requiresTLS { throw answer.failure("request") }
         // The query of the address may contain credentials for files, but this request omits the query. For an address with a query, a 401 is

@@ -4,13 +4,13 @@ import HTTPSupport
 public import TransferCore
 public import TransportSupport
 
-/// Uploads files to plain HTTP servers and downloads files from them, for example with a pre-signed `PUT` to an object store, a form handler, or a
-/// download by URL.
+/// Uploads files to plain HTTP servers, such as object stores and form handlers, and downloads files from them.
 ///
-/// A plain HTTP server can't report how many bytes of a file it has, so uploads have no checkpoints. An interrupted upload restarts, and its bytes
-/// count as confirmed only after the server has reported success. If that response is lost, the file is sent again. A form handler can recognize the
-/// second copy by a text field with the transfer's ID (``HTTPOptions/fields``). A growing source is sent when it is complete, because its length must
-/// be sent first. Make endpoints with `Endpoint.http`, which describes the upload methods.
+/// A plain HTTP server can't report how many bytes of a file it has, so uploads have no checkpoints. An interrupted upload restarts, and
+/// its bytes count as confirmed only after the server has reported success. If that response is lost, the file is sent again. A form
+/// handler can recognize the second copy by a text field with the transfer's ID (``HTTPOptions/fields``). A growing source is sent when it
+/// is complete, because its length must be sent first. Create endpoints with `Endpoint.http`, whose documentation describes the upload
+/// methods.
 ///
 /// A large download uses several segments in parallel if the session allows that and the server supports ranges. A download resumes if the server
 /// still has the same version of the file, identified by a strong `ETag` or by `Last-Modified`. Otherwise, it restarts.
@@ -18,10 +18,10 @@ public import TransportSupport
 /// A download is compared with the checksum of the session or of the server (`Repr-Digest`, `Digest`, `Content-Digest`, `Content-MD5`), unless the
 /// session disables verification. A download without a checksum fails if the session requires checksums.
 ///
-/// A transport value is only a configuration. Each queue makes an instance with its own connections and threads (``makeInstance()``), so several
+/// A transport value is only a configuration. Each queue creates an instance with its own connections (``makeInstance()``), so several
 /// queues can use one value, at the same time or one after the other.
 public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, EndpointChecking, FileNaming {
-    /// `http`
+    /// The ID of this transport, `http`.
     public let id: TransportID = .http
 
     /// The C libraries in this process, each with its version.
@@ -64,8 +64,8 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
         try Self.validate(options, for: direction, at: endpoint)
     }
 
-    /// Returns what happens to two files with the same remote name. A `PUT` replaces the first file, and a form handler may do the same, unless
-    /// `{transfer}` gives each file its own address or field.
+    /// Returns what happens to two files with the same remote name. A `PUT` replaces the first file, and a form handler may do so too,
+    /// unless `{transfer}` makes each file's address or form field unique.
     public static func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash {
         (try? SessionPlan(endpoint, options, for: .upload))?.nameClash ?? .replaced
     }
@@ -99,8 +99,8 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
         self.wait = wait
     }
 
-    /// Returns a transport with the same configuration, but with its own connections, threads and knowledge of servers. Each queue that opens with
-    /// this transport calls this method.
+    /// Returns a transport with the same configuration, but with its own connections, network threads and record of server quirks. The
+    /// instances share the threads that read and write files. Each queue that opens with this transport calls this method.
     public func makeInstance() -> HTTPTransport {
         HTTPTransport(resources: resources.makeInstance(), wait: wait)
     }

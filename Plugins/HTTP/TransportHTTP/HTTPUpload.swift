@@ -10,7 +10,7 @@ struct HTTPUpload {
     /// The maximum size of a body that is sent without `Expect: 100-continue`. With `Expect`, the rejection of a larger body costs one round trip
     /// instead of the whole body.
     private static let maximumSizeWithoutExpect: Int64 = 256 * 1024
-    /// The size in bytes of the largest content that every server is expected to process within the stall timeout.
+    /// The maximum size in bytes of content that any server should process within the stall timeout.
     private static let quickContent: Int64 = 1 << 20
     /// The number of times that a server may report success too early, that is, before it can have received the whole file.
     private static let toleratedEarlySuccesses = 2
@@ -61,15 +61,15 @@ struct HTTPUpload {
         return TransferReceipt(bytes: size, remoteURL: uploadedURL(answer), answer: answer.forReceipt)
     }
 
-    /// Returns the class of the error after an early success. A `PUT` can be repeated (RFC 9110, section 9.2.2), even at another endpoint. A form
-    /// must not be sent again, because the server may already have created a record.
+    /// Returns the class of the error after a success that came too early. A `PUT` can be repeated (RFC 9110, section 9.2.2), even at
+    /// another endpoint. A form must not be sent again, because the server may already have created a record.
     private func afterEarlySuccess() -> FailureClass {
         if isForm { return .permanent }
         let successes = server.client.quirks.recordEarlySuccess(attempt.transferID)
         return successes > Self.toleratedEarlySuccesses ? .unsupported : .protocolViolation
     }
 
-    /// Waits until the source is complete, and returns its size, which must be sent before the first byte.
+    /// Waits until the source is complete, and returns its size. The request must contain the size before the first byte of the file.
     private func completeSize() async throws -> Int64 {
         guard let growth = source.growth else { return source.size }
         try await growth.waitUntilComplete()

@@ -70,7 +70,7 @@ struct SessionPlan {
             throw Self.unsupported("A PUT sends one file; the settings file.NAME are for forms.")
         }
         if upload == .put, let prefix = self.options.metadataPrefix {
-            // The media type has its own option and setting, so metadata must not set it.
+            // Metadata must not set the media type, which has its own option and setting.
             let reserved = ReservedHeaders.http.adding(["content-type"])
             for (name, value) in options.metadata { try reserved.check(prefix + name, value) }
         }

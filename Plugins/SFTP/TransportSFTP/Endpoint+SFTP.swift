@@ -6,8 +6,8 @@ extension Endpoint {
     /// - Parameters:
     ///   - address: `sftp://user@host:port/folder/`. The folder is absolute on the server; a folder that begins with `/~/` is relative to the
     ///     account's start folder. The default user is the user of this process, and the default port is 22.
-    ///   - credentials: A credential of the kind `password` also answers the server's prompts (keyboard-interactive). A credential of the kind
-    ///     `keyPassphrase` decrypts the private keys of the options.
+    ///   - credentials: A credential of the kind `password` is also the response to the server's prompts (keyboard-interactive). A
+    ///     credential of the kind `keyPassphrase` decrypts the private keys in ``SFTPOptions/identities``.
     ///   - options: The settings for keys, trusted servers, connections and files.
     public static func sftp(
         _ address: String, credentials: [CredentialReference], options: SFTPOptions = SFTPOptions()
@@ -24,12 +24,12 @@ extension Endpoint {
 }
 
 extension CredentialReference.Kind {
-    /// The passphrase of the private keys of ``SFTPOptions/identities``.
+    /// The passphrase for the private keys in ``SFTPOptions/identities``.
     public static let keyPassphrase = Self(rawValue: "keyPassphrase")
 }
 
 extension CredentialReference {
-    /// A passphrase of private keys.
+    /// A passphrase for private keys.
     public static func keyPassphrase(_ source: Source) -> CredentialReference {
         CredentialReference(kind: .keyPassphrase, source: source)
     }

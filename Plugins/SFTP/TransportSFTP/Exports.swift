@@ -1,2 +1,2 @@
-// Apps use the network options of this module, so `import TransportSFTP` must be enough.
+// `SFTPOptions` uses the network options of this module, so apps must get them with `import TransportSFTP`.
 @_exported public import HTTPSupport

@@ -7,7 +7,7 @@ import SystemPackage
 #endif
 
 extension FileDescriptor {
-    /// The permission bits that are copied. They exclude the bits that make a program run as another user (inode(7)).
+    /// The mode bits to copy: the permissions, without setuid, setgid and sticky bits (inode(7)).
     private static let copiedBits: UInt32 = 0o777
 
     /// The permissions of an open file; nil if the system does not report them.

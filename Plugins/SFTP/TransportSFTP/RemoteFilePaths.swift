@@ -1,7 +1,7 @@
 import Foundation
 import TransferCore
 
-/// The paths of a file and its part file on the server. Paths are bytes, as on the server's file system.
+/// The paths of a file and its part file on the server. Paths are arrays of bytes, because they need not be UTF-8.
 struct RemoteFilePaths: Sendable {
     /// The beginning of URLs, such as `sftp://sftp.example.com`.
     let root: String
@@ -12,7 +12,7 @@ struct RemoteFilePaths: Sendable {
     /// The path of the file.
     var final: [UInt8] { join(path.bytes) }
 
-    /// For a folder, returns the path of one of its entries.
+    /// Returns the path of an entry, if this file is a folder.
     func entry(_ name: [UInt8]) -> [UInt8] { final + [Self.slash] + name }
 
     /// The name for messages.
@@ -23,7 +23,7 @@ struct RemoteFilePaths: Sendable {
         path.bytes.indices.filter { path.bytes[$0] == Self.slash }.map { join(Array(path.bytes[..<$0])) }
     }
 
-    /// Returns the path of the part file. It is in the folder of the file, so that a rename moves it to the final name atomically.
+    /// Returns the path of the part file, which is in the file's folder. Renaming it to the final name is therefore atomic.
     func part(of transferID: String) throws(TransferError) -> [UInt8] {
         guard transferID.utf8.allSatisfy({ Self.isSafe($0) }), (1...64).contains(transferID.utf8.count) else {
             throw TransferError(.permanent, .internalFailure, "The transfer of \(name) has an ID that can't be part of a file name.")
@@ -31,7 +31,7 @@ struct RemoteFilePaths: Sendable {
         return sibling(Array(".tq-\(transferID).part".utf8))
     }
 
-    /// Returns the final path with a number, for use if the paths with lower numbers exist: `reel (1).mov` for `reel.mov`.
+    /// Returns the final path with a number: for 1, `reel (1).mov` instead of `reel.mov`. Used if the paths with lower numbers exist.
     func numbered(_ number: Int) -> [UInt8] {
         guard number > 0 else { return final }
         let name = path.lastComponent

@@ -11,6 +11,8 @@ package struct SFTPAddress: Hashable, Sendable {
     /// The folder as the bytes to send to the server; empty for the account's start folder.
     package var folder: [UInt8]
 
+    /// Parses an endpoint's address.
+    ///
     /// - Throws: A ``TransferError`` with the code `invalidEndpoint`.
     package init(_ endpoint: Endpoint) throws(TransferError) {
         let url = try endpoint.validate()

@@ -47,8 +47,8 @@ public struct SFTPOptions: Hashable, Sendable {
     /// The maximum number of concurrent connections, from 1 to 16.
     public var maxConnections: Int
 
-    /// The minimum size in bytes of a file that is transferred over several connections, if the session (`AttemptOptions.parallel`) and
-    /// ``maxConnections`` allow that; 1 or more.
+    /// The minimum size in bytes of a file that is transferred over several connections, if the session (`AttemptOptions.segmentsPerFile`)
+    /// and ``maxConnections`` allow several; 1 or more.
     public var parallelThreshold: Int64
 
     /// A shell command whose input and output are connected to the server, such as `ssh -W %h:%p jump.example.com`; nil to connect directly. `%h`,
@@ -64,16 +64,16 @@ public struct SFTPOptions: Hashable, Sendable {
     /// Whether a file gets the permissions of its source, except setuid, setgid and sticky bits. If the server or the system refuses them, the
     /// receipt contains a warning.
     ///
-    /// If false, a file gets the default permissions for new files, but other users get no permission that they lack at the source. In both cases,
-    /// only its owner can read an incomplete file.
+    /// If false, a file gets the default permissions for new files, but other users get no permission that they lack at the source. In both
+    /// cases, only the owner can read a part file.
     public var keepModes: Bool
 
     /// Whether to upload to a part file that is renamed when it is complete.
     ///
-    /// If false, a file is written under its final name from the start. This saves one round trip per file, which matters for small files on distant
-    /// servers. Incomplete files are then visible, even after the session was cancelled or removed. The old content of a replaced file is lost when
-    /// the upload starts, and a link with that name is followed. Only sessions with the overwrite policy `always` do this; the other policies depend
-    /// on existing files.
+    /// If false, a file is written under its final name from the start. This saves one round trip per file, which matters for small files
+    /// on distant servers. Incomplete files are then visible, even after the session was cancelled or removed. The old content of a
+    /// replaced file is lost when the upload starts, and a link with that name is followed. Only the overwrite policy `always` writes files
+    /// this way; the other policies depend on existing files.
     public var partFiles: Bool
 
     /// Whether to request a sync of uploaded files (`fsync@openssh.com`). If false, a file counts as sent when the server has it in memory, and a

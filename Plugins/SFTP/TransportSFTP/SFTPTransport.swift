@@ -13,20 +13,19 @@ public import TransportSupport
 ///
 /// A download resumes if the file on the server still has the same size and modification time.
 ///
-/// For `Verification.checksum`, the server computes checksums with `sha256sum`, `shasum` or `md5sum` if the account may run commands. Otherwise, the
-/// file is read back and compared, and the receipt contains a warning. Checksums are not available for streams. The expected checksum of a session
-/// (`AttemptOptions.expectedChecksum`) is verified locally, without the server.
+/// For `Verification.checksum`, the server computes checksums with `sha256sum`, `shasum` or `md5sum` if the account may run commands.
+/// Otherwise, the transport reads the file back and compares it, and the receipt contains a warning. Checksums are not available for
+/// streams. The transport verifies the expected checksum of a session (`AttemptOptions.expectedChecksum`) locally.
 ///
 /// Make endpoints with `Endpoint.sftp` and ``SFTPOptions``.
 ///
-/// A transport value is only a configuration. Each queue makes an instance with its own connections and threads (``makeInstance()``), so several
-/// queues can use one value, at the same time or one after the other.
+/// A transport value is only a configuration. Each queue makes an instance with its own connections (``makeInstance()``), so several queues
+/// can use one value. The instances share the threads that read and write files.
 public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, EndpointChecking, PartialDiscarding, FileNaming {
     /// `sftp`
     public let id: TransportID = .sftp
 
-    /// The maximum number of small files in flight. It is 64, because each file needs several responses and one connection carries the requests of
-    /// many files in parallel.
+    /// The maximum number of small files in flight. Each file waits for several responses, and all share a few connections.
     public let smallFilesInFlight = 64
 
     /// The C libraries in this process, each with its version.
@@ -37,7 +36,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
 
     /// Checks an endpoint's address, settings and kinds of credentials without contacting the server.
     ///
-    /// Intended for programs that let users enter endpoints. Call it on any executor. An attempt makes the same checks.
+    /// For programs that let users enter endpoints. Call this method on any executor. An attempt makes the same checks.
     ///
     /// - Throws: A `TransferError` with the code `invalidEndpoint`, or of the class `unsupported`.
     public static func validate(_ endpoint: Endpoint) throws(TransferError) {
@@ -46,8 +45,8 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
 
     /// Checks a session's options without contacting the server.
     ///
-    /// Intended for programs that let users enter sessions. Call it on any executor. An attempt makes the same checks. Another endpoint of the
-    /// account may support options that this transport does not.
+    /// For programs that let users enter sessions. Call this method on any executor. An attempt makes the same checks. The account may have
+    /// another endpoint whose transport supports the options.
     ///
     /// - Parameter options: The options as an attempt receives them.
     /// - Throws: A `TransferError` if the expected checksum is invalid, or one of the class `unsupported`.
@@ -66,7 +65,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         try Self.validate(options)
     }
 
-    /// Returns what happens to two files with the same remote name. This depends on the session's overwrite policy.
+    /// Returns what happens to two files with the same remote name, which depends on the session's overwrite policy.
     public static func nameClash(_ options: AttemptOptions) -> NameClash {
         switch options.overwrite {
         case .rename: .bothKept
@@ -107,7 +106,8 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         self.disks = disks
     }
 
-    /// Returns a transport with the same configuration, but with its own connections and threads. Each queue that opens with this transport calls it.
+    /// Returns a transport with the same configuration and disk threads, but its own connections. Each queue that opens with this transport
+    /// calls this method.
     public func makeInstance() -> SFTPTransport {
         SFTPTransport(makePool: makePool, disks: disks)
     }
@@ -145,7 +145,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
                 throw TransferError(.unsupported, .unsupported, "An expected checksum is only for downloads.")
             }
             guard source.growth == nil || attempt.options.verification != .checksum else {
-                // The confirmed bytes may no longer be available when the checksum is computed.
+                // The stream's confirmed bytes may no longer be available when the checksum is computed.
                 throw TransferError(.unsupported, .unsupported, "The SFTP transport can't compare checksums of streams.")
             }
             // Checks the source first, because connecting may take a long time.
@@ -212,7 +212,8 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         }
     }
 
-    /// Checks that the endpoint's folder exists, if the server reports that. A server that does not report it may still allow writing to the folder.
+    /// Checks that the endpoint's folder exists. If the server does not report the folder's attributes, the check passes, because uploads
+    /// to the folder may still work.
     private func checkFolder(_ address: SFTPAddress, _ client: SFTPClient) async throws {
         guard !address.folder.isEmpty else { return }
         let name = String(decoding: address.folder, as: UTF8.self)
@@ -237,7 +238,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     ///
     /// - Throws: A `TransferError`, or `CancellationError`.
     public func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws {
-        // The checkpoint of a download does not refer to a file on the server that could be removed.
+        // A download's checkpoint refers to no part file on the server.
         guard let stored = UploadCheckpoint(checkpoint), stored.part != stored.final else { return }
         let server = try SFTPServer(endpoint)
         try await pool.use(endpoint, atMost: server.options.maxConnections, credentials: credentials, logger: Self.logger) { connection in

@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// Reports the progress of an attempt in order, and never backwards. Can be used from any thread.
+/// Reports the progress of an attempt in ascending order. Can be used from any thread.
 final class TransferProgressRecord: Sendable {
     private let reporter: AttemptReporter
     private let state: Locked<(sent: Int64, confirmed: Int64)>
@@ -36,7 +36,7 @@ final class TransferProgressRecord: Sendable {
 }
 
 extension AttemptReporter {
-    /// Waits until the rate limits allow at least one byte, and returns the number of allowed bytes.
+    /// Waits until the rate limits allow at least one byte. Returns the number of bytes to transfer now, at most `limit`.
     ///
     /// - Throws: `CancellationError`.
     func awaitAllowance(upTo limit: Int64) async throws -> Int64 {

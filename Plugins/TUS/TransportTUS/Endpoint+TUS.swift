@@ -1,7 +1,7 @@
 public import TransferCore
 
 extension Endpoint {
-    /// Makes an endpoint for ``TUSTransport``.
+    /// Creates an endpoint for ``TUSTransport``.
     ///
     /// - Parameters:
     ///   - address: The URL at which uploads are created, `https://…` or `http://…`. Set a user name in it to authenticate with a credential of the
@@ -13,7 +13,7 @@ extension Endpoint {
         Endpoint(transport: .tus, address: address, credentials: credentials, settings: options.settings)
     }
 
-    /// Makes an endpoint for ``TUSTransport``. Same as ``tus(_:credentials:options:)-(_,[CredentialReference],_)``.
+    /// Creates an endpoint for ``TUSTransport``. Same as ``tus(_:credentials:options:)-(_,[CredentialReference],_)``.
     public static func tus(_ address: String, credentials: CredentialReference..., options: TUSOptions = TUSOptions()) -> Endpoint {
         tus(address, credentials: credentials, options: options)
     }

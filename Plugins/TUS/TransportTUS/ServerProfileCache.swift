@@ -6,7 +6,8 @@ import TransferCore
 final class ServerProfileCache: Sendable {
     /// How long the features that a server reports are valid.
     static let lifetime = Duration.seconds(24 * 60 * 60)
-    /// The maximum number of interrupted uploads in the cache. At the limit, the cache forgets all of them, and they no longer count as interrupted.
+    /// The maximum number of interrupted uploads in the cache. At the limit, the cache drops all of them, and they no longer count as
+    /// interrupted.
     private static let maximumInterruptedRequests = 1_000
 
     /// The deviations of one endpoint from the protocol, as observed in its responses.
@@ -103,7 +104,7 @@ final class ServerProfileCache: Sendable {
         }
     }
 
-    /// Forgets the interrupted request of an upload that resumes.
+    /// Removes the interrupted request of an upload that resumes.
     func forgetInterruptedRequest(of upload: String) {
         state.withLock { _ = $0.interruptedRequests.removeValue(forKey: upload) }
     }

@@ -5,9 +5,9 @@ public import TransportSupport
 
 /// Uploads files to tus 1.0.0 servers (https://tus.io/protocols/resumable-upload), with the extensions that the server offers.
 ///
-/// An interrupted upload resumes at the server's offset. Bytes count as confirmed only after the server has reported them. A growing source is sent
-/// while it grows, and its length follows with the last request if the server supports *creation-defer-length*. Otherwise, the upload starts when the
-/// source is complete. Make endpoints with `Endpoint.tus` and ``TUSOptions``.
+/// An interrupted upload resumes at the server's offset. Bytes count as confirmed only after the server has reported them. A growing source
+/// is sent while it grows, and its length follows with the last request if the server supports *creation-defer-length*. Otherwise, the
+/// upload starts when the source is complete. Create endpoints with `Endpoint.tus` and ``TUSOptions``.
 ///
 /// The protocol has no downloads. The transport downloads a file with a `GET` request for the file's name below the endpoint's address (RFC 9110). A
 /// download resumes if the server still has the same version of the file, identified by a strong `ETag` or by `Last-Modified`. Otherwise, it
@@ -29,17 +29,17 @@ public import TransportSupport
 /// | 413 | At most half as many bytes, repeatedly, down to 256 KiB. The limit also applies to later requests to this endpoint. |
 /// | 460 | The same content, up to three times in total. |
 ///
-/// If more than 1 MiB of the last `PATCH` had left this machine and `HEAD` shows that none of it arrived, the transport assumes that a proxy holds
-/// requests back until they are complete. The next `PATCH` then has at most half as many bytes. The checkpoint stores the interruption and the size,
-/// so they survive a killed process.
+/// If more than 1 MiB of the last `PATCH` had left this machine, but `HEAD` shows that none of it arrived, the transport assumes that a
+/// proxy buffers requests until they are complete. The next `PATCH` then has at most half as many bytes. The checkpoint stores the
+/// interruption and the size, so they survive a killed process.
 ///
 /// An attempt that starts with `HEAD` also sends `Expect` with its first `PATCH`. The transport stops sending `Expect` to a server that responds with
 /// 417.
 ///
-/// A transport value is only a configuration. Each queue makes an instance with its own connections and threads (``makeInstance()``), so several
+/// A transport value is only a configuration. Each queue creates an instance with its own connections (``makeInstance()``), so several
 /// queues can use one value, at the same time or one after the other.
 public struct TUSTransport: Transport, EndpointValidating, SessionValidating, EndpointChecking, PartialDiscarding {
-    /// `tus`
+    /// The ID of this transport, `tus`.
     public let id: TransportID = .tus
 
     /// The C libraries in this process, each with its version.
@@ -94,7 +94,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         try Self.validate(options, for: direction, at: endpoint)
     }
 
-    /// Checks a session's options like ``validate(_:for:)``, and additionally against the settings of the endpoint.
+    /// Checks a session's options like ``validate(_:for:)``, and checks the chunk size against the endpoint's settings.
     public static func validate(
         _ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint
     ) throws(TransferError) {
@@ -105,7 +105,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         }
     }
 
-    /// The number of small files that are prepared in addition to those that wait for responses: six.
+    /// The number of additional small files to prepare while others wait for responses: 6.
     public let smallFilesAhead = 6
 
     private let resources: TransportResources
@@ -133,8 +133,8 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
                 profiles: ServerProfileCache(now: now), dialect: dialect))
     }
 
-    /// Returns a transport with the same configuration, but with its own connections, threads and cache of server features. Each queue that opens
-    /// with this transport calls this method.
+    /// Returns a transport with the same configuration, but with its own connections, network threads and cache of server features. The
+    /// instances share the threads that read and write files. Each queue that opens with this transport calls this method.
     public func makeInstance() -> TUSTransport {
         TUSTransport(
             resources: TransportResources(
@@ -150,7 +150,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     ///
     /// The queue calls this method on a separate task.
     ///
-    /// - Throws: A `TransferError`, after the transport has requested the server's offset; or `CancellationError`.
+    /// - Throws: A `TransferError`, or `CancellationError`.
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         if case .download = attempt.payload {
             try Self.validate(attempt.options, for: .download)
@@ -171,9 +171,9 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         return try await HTTPDownload(attempt, from: server.source(attempt), on: threads, reporting: reporter).run()
     }
 
-    /// Checks the server and returns its features, which it requests with `OPTIONS`. Without a useful response, it checks whether the server is a tus
-    /// server at all. It creates no upload. The report is empty for a tus server that does not list its features; an upload then shows which features
-    /// the server supports.
+    /// Checks that the server supports tus, and returns its features. The transport requests the features with `OPTIONS`, and creates no
+    /// upload. If a tus server does not list its features, the report contains none, and an upload shows which features the server
+    /// supports.
     ///
     /// The queue calls this method on a separate task.
     ///
@@ -187,8 +187,8 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     ///
     /// The queue calls this method on a separate task.
     ///
-    /// - Throws: A `TransferError`, or `CancellationError`. The class is `unsupported` if the upload stays until it expires: the server does not
-    ///   remove uploads, does not allow this account to remove it, or is no longer a tus server.
+    /// - Throws: A `TransferError`, or `CancellationError`. The class is `unsupported` if the server does not remove uploads, or does not
+    ///   allow this account to remove this one. The upload then stays until it expires.
     public func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws {
         // If the server has not sent a URL, the upload can't be found.
         guard let urls = TUSCheckpoint(checkpoint)?.ownURLs, !urls.isEmpty else { return }

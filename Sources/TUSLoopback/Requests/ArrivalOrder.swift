@@ -71,13 +71,13 @@ final class ArrivalOrder: Sendable {
         state.withLock { $0.connections[ObjectIdentifier(channel)]?.arrivals.first?.trailers }
     }
 
-    /// Lets other requests stop waiting for the connection's request. Call it when the request has access to the upload, is queued for access, or has
-    /// a response.
+    /// Unblocks the requests that wait for the connection's request. Call it when the request has access to the upload, is queued for
+    /// access, or has a response.
     func beginHandling(on channel: any Channel) {
         change { $0.connections[ObjectIdentifier(channel)]?.isHandling = true }
     }
 
-    /// Records that the connection's request has been answered.
+    /// Records that the connection's request has a response.
     func endHandling(on channel: any Channel) {
         change { state in
             guard var pending = state.connections[ObjectIdentifier(channel)], !pending.arrivals.isEmpty else { return }
@@ -122,8 +122,8 @@ final class ArrivalOrder: Sendable {
             guard pending.number != number, !pending.isHandling, let first = pending.arrivals.first, first.path == path else {
                 return false
             }
-            // Requests with content come before requests without content, and older connections before newer ones. So two requests never wait for
-            // each other.
+            // Requests with content come before requests without content, and older connections before newer ones. Therefore, two requests
+            // never wait for each other.
             return first.hasContent && (!hasContent || pending.number < number)
         }
     }

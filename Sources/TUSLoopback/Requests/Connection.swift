@@ -37,7 +37,7 @@ final class Connection: Sendable {
     /// `http://127.0.0.1:port`, the local address of the connection.
     var origin: String { "http://127.0.0.1:\(channel.localAddress?.port ?? 0)" }
 
-    /// Marks the request as answered. It can then no longer be interrupted.
+    /// Marks the request as finished, so that it can't be interrupted anymore.
     func finish() {
         state.withLock { $0.isFinished = true }
     }

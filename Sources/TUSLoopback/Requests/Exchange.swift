@@ -12,11 +12,11 @@ final class Exchange {
     let connection: Connection
     let method: String
     let path: String
-    /// The announced length of the body in bytes; nil if it is unreported.
+    /// The length of the body in bytes, from `Content-Length`; nil if the body has a transfer encoding.
     let bodyLength: Int64?
     /// Whether the whole body was read.
     private(set) var isBodyAtEnd: Bool
-    /// `http://host`, with the host name that the client used. It can be the name of a proxy (RFC 9110, section 7.2).
+    /// `http://host`, with the host name that the client used. The name can be that of a proxy (RFC 9110, section 7.2).
     let origin: String
     /// Whether the request has no host name, or a host name that always means this machine (RFC 6761, section 6.3).
     let isForLoopback: Bool
@@ -102,7 +102,7 @@ final class Exchange {
         self.writer = consume writer
     }
 
-    /// Sends the response. Call this once.
+    /// Sends the response. Call this method once.
     ///
     /// - Parameter closing: Whether to announce that the connection closes afterwards.
     @concurrent

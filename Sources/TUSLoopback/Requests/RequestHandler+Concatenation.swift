@@ -10,7 +10,7 @@ extension RequestHandler {
         var parts: [String] = []
         var size: Int64 = 0
         for text in concat.dropFirst("final;".count).split(separator: " ") {
-            // Ignores the host, because the server has another name if it is behind a proxy.
+            // Ignores the host, because clients can use the name of a proxy.
             guard let path = URL(string: String(text), relativeTo: base)?.path, path.hasPrefix(Self.root) else {
                 throw ErrorResponse(400, because: "\(text) is not the URL of an upload.")
             }
@@ -37,14 +37,14 @@ extension RequestHandler {
         return parts
     }
 
-    /// Concatenates the final uploads that contain a completed partial upload.
+    /// Concatenates each final upload that contains the partial upload, if all of its partial uploads are complete.
     @concurrent
     func assembleFinals(with part: Upload) async {
         guard part.record.isPartial else { return }
         for final in store.incompleteFinals(with: part) { await assemble(final) }
     }
 
-    /// Concatenates a final upload if all of its parts are complete.
+    /// Concatenates a final upload if all of its partial uploads are complete.
     @concurrent
     func assemble(_ upload: Upload) async {
         await upload.acquire(for: nil)

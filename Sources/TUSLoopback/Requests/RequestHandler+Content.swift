@@ -77,7 +77,7 @@ extension RequestHandler {
         ErrorResponse(400, because: "Upload-Checksum must be one of \(ChecksumAlgorithm.advertised), followed by a base64 value.")
     }
 
-    /// Checks the headers of a body before the body is read. Returns nil if they are valid.
+    /// Checks the headers of a body before the body is read. Returns nil if the headers are valid.
     func errorResponse(of exchange: Exchange, at offset: Int64, length: Int64) -> Response? {
         guard exchange["Content-Type"]?.lowercased() == "application/offset+octet-stream" else { return wrongContentType }
         if let bytes = exchange.bodyLength, bytes > length - offset { return tooLong }
@@ -212,7 +212,7 @@ extension RequestHandler {
         try? await Task.sleep(for: .seconds(Double(bytes) / Double(max(rate, 1))))
     }
 
-    /// The maximum number of bytes that are written before the rate limit delays the upload: as many as the rate allows in a tenth of a second.
+    /// The maximum number of bytes to write before each delay of the rate limit: the bytes that the rate allows in a tenth of a second.
     private var writeLimit: Int64 {
         options.bytesPerSecond.map { max(1, $0 / 10) } ?? .max
     }

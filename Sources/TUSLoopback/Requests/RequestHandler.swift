@@ -16,7 +16,7 @@ final class RequestHandler: Sendable {
     let now: @Sendable () -> Date
     let order = ArrivalOrder()
 
-    /// If the server responds before it has read a body larger than this size, in bytes, it closes the connection.
+    /// The maximum body size, in bytes, at which the connection stays open if the server responds before it has read the whole body.
     private static let maximumDrainedSize: Int64 = 1024 * 1024
 
     init(

@@ -50,9 +50,9 @@ final class Upload: Sendable {
         (folder.appending(id + ".bin"), folder.appending(id + ".json"))
     }
 
-    /// Gives a request exclusive access to the bytes until ``release()``.
+    /// Waits for exclusive access to the bytes, which lasts until ``release()``.
     ///
-    /// If another request is receiving a body, that request is interrupted, even if its client has disconnected. Its received bytes are kept.
+    /// Interrupts a request that is receiving a body, even if the request's client has disconnected. The received bytes are kept.
     ///
     /// - Parameters:
     ///   - connection: The connection whose body will be received; nil for a request without a body.
@@ -112,7 +112,7 @@ final class Upload: Sendable {
         try change { $0.unverifiedFrom = nil }
     }
 
-    /// Replaces the bytes with the bytes of the parts, in the given order. Requires exclusive access. Blocks.
+    /// Replaces the bytes with the bytes of the partial uploads, in the given order. Requires exclusive access. Blocks.
     func concatenate(_ parts: [Upload]) throws {
         let descriptor = try FileDescriptor.open(file, .writeOnly, options: .truncate)
         state.withLock { $0.offset = 0 }

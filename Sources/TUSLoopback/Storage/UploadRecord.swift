@@ -16,7 +16,8 @@ struct UploadRecord: Codable, Hashable, Sendable {
     var parts: [String]?
     /// The time at which the upload expires if it is still incomplete, in seconds since 1970; nil if it does not expire.
     var expires: Int?
-    /// The offset after which the bytes are not verified by a checksum yet; nil if there are no such bytes. A restarted server discards these bytes.
+    /// The offset of the first byte that awaits verification by a checksum; nil if there is no such byte. A restarted server discards the
+    /// unverified bytes.
     var unverifiedFrom: Int64?
     /// Whether all bytes are stored. Only scripts read it; the server itself checks the size of the file.
     var complete = false

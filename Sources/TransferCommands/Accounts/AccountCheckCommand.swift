@@ -23,7 +23,7 @@ struct AccountCheckCommand: AsyncParsableCommand {
         guard let status = try await common.withQueue({ try await $0.account(name) }) else {
             throw CommandFailure.unknownAccount(name)
         }
-        // The queue is closed before the check, because a server can take a long time to answer.
+        // The queue is closed before the check, because a server can take a long time to respond.
         let findings = await EndpointCheck.findings([status], CommandContext.current.transports, within: checkOptions.limit)
         await CommandContext.current.output.write(findings, asJSON: common.json)
         if findings.contains(where: { $0.state == .wrong }) { throw ExitStatus.incomplete }

@@ -1,7 +1,7 @@
 import Foundation
 import TransferCore
 
-/// Parses endpoint URLs on the command line.
+/// Parses the endpoint URLs in command-line arguments.
 enum EndpointURL {
     /// Creates the endpoint of a URL.
     ///

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 
-/// A header field on the command line, `Name: value` (RFC 9110, section 5).
+/// A header field in a command-line argument, `Name: value` (RFC 9110, section 5).
 struct HeaderField {
     let name: String
     let value: String

@@ -9,17 +9,17 @@ struct NamedSetting {
     /// The new value; nil to remove the setting.
     let value: String?
 
-    /// The separate option of each setting that has one. The option also checks the value.
+    /// The settings that have their own options, which also check the values.
     private static let separateOptions = [
         "caFile": "--ca-file", "clientCertificate": "--client-certificate", "clientKey": "--client-key", "hostKey": "--host-key",
         "identity": "--identity", "knownHosts": "--known-hosts",
     ]
 
-    /// Whether `--setting` accepts a setting, because the setting has no separate option.
+    /// Whether `--setting` accepts a setting; false for settings with their own options.
     static func accepts(_ name: String) -> Bool { separateOptions[name] == nil && !name.hasPrefix("header.") }
 
-    /// - Parameter transports: The known transports. The text before the first colon names a transport. If that text contains a dot and is not a
-    ///   known transport, it is part of the setting's name, because names of form fields can contain colons.
+    /// - Parameter transports: The known transports. The text before the first colon names a transport. If that text contains a dot and is
+    ///   not a known transport, the text is part of the setting's name. Names of form fields can contain colons.
     /// - Throws: A `ValidationError` that names the setting but not its value.
     init(_ text: String, of transports: RegisteredTransports) throws {
         guard ProcessArguments.isText(text), let equals = text.firstIndex(of: "=") else {

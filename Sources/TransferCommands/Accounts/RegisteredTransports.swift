@@ -7,12 +7,12 @@ import TransportTUS
 /// A transport of the command-line program, with the schemes and options of its endpoints.
 ///
 /// The program uses the transport's capabilities, such as ``/TransferCore/EndpointValidating``, ``/TransferCore/EndpointChecking`` and
-/// ``/TransferCore/FolderListing``. The properties of this type describe what only the command line needs to know.
+/// ``/TransferCore/FolderListing``. The properties of this type contain the information that only the command line needs.
 ///
 /// ```swift
 /// var transports = RegisteredTransports.builtIn
 /// transports.all.append(RegisteredTransport(FolderTransport(), schemes: ["folder": "folder"], options: []))
-/// await CommandLineProgram(transports: transports).main()
+/// await CommandLineProgram.main(transports: transports)
 /// ```
 public struct RegisteredTransport: Sendable {
     /// The transport. Each queue and each check uses its own instance.
@@ -74,7 +74,7 @@ public struct RegisteredTransport: Sendable {
         /// Whether `--parallel` sends several ranges of one file in parallel.
         public var hasSegments: Bool
 
-        /// Describes the options. By default, all of them have an effect.
+        /// Creates a description. By default, all options have an effect.
         public init(overwriting: Overwriting = .byPolicy, hasChunks: Bool = true, hasSegments: Bool = true) {
             self.overwriting = overwriting
             self.hasChunks = hasChunks

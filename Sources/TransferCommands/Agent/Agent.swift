@@ -13,7 +13,7 @@ import TransferKit
 struct Agent {
     let common: CommonOptions
     let maxSessions: Int?
-    /// Reports the result of the start to the process that started the agent, which waits for this result; nil in the foreground.
+    /// Reports whether the start succeeded to the process that started the agent; nil in the foreground.
     let starter: AgentStarter?
 
     /// Runs the agent until a signal or another command ends it. Returns after the queue has shut down.

@@ -65,7 +65,7 @@ struct AgentStopCommand: AsyncParsableCommand {
 
     func run() async throws {
         let none = CommandFailure(.rejected, "No agent runs the queue in \(try common.folder()).")
-        // Without an owner, the command neither opens nor creates a queue.
+        // If no process owns the queue, the command must not open or create it.
         guard try await common.answeringOwner()?.owner.role == .agent else { throw none }
         // If the agent has exited since the check, withOwner returns nil once the queue is released.
         _ = try await common.withOwner { queue in

@@ -65,7 +65,7 @@ package final class RotatingLog: Sendable {
         }
     }
 
-    /// Returns when all posted lines are written.
+    /// Waits until all posted lines are written.
     package func flush() async {
         await withCheckedContinuation { continuation in
             queue.async { continuation.resume() }

@@ -3,7 +3,7 @@ import SystemPackage
 import TransferControl
 import TransferCore
 
-/// A local path among the arguments, with its exact bytes.
+/// A path argument with its exact bytes.
 struct PathArgument: ExpressibleByArgument {
     let path: FilePath
     /// Whether the path ends with a slash, and therefore denotes a folder.
@@ -30,6 +30,6 @@ extension FilePath {
     /// Whether the path is a folder, or a symbolic link to one. Blocks.
     var isFolder: Bool { (try? stat())?.type == .directory }
 
-    /// The size of the file in bytes; nil if there is no regular file. Blocks.
+    /// The size of the file in bytes; nil if the path is not a regular file. Blocks.
     var size: Int64? { (try? stat()).flatMap { $0.type == .regular ? $0.size : nil } }
 }

@@ -4,7 +4,7 @@ import TransferKit
 /// Finds a session by the first characters of its ID.
 enum SessionPrefix {
     private static let maximumListedCandidates = 10
-    /// The maximum number of matching sessions that are counted.
+    /// The maximum number of matching sessions to count.
     private static let limit = 10_000
 
     static func resolve(_ prefix: String, in queue: any ControllableQueue) async throws -> SessionID {

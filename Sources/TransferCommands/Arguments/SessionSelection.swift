@@ -48,7 +48,7 @@ struct SessionSelection {
         let changed = Set(try await queue.apply(operation, to: SessionGroup.sessions(sessions)))
         var applied = AppliedOperation(changed: sessions.filter(changed.contains))
         for id in sessions where !changed.contains(id) {
-            // An operation on a group skips invalid sessions without giving a reason. An operation on one session throws the reason.
+            // An operation on a group silently skips sessions whose state forbids it. The same operation on one session throws the reason.
             if let refusal = try await Self.applyToOne(operation, id, in: queue) {
                 applied.refusals.append(refusal)
             } else {
@@ -130,7 +130,7 @@ extension SessionOperation {
         if case .remove = self { true } else { false }
     }
 
-    /// Whether the operation may already have been applied to a session in this state. Such a session would reject the operation the second time.
+    /// Whether an earlier call may have applied the operation to a session in this state. Such a session would reject a second call.
     fileprivate func isDone(in state: SessionState) -> Bool {
         switch (self, state) {
         case (.cancel, .cancelled), (.hold, .held), (.pause, .paused), (.pause, .held), (.run, .completed), (.runNext, .running),

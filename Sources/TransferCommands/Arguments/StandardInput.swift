@@ -4,7 +4,7 @@ import TransferKit
 
 /// Reads standard input.
 enum StandardInput {
-    /// Reads to the end.
+    /// Reads all bytes, until the end of the input.
     ///
     /// - Parameter what: A plural noun for the expected content, for error messages.
     static func read(_ what: String) async throws(CommandFailure) -> [UInt8] {

@@ -5,7 +5,7 @@ import SystemPackage
 import TransferControl
 import TransferKit
 
-/// Shell completions of accounts, sessions and tags in the queue.
+/// Shell completions for the queue's accounts, sessions and tags.
 enum Candidates {
     static let accounts = CompletionKind.custom { words, _, prefix in
         await find(words, prefix) { queue in try await queue.accounts().map(\.account.name) }
@@ -31,8 +31,8 @@ enum Candidates {
 
     /// Looks up completions in the queue.
     ///
-    /// The shell must stay responsive, so this method returns no completions if there is no queue yet, or if its owner does not answer within a
-    /// second.
+    /// The shell must stay responsive, so this method returns no completions if there is no queue yet, or if the owner does not respond
+    /// within a second.
     private static func find(
         _ words: [String], _ prefix: String, in lookUp: (any ControllableQueue) async throws -> [String]
     ) async -> [String] {

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// The root command for shell completion. It also completes common options before the command, where the parser does not accept them.
+/// The root command for shell completion. Also completes common options before the command, where the parser does not accept them.
 struct CompletedCommand: AsyncParsableCommand {
     static let configuration = RootCommand.configuration
 

@@ -10,7 +10,7 @@ protocol OperationCommand: AsyncParsableCommand {
 }
 
 extension OperationCommand {
-    /// A help text about groups of sessions.
+    /// The help text that explains operations on several sessions.
     static var aboutGroups: String { "With --all or a filter, sessions in a state that does not allow the operation are left unchanged." }
 
     func run() async throws {

@@ -35,7 +35,7 @@ struct DoctorCommand: AsyncParsableCommand {
             await CommandContext.current.output.write(findings, asJSON: common.json)
             throw ExitStatus(error.code)
         }
-        // The queue is closed before the endpoint checks, because a server can take a long time to answer.
+        // The queue is closed before the endpoint checks, because a server can take a long time to respond.
         findings += await EndpointCheck.findings(accounts, CommandContext.current.transports, within: checkOptions.limit)
         await CommandContext.current.output.write(findings, asJSON: common.json)
         if findings.contains(where: { $0.state == .wrong }) { throw ExitStatus.incomplete }

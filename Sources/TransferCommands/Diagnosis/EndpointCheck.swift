@@ -1,7 +1,7 @@
 import TransferCore
 import TransferKit
 
-/// Connects to the endpoints of accounts.
+/// Checks the endpoints of accounts by connecting to them.
 enum EndpointCheck {
     /// Checks all endpoints of the accounts concurrently. Findings about blocked accounts come first, then the findings about endpoints, each in the
     /// order of the accounts.

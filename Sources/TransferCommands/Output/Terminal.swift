@@ -9,7 +9,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// Writes diagnostics to standard error, and redraws a footer below them in place.
+/// Writes diagnostics to a terminal or stream, normally standard error, and keeps a footer below them.
 final class Terminal: Sendable {
     private struct State: Sendable {
         var footer: [String] = []
@@ -53,7 +53,7 @@ final class Terminal: Sendable {
         }
     }
 
-    /// Returns when all posted lines are written.
+    /// Waits until all posted lines are written.
     func flush() async {
         await draw([])
     }

@@ -30,7 +30,7 @@ extension Character {
         guard let scalar = unicodeScalars.first, scalar.value >= 0x300 else { return 1 }
         if scalar.properties.isEmojiPresentation || Self.wide.contains(where: { $0.contains(scalar.value) }) { return 2 }
         switch scalar.properties.generalCategory {
-        // This is a mark without a base character, or an invisible format character.
+        // A mark without a base character, or an invisible format character.
         case .nonspacingMark, .enclosingMark, .format: return 0
         default: return 1
         }

@@ -117,7 +117,7 @@ actor BarProgress: ProgressDisplay {
             names[session.id] = session.name
             setAside(session.id)
         case .held, .cancelled: setAside(session.id)
-        // Sessions that end in this run are reported by events.
+        // Events report the sessions that end in this run.
         case .completed, .failed: break
         }
     }

@@ -2,7 +2,7 @@ import TransferCore
 import TransferKit
 
 extension JSONValue {
-    /// The JSON object of an event: revision, time, name, session and index, then the members of the event's kind.
+    /// The JSON object of an event: the revision, time, name, session and index, followed by the members for the event's kind.
     init(_ event: QueueEvent, index: Int?) {
         self = .object(
             [

@@ -16,8 +16,8 @@ package struct RunTotal: Sendable {
     package private(set) var sessionsEnded = 0
     /// The total size of all files of known size, in bytes.
     package private(set) var bytesTotal: Int64 = 0
-    /// The number of bytes handed to the network. A count of confirmed bytes would show no progress with servers that confirm bytes only at the end
-    /// of a file.
+    /// The number of sent bytes. Some servers confirm bytes only at the end of a file, so a count of confirmed bytes would show no
+    /// progress.
     package private(set) var bytesSent: Int64 = 0
 
     package init() {}

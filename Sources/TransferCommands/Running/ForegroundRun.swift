@@ -2,7 +2,7 @@ import TransferControl
 import TransferCore
 import TransferKit
 
-/// Runs a queue once in the foreground.
+/// Runs a queue in the foreground, until an end condition or a signal.
 struct ForegroundRun {
     /// The condition that ends a run without a signal.
     enum End {
@@ -23,7 +23,7 @@ struct ForegroundRun {
     func run(until signals: TerminationSignals) async throws -> ExitStatus {
         let before = await queue.status()
         let display = await style.display(of: queue)
-        // Subscribes before the start, in order not to miss an event.
+        // Subscribes before the start, so that no event is missed.
         let (shown, counted) = (queue.events, queue.events)
         await display.begin()
         async let showing: Void = Self.show(shown, on: display)

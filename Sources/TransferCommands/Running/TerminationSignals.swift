@@ -10,7 +10,7 @@ import TransferCore
 
 /// Handles SIGINT, SIGTERM and SIGHUP. Ignores SIGHUP if the process must outlive its terminal.
 ///
-/// The first signal requests a clean shutdown. The second one exits the process immediately.
+/// The first signal requests a clean shutdown. The second signal makes the process exit immediately.
 struct TerminationSignals {
     private struct State: Sendable {
         var isReceived = false

@@ -25,7 +25,7 @@ struct WatchCommand: AsyncParsableCommand {
     /// The delay before the next attempt after an owner exited without sending events.
     private static let pause = Duration.milliseconds(50)
 
-    /// The command's state, which it keeps when the queue gets another owner.
+    /// The state of the command, kept when the owner of the queue changes.
     private struct Progress {
         var indices: SessionIndices
         var names: [SessionID: String] = [:]

@@ -19,7 +19,7 @@ enum LocalPaths {
         return Array(paths)
     }
 
-    /// Splits the input at NUL bytes if there are any, so that names can contain line breaks. Otherwise splits at line breaks.
+    /// Splits the input at line breaks, or at NUL bytes if the input contains any. Names can then contain line breaks.
     static func split(_ bytes: [UInt8]) -> [PathArgument] {
         let separator: UInt8 = bytes.contains(0) ? 0 : UInt8(ascii: "\n")
         return bytes.split(separator: separator).map { PathArgument(bytes: $0) }

@@ -48,7 +48,7 @@ struct PlacementOptions: ParsableArguments {
     /// Adds the sessions at the position that these options specify.
     func add(_ requests: [SessionRequest], to queue: any ControllableQueue) async throws -> [SessionID] {
         let ids = try await added(requests, to: queue)
-        // Instead of a duplicate, the queue returns the existing session, which keeps its position.
+        // For a duplicate, the queue returns the ID of the existing session, which keeps its position.
         let new = ids.filter(Set(requests.map(\.id)).contains)
         if next, !new.isEmpty { _ = try await queue.apply(.runNext, to: SessionGroup.sessions(new)) }
         if now, !new.isEmpty { _ = try await queue.apply(.run(), to: SessionGroup.sessions(new)) }

@@ -14,7 +14,7 @@ struct FolderChange {
         before = Self.times(in: folder)
     }
 
-    /// Returns when a file has been created, removed or written since the initialization.
+    /// Waits until the folder differs from the recorded state: a file was created, removed or written.
     ///
     /// - Throws: `CancellationError`.
     func wait() async throws {

@@ -9,8 +9,8 @@ import SystemPackage
 
 /// Finds the storage folder of the queue.
 enum FolderLocation {
-    /// Returns the value of `--store`. Without this option, returns `$TRANSFERQ_STORE`, or else `transferq` in the state folder of the XDG Base
-    /// Directory Specification 0.8.
+    /// Returns the value of `--store`. Without this option, returns `$TRANSFERQ_STORE`. If neither is set, returns `transferq` in the state
+    /// folder of the XDG Base Directory Specification 0.8.
     static func folder(option: FilePath?) throws(CommandFailure) -> FilePath {
         let folder = try chosen(option: option)
         guard FilePath(folder.string) == folder else {

@@ -6,7 +6,7 @@ import TransferKit
 enum ReachedQueue: Sendable {
     /// A queue opened by this process, which must shut it down.
     case owned(TransferQueue)
-    /// A queue owned by another process that answers on the queue's socket.
+    /// A queue owned by another process, which responds on the queue's socket.
     case remote(RemoteTransferQueue)
 }
 
@@ -15,10 +15,12 @@ extension CommonOptions {
     /// The time during which a command is retried after the first loss of an owner.
     private static let retryTimeout = Duration.seconds(10)
 
-    /// Runs a command on the queue, through its owner if there is one. Otherwise opens the queue and shuts it down afterwards.
+    /// Runs a command on the queue, through the owner. If no process owns the queue, opens the queue in this process, and shuts it down
+    /// afterwards.
     ///
     /// - Parameters:
-    ///   - isRepeatable: Whether to call the body again if the owner exits before it has answered. False once the command has printed something.
+    ///   - isRepeatable: Whether to call the body again if the owner exits before it responds. False once the command has printed
+    ///     something.
     ///   - body: The work of the command.
     func withQueue<Result: Sendable>(
         isRepeatable: @autoclosure () -> Bool = true, _ body: (any ControllableQueue) async throws -> Result
@@ -110,7 +112,8 @@ extension CommonOptions {
             let first = try await group.next()
             group.cancelAll()
             while let other = await group.nextResult() {
-                // If both succeed, the other owner has released the queue since it answered, so use the queue that this process opened.
+                // If both tasks succeed, the other owner has released the queue since its response, so use the queue that this process
+                // opened.
                 guard case .success(.owned(let queue)?) = other else { continue }
                 return .owned(queue)
             }
@@ -119,12 +122,12 @@ extension CommonOptions {
         }
     }
 
-    /// The queue of an owner that answers, or nil.
+    /// The queue, reached through its owner; nil if no owner responds.
     ///
     /// - Throws: A `QueueError` if communication with an owner fails.
     func answeringQueue() async throws -> RemoteTransferQueue? { try await answeringOwner()?.queue }
 
-    /// The queue of an owner that answers, with a description of the owner; nil if there is no owner or it is exiting.
+    /// The queue, reached through its owner, and a description of the owner; nil if there is no owner, or the owner is exiting.
     ///
     /// - Throws: A `QueueError` if communication with an owner fails.
     func answeringOwner() async throws -> (queue: RemoteTransferQueue, owner: QueueOwner)? {

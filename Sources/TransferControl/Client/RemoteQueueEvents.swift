@@ -14,10 +14,11 @@ extension RemoteTransferQueue {
     /// - Parameter revision: The revision of the last known event; 0 for all events in the log.
     public func events(since revision: UInt64) -> RemoteQueueEvents { RemoteQueueEvents(queue: self, since: revision) }
 
-    /// Waits for a session to end, and returns its last snapshot.
+    /// Waits for a session to end, and returns its final status.
     ///
-    /// - Throws: The session's `TransferError` if the session failed, or a `TransferError` with the code `cancelled` if it was cancelled.
-    ///   ``QueueError`` with the code `noSuchSession` if it was removed, or with `ownerUnreachable` or `ownerLost` if the owner exits first.
+    /// - Throws: The session's `TransferError` if the session failed, or a `TransferError` with the code `cancelled` if the session was
+    ///   cancelled. ``QueueError`` with the code `noSuchSession` if the session was removed, or with `ownerUnreachable` or `ownerLost` if
+    ///   the owner exits first.
     public func value(of id: SessionID) async throws -> SessionStatus {
         var iterator = events.makeAsyncIterator()
         try await iterator.begin()

@@ -12,14 +12,14 @@ public struct RemoteTransferQueue: ControllableQueue {
     /// The storage folder of the queue.
     public let folder: FilePath
 
-    /// How long the owner may stay silent while a call waits for it.
+    /// The time after which a call fails if the owner sends nothing.
     public let timeout: Duration
 
     /// Creates a reference to a queue, without connecting to its owner.
     ///
     /// - Parameters:
     ///   - folder: The storage folder of the queue.
-    ///   - timeout: How long the owner may stay silent while a call waits for it. A busy owner sends a heartbeat every two seconds.
+    ///   - timeout: The time after which a call fails if the owner sends nothing. A busy owner sends a heartbeat every two seconds.
     public init(folder: some LocalPathConvertible, timeout: Duration = .seconds(10)) {
         self.folder = folder.filePath
         self.timeout = timeout
@@ -27,7 +27,8 @@ public struct RemoteTransferQueue: ControllableQueue {
 
     /// The current owner of the queue.
     ///
-    /// - Throws: ``QueueError`` with the code `ownerUnreachable` if there is no owner, or `ownerSilent` if the owner does not answer in time.
+    /// - Throws: ``QueueError`` with the code `ownerUnreachable` if there is no owner, or `ownerSilent` if the owner does not respond in
+    ///   time.
     public func owner() async throws -> QueueOwner { try await call(.owner) }
 
     /// Stops the owner if it is an agent. Returns after the owner has interrupted running sessions, saved their progress and released the storage
@@ -38,7 +39,7 @@ public struct RemoteTransferQueue: ControllableQueue {
         do {
             try await perform(.end)
         } catch let error as QueueError where error.code == .ownerLost {
-            // The owner released the folder and exited before it could answer.
+            // The owner released the folder and exited before it could respond.
         }
     }
 

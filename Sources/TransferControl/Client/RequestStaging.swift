@@ -7,7 +7,7 @@ struct RequestStaging {
     /// The approximate maximum size of a part, in bytes.
     private static let partSize = 1 << 19
     private static let idsPerPart = 10_000
-    /// The maximum number of items of a session that is sent in one part. A session with more items is split.
+    /// The maximum number of items in a session that is sent as one part. A session with more items is split.
     private static let maximumUnsplitItems = 100
 
     private(set) var parts: [StagedPart] = []
@@ -40,7 +40,8 @@ struct RequestStaging {
         flush()
     }
 
-    /// Returns the session with all its items for one part; nil if it must be split, because it has too many items or an item is too large.
+    /// Returns the session with all its items for one part; nil if the session must be split, because it has too many items or an item is
+    /// too large.
     private func unsplit(_ head: SessionHead, _ items: [TransferItem]) throws(QueueError) -> WholeSession? {
         guard items.count <= Self.maximumUnsplitItems else { return nil }
         var records: [ItemRecord] = []

@@ -13,7 +13,7 @@ struct ControlClient: Sendable {
     let queue: TransferQueue
     let owner: QueueOwner
     let endOwner: (@Sendable () -> Void)?
-    /// The largest request in bytes.
+    /// The maximum size of a request, in bytes.
     let requestLimit: Int
 
     /// Serves the client, and returns when the client has its response or has disconnected.

@@ -25,7 +25,7 @@ public final class ControlServer: Sendable {
     /// The maximum number of clients subscribed to events. Subscriptions can last forever. Without this limit, they could occupy all connections,
     /// and no other request could be served.
     private static let subscriberLimit = 48
-    /// How long the server waits for the requests of its clients to end when the server closes.
+    /// The time that a closing server waits for the current requests to complete.
     private static let grace = Duration.seconds(2)
     /// How often the server checks that its socket file still exists.
     private static let checkInterval = Duration.seconds(5)
@@ -45,7 +45,7 @@ public final class ControlServer: Sendable {
         /// Whether the server failed to accept the last connection.
         var cannotAccept = false
 
-        /// Subscribes a client to events if the limit allows this.
+        /// Subscribes a client to events, if the limit allows another subscriber.
         ///
         /// - Returns: Whether the client is subscribed.
         mutating func subscribe(_ number: Int, limit: Int) -> Bool {
@@ -93,7 +93,7 @@ public final class ControlServer: Sendable {
     ///   - queue: The queue, opened by this process.
     ///   - role: The kind of program that this process runs.
     ///   - logger: The logger for problems with clients.
-    ///   - timeout: How long a client may stay silent while the server waits for it.
+    ///   - timeout: The time after which the server disconnects a client that sends nothing while the server waits for its data.
     ///   - endOwner: Called on any executor when a client asks this process to exit. The process must then call ``shutDownQueue()``. Nil to reject
     ///     such requests.
     /// - Throws: ``QueueError`` with the code `storageUnavailable`.
@@ -107,7 +107,7 @@ public final class ControlServer: Sendable {
     }
 
     /// - Parameters:
-    ///   - requestLimit: The largest request in bytes.
+    ///   - requestLimit: The maximum size of a request, in bytes.
     ///   - checkInterval: How often the server checks that its socket file still exists.
     package init(
         for queue: TransferQueue, as role: QueueOwner.Role, logger: Logger, timeout: Duration, requestLimit: Int, checkInterval: Duration,
@@ -167,7 +167,7 @@ public final class ControlServer: Sendable {
 
     deinit { stopListening() }
 
-    /// Closes the server, but not the queue. Call this before you shut down the queue.
+    /// Closes the server, but not the queue. Call this method before you shut down the queue.
     ///
     /// Accepts no more clients, removes the socket, and returns when the current clients have their responses. After two seconds, disconnects the
     /// remaining clients.

@@ -3,7 +3,7 @@ import TransferKit
 
 /// The parts of one request that the owner has received so far.
 struct StagedBatch {
-    /// The largest request in encoded bytes. It limits the memory that clients can occupy.
+    /// The maximum size of an encoded request, in bytes. Limits the memory that clients can occupy.
     static let standardLimit = 256 << 20
 
     private let limit: Int

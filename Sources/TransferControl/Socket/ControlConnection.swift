@@ -23,13 +23,13 @@ actor ControlConnection {
     /// The size in bytes of the last received message.
     private(set) var sizeOfLastMessage = 0
 
-    /// - Parameter timeout: How long the other end may stay silent while this end waits for it.
+    /// - Parameter timeout: The time after which a call fails with `ownerSilent` if the other end neither sends nor accepts bytes.
     init(_ socket: ControlSocket, timeout: Duration) {
         self.socket = socket
         self.timeout = timeout
     }
 
-    /// Ends the connection, and all calls that wait for the other end.
+    /// Ends the connection. Calls that wait for the other end fail with `ownerLost`.
     nonisolated func interrupt() { socket.interrupt() }
 
     /// Whether the other end has disconnected. Safe to read while the connection is in use.

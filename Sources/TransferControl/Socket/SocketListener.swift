@@ -89,7 +89,7 @@ final class SocketListener: Sendable {
         }
     }
 
-    /// How long the listener pauses after it could not accept a connection.
+    /// The pause after a connection could not be accepted.
     private static let pause = DispatchTimeInterval.milliseconds(500)
 
     /// Starts to accept connections.

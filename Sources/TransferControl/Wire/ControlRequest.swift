@@ -1,8 +1,8 @@
 import Foundation
 import TransferKit
 
-/// A message of a client: a request, or a part of its content. A connection carries one request. Any number of ``stage(_:)`` messages may precede it;
-/// they have no response.
+/// A client's message: a request, or a part of the request's content. Each connection carries one request, after any number of
+/// ``stage(_:)`` messages, which have no response.
 enum ControlRequest: Codable, Sendable {
     case owner
     case accounts
@@ -51,7 +51,7 @@ enum ControlRequest: Codable, Sendable {
     /// Stops the owner, unless it rejects such requests. The owner responds after it has released the storage folder.
     case end
 
-    /// Rejects invalid numbers that the queue does not check.
+    /// Checks the numbers that the queue itself does not check.
     ///
     /// - Throws: ``QueueError`` with the code `invalidRequest`.
     func check() throws(QueueError) {

@@ -17,7 +17,7 @@ enum StagedPart: Codable, Sendable {
     case ids([SessionID])
 }
 
-/// A new session that is small enough to be sent in one message with others.
+/// A new session with all its items, small enough to share a message with other sessions.
 struct WholeSession: Codable, Sendable {
     var head: SessionHead
     var items: [ItemRecord]

@@ -1,6 +1,6 @@
-/// The session options that the transport uses.
+/// The options of a session that a transport needs for an attempt.
 public struct AttemptOptions: Hashable, Sendable {
-    /// Names and values to send to the server with the file, in a form that the transport chooses.
+    /// Names and values to send to the server with the file. The transport chooses their encoding.
     public var metadata: [String: String]
 
     /// Headers for each request, for HTTP transports. Must not contain secrets.
@@ -70,19 +70,19 @@ public struct AttemptOptions: Hashable, Sendable {
 
 /// How a transport verifies that the content arrived as sent.
 public enum Verification: String, Hashable, Sendable, Codable, CaseIterable {
-    /// The transport relies on the confirmation of the other end.
+    /// The transport trusts the other end's confirmation.
     case none
-    /// The transport compares the sizes.
+    /// The transport compares the sizes at both ends.
     case size
-    /// The transport compares checksums of the content, with a method that both it and the server support. Without such a method, the transfer
+    /// The transport compares checksums of the content, with a method that the server supports too. Without a common method, the transfer
     /// fails before its first byte.
     case checksum
 }
 
 /// How a transport creates a file on a server that chooses the name.
 public enum CreationMode: String, Hashable, Sendable, Codable, CaseIterable {
-    /// As few requests as the server allows. The request that creates a small file also carries its content. If the response is lost, one complete
-    /// copy can remain on the server.
+    /// The transport sends as few requests as the server allows. The request that creates a small file also carries its content. If the
+    /// response is lost, one complete copy can remain on the server.
     case automatic
     /// A separate request creates the file without content. If the response is lost, one empty file can remain on the server.
     case separate

@@ -1,6 +1,6 @@
 /// Passes the reports of a running attempt to the queue.
 ///
-/// Call the methods from any thread.
+/// All methods can be called from any thread.
 public struct AttemptReporter: Sendable {
     private let progressHandler: @Sendable (_ sent: Int64, _ confirmed: Int64) -> Void
     private let checkpointHandler: @Sendable (Checkpoint) async throws -> Void
@@ -44,19 +44,20 @@ public struct AttemptReporter: Sendable {
 
     /// Reports the progress of the file. The call is cheap, and the queue may skip reports, so call it whenever bytes move.
     ///
-    /// If the next attempt needs a checkpoint to find confirmed bytes, report these bytes only after the ``save(_:)`` that covers them.
+    /// If the next attempt can find bytes only through a checkpoint, report these bytes as confirmed only after the ``save(_:)`` that
+    /// covers them.
     ///
     /// - Parameters:
-    ///   - sent: The position in the file, in bytes. For an upload, all bytes before it were handed to the network. For a download, all bytes before
-    ///     it have arrived.
-    ///   - confirmed: The position in the file, in bytes, at most `sent` at the end of an attempt. For an upload, the other end confirmed all bytes
-    ///     before it. For a download, all bytes before it are synced to the disk.
+    ///   - sent: The position in the file, in bytes. For an upload, the network has accepted all bytes before this position. For a
+    ///     download, all bytes before it have arrived.
+    ///   - confirmed: The position in the file, in bytes, at most `sent` at the end of an attempt. For an upload, the other end has
+    ///     confirmed all bytes before this position. For a download, all bytes before it are synced to the disk.
     public func report(sent: Int64, confirmed: Int64) {
         progressHandler(sent, confirmed)
     }
 
-    /// Reports the size of a download in bytes. Call it as soon as the server reports the size, and after each change of the size. Not needed for
-    /// uploads.
+    /// Reports the size of a download in bytes. Call it as soon as the server reports the size, and again whenever the size changes. Not
+    /// needed for uploads.
     public func report(total: Int64) {
         totalHandler(total)
     }

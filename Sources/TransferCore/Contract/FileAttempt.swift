@@ -1,7 +1,7 @@
 public import Foundation
 public import Logging
 
-/// One attempt to transfer one file, which the queue passes to a transport.
+/// One attempt to transfer one file: the request that the queue passes to a transport.
 public struct FileAttempt: Sendable {
     /// The content and its direction.
     public enum Payload: Hashable, Sendable {
@@ -11,7 +11,7 @@ public struct FileAttempt: Sendable {
         case download(DownloadDestination)
     }
 
-    /// The ID of the transfer. All attempts have the same ID until the file restarts with a new ID.
+    /// The ID of the transfer. All attempts have the same ID until the file restarts, which assigns a new ID.
     ///
     /// At most 64 ASCII letters, digits and hyphens, so it can be part of a remote name.
     public let transferID: String
@@ -24,7 +24,7 @@ public struct FileAttempt: Sendable {
     /// If so, the upload at ``AttemptOptions/uploadURL`` can already contain bytes of an earlier transfer, possibly of other content.
     public let isRestarted: Bool
 
-    /// The endpoint.
+    /// The endpoint to transfer to or from.
     public let endpoint: Endpoint
 
     /// The content and its direction.

@@ -4,17 +4,17 @@ public import Logging
 public protocol FolderListing: Transport {
     /// Lists one folder, without the content of its subfolders.
     ///
-    /// The queue calls this method on a separate task, for one folder at a time. Pass on names exactly as the server sends them, including `.` and
-    /// `..`. The queue checks each name before using it.
+    /// The queue calls this method on a separate task, for one folder of a session at a time. Pass on names exactly as the server sends
+    /// them, including `.` and `..`. The queue checks each name before using it.
     ///
     /// **Memory.** A folder can have a million names. Pass entries on in groups of hundreds or thousands, and request more entries only after
     /// `receive` has returned. For an empty folder, don't call `receive`.
     ///
     /// **Kinds.** Report a link as a link, not as its target, unless ``ListingAttempt/resolvesLinks`` is set.
     ///
-    /// **Errors.** The rules of ``Transport/perform(_:reporting:)`` apply. Rethrow errors of `receive` unchanged. If the folder does not exist, or is
-    /// a file, throw an error of the class ``FailureClass/permanent`` with the code ``TransferError/Code/noSuchRemoteFile``. After an error, the
-    /// queue discards the received entries. It then lists the folder again, or the folder fails.
+    /// **Errors.** The rules of ``Transport/perform(_:reporting:)`` apply. Rethrow errors of `receive` unchanged. If the folder does not
+    /// exist, or is a file, throw an error of the class ``FailureClass/permanent`` with the code ``TransferError/Code/noSuchRemoteFile``.
+    /// After an error, the queue discards the received entries, and either retries the listing or fails the folder.
     ///
     /// If an attempt for a file finds a folder, throw an error of the class ``FailureClass/permanent`` with the code ``TransferError/Code/isFolder``:
     /// the queue then lists the folder.
@@ -26,9 +26,9 @@ public protocol FolderListing: Transport {
     func list(_ attempt: ListingAttempt, receive: @escaping @Sendable ([RemoteEntry]) async throws -> Void) async throws
 }
 
-/// One attempt to list one folder, which the queue passes to a transport.
+/// One attempt to list one folder: the request that the queue passes to a transport.
 public struct ListingAttempt: Sendable {
-    /// The endpoint.
+    /// The endpoint of the folder.
     public let endpoint: Endpoint
 
     /// The folder's remote name, relative to the folder of the endpoint.
@@ -64,20 +64,21 @@ public struct ListingAttempt: Sendable {
 public struct RemoteEntry: Hashable, Sendable {
     /// The kind of an entry.
     public enum Kind: Hashable, Sendable {
-        /// A regular file, with its size in bytes, or nil if unreported. The queue only shows this size until it receives the file.
+        /// A regular file, with its size in bytes, or nil if unreported. The queue only displays this size; the download does not rely on
+        /// it.
         case file(size: Int64?)
         /// A folder.
         case folder
         /// A symbolic link to any target.
         case symbolicLink
-        /// A device, a socket, or another entry that can't be received.
+        /// A device, a socket, or another entry that can't be downloaded.
         case other
     }
 
-    /// The name in its folder, as unchecked bytes from the server. It may not be safe in a path.
+    /// The name within the folder: unchecked bytes from the server, which can be unsafe in a path.
     public var name: [UInt8]
 
-    /// The kind.
+    /// The kind of the entry.
     public var kind: Kind
 
     /// Creates an entry.

@@ -23,7 +23,7 @@ public struct TransferReceipt: Hashable, Sendable, Codable {
     /// The server's response to the complete upload, if the transport keeps it; otherwise nil.
     public var answer: ServerResponse?
 
-    /// Warnings about the complete file, each a sentence. They concern properties that can't be verified, and problems that don't affect the content.
+    /// Warnings about the complete file, each a sentence: properties that can't be verified, and problems that don't affect the content.
     public var warnings: [String]
 
     /// Unneeded remote content that could not be removed yet, or nil. Never the file itself.

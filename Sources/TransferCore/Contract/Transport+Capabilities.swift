@@ -2,8 +2,8 @@
 public protocol PartialDiscarding: Transport {
     /// Removes the incomplete remote content to which a checkpoint refers. Content that is already gone counts as removed.
     ///
-    /// The queue calls this method on a separate task that does not count towards the limits for running sessions, and calls it again later if it
-    /// throws an error.
+    /// The queue calls this method on a separate task, which does not count towards the limits for running sessions. If the method throws
+    /// an error, the queue calls it again later.
     ///
     /// - Throws: A ``TransferError``. The class ``FailureClass/unsupported`` means that a retry is useless.
     func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws
@@ -13,8 +13,8 @@ public protocol PartialDiscarding: Transport {
 public protocol EndpointValidating: Transport {
     /// Checks an endpoint's address, settings and kinds of credentials, as an attempt would before it connects.
     ///
-    /// The queue calls this method when an account is saved, on the caller's executor. Therefore, a misspelt setting makes the save fail, not a later
-    /// session.
+    /// The queue calls this method when an account is saved, on the caller's executor. A misspelt setting therefore fails the save instead
+    /// of a later session.
     ///
     /// - Throws: A ``TransferError`` of the class ``FailureClass/permanent`` or ``FailureClass/unsupported``.
     func validate(_ endpoint: Endpoint) throws(TransferError)
@@ -24,19 +24,19 @@ public protocol EndpointValidating: Transport {
 public protocol SessionValidating: Transport {
     /// Checks a session's options, as an attempt would before it connects: metadata, headers and settings.
     ///
-    /// The queue calls this method on its own executor and on the executors of its callers, before it stores a session and before the session's
-    /// options or items change. Therefore, invalid options make the caller's call fail, not the session. For an item with an existing upload, the
-    /// options contain its ``AttemptOptions/uploadURL``.
+    /// The queue calls this method before it stores a session, and before the session's options or items change, on its own executor or
+    /// that of its caller. Invalid options therefore fail the call instead of the session. For an item with an existing upload, the options
+    /// contain its ``AttemptOptions/uploadURL``.
     ///
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if another endpoint of the account could have the feature, or of the
-    ///   class ``FailureClass/permanent`` if the session's files would fail at any endpoint; the queue then rejects the session. The message must
-    ///   name the option and the remedy, because the queue adds nothing to the message.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if another endpoint of the account could support the option,
+    ///   or of the class ``FailureClass/permanent`` if the files would fail at any endpoint; the queue then rejects the session. The
+    ///   message must name the option and the remedy, because the queue shows it unchanged.
     func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError)
 }
 
-/// A transport whose endpoints identify files by their remote names, so that files with the same name collide.
+/// A transport whose endpoints store files under their remote names, so files with the same name can collide.
 ///
-/// The queue assumes that the endpoints of other transports keep files with the same name apart.
+/// The queue assumes that the endpoints of other transports keep all files, even with the same name.
 public protocol FileNaming: Transport {
     /// Returns what happens if two files with the same remote name are sent to an endpoint.
     ///
@@ -80,13 +80,13 @@ public struct EndpointReport: Hashable, Sendable {
     /// The largest accepted file, in bytes; nil if unreported.
     public var maximumSize: Int64?
 
-    /// Other limits, by their names in the protocol, such as `packet` in bytes; empty if unreported.
+    /// Other limits by their protocol names, for example `packet`, in bytes; empty if unreported.
     public var limits: [String: Int64]
 
     /// The fingerprint of the server's verified host key, such as `SHA256:…`; nil if the protocol has no host keys.
     public var hostKeyFingerprint: String?
 
-    /// The duration of one request and its response.
+    /// The round-trip time of one request.
     public var latency: Duration
 
     /// Creates a report.

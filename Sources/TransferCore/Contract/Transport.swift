@@ -7,7 +7,7 @@
 /// An app registers a transport when it opens a queue. The transport serves all endpoints with its ``id``. The queue uses the value that
 /// ``makeInstance()`` returns, so an app can register one value with several queues.
 public protocol Transport: Sendable {
-    /// The name in stored accounts and checkpoints. Never change it after a release.
+    /// The transport's name in stored accounts and checkpoints. Never change it after a release.
     var id: TransportID { get }
 
     /// The number of small files that a session transfers at the same time, unless the session sets its own number. 1 to 64; 6 by default.
@@ -16,10 +16,11 @@ public protocol Transport: Sendable {
     /// requests. Larger files are transferred one at a time. The queue reads this property on its executors whenever it starts a file.
     var smallFilesInFlight: Int { get }
 
-    /// The number of additional small files to prepare, 0 to 64; 0 by default.
+    /// The number of small files to prepare in addition to ``smallFilesInFlight``, 0 to 64; 0 by default.
     ///
-    /// Set it for a transport that saves a checkpoint for each file before the file's first request. The first ``AttemptReporter/save(_:)`` of a file
-    /// returns when the checkpoint is durable and fewer than ``smallFilesInFlight`` files send requests. The queue reads both properties together.
+    /// Set it if the transport saves a checkpoint before the first request of each file: the checkpoints of later files are then stored
+    /// while earlier files are sent. The first ``AttemptReporter/save(_:)`` of a file returns when the checkpoint is durable and fewer than
+    /// ``smallFilesInFlight`` files are sending requests. The queue reads both properties together.
     var smallFilesAhead: Int { get }
 
     /// Returns the transport that one queue uses; `self` by default.
@@ -43,16 +44,16 @@ public protocol Transport: Sendable {
     /// **Cancellation.** When the task is cancelled, stop within 100 ms and throw `CancellationError`. The queue cancels an attempt when it pauses or
     /// stops the session, and when the attempt stalls. The file resumes later from its last checkpoint.
     ///
-    /// **Durability.** Save a checkpoint before you change remote state that the next attempt could not find without the checkpoint. A checkpoint
-    /// must not cover more bytes than the other end confirmed, or, for a download, than are synced to the disk. Before a download ends early, sync
-    /// the received bytes and save a checkpoint. A cancelled download may omit this if it would take too long.
+    /// **Durability.** Save a checkpoint before you change remote state that the next attempt could not find without the checkpoint. A
+    /// checkpoint must not cover more bytes than the other end confirmed, or, for a download, than are synced to the disk. If a download
+    /// fails, first sync the received bytes and save a checkpoint. A cancelled download may skip this step if it would take too long.
     ///
     /// **The source.** Compare the open file with `attempt.source.identity` before the first and after the last byte.
     ///
     /// **The destination.** Write only to the part file of `attempt.destination`; see ``DownloadDestination``. Never use a name from the server.
     ///
-    /// - Returns: The receipt. Return it only after the other end has confirmed the last byte or, for a download, after the file has its final name
-    ///   and both are synced to the disk.
+    /// - Returns: The receipt. Return it only after the other end has confirmed the last byte. For a download, return it only after the
+    ///   file has its final name, and the file and its folder are synced to the disk.
     func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt
 
     /// Releases connections and threads.

@@ -1,4 +1,4 @@
-/// The kind of a failure. The transport chooses the class, and only the class determines how the queue reacts.
+/// The class of a failure. The transport chooses the class, which determines how the queue reacts.
 ///
 /// The list is not exhaustive. The queue treats an unknown class like ``transient``.
 public struct FailureClass: RawRepresentable, Hashable, Sendable, Codable, CustomStringConvertible {
@@ -22,7 +22,7 @@ public struct FailureClass: RawRepresentable, Hashable, Sendable, Codable, Custo
     public static let credentials = FailureClass(rawValue: "credentials")
     /// The client rejects the server's identity (TLS, host key): the account is blocked until the user acts.
     public static let trust = FailureClass(rawValue: "trust")
-    /// The checkpoint's remote content is gone: the queue restarts the file, but only once.
+    /// The checkpoint's remote content is gone: the queue restarts the file, and fails it if the content is lost again without progress.
     public static let resumeLost = FailureClass(rawValue: "resumeLost")
     /// The local file has changed since the checkpoint.
     public static let sourceChanged = FailureClass(rawValue: "sourceChanged")

@@ -21,7 +21,7 @@ public struct TransferError: Error, Hashable, Sendable, Codable, CustomStringCon
     /// The class, which determines the reaction of the queue.
     public var failureClass: FailureClass
 
-    /// The name of the error, for programs.
+    /// The stable name of the error, for programs.
     public var code: Code
 
     /// A human-readable message: the problem and how to fix it, in one or more sentences.
@@ -109,15 +109,15 @@ extension TransferError.Code {
     public static let fileExists = Self(rawValue: "fileExists")
     /// The remote file does not exist.
     public static let noSuchRemoteFile = Self(rawValue: "noSuchRemoteFile")
-    /// The remote file is a folder.
+    /// The remote name refers to a folder, not to a file.
     public static let isFolder = Self(rawValue: "isFolder")
-    /// The producer of a stream failed, or ended with its process.
+    /// The producer of a stream failed, or its process exited.
     public static let producerGone = Self(rawValue: "producerGone")
     /// A local path is not a regular file.
     public static let notARegularFile = Self(rawValue: "notARegularFile")
     /// The checksums of the sent and the received content differ.
     public static let checksumMismatch = Self(rawValue: "checksumMismatch")
-    /// The local file changed during or after the upload.
+    /// The local file changed after the queue recorded its identity.
     public static let sourceChanged = Self(rawValue: "sourceChanged")
     /// The transport does not support an option or a direction.
     public static let unsupported = Self(rawValue: "unsupported")

@@ -1,4 +1,4 @@
-/// A text that grants access, such as the URL of an upload. It can be stored, but is never printed by accident.
+/// Text that grants access, such as the URL of an upload. It can be stored, but is never printed by accident.
 package struct Capability: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     package let text: String
 

@@ -15,7 +15,7 @@ package enum ConfinedFolder {
     ///
     /// - Parameters:
     ///   - name: The file's name below the root: relative, without `..`.
-    ///   - creates: Whether to create missing folders. They are durable when this function returns.
+    ///   - creates: Whether to create missing folders. Created folders are durable when this function returns.
     /// - Returns: The folder, and the file's own name in it. The caller closes the descriptor.
     /// - Throws: A ``TransferError`` that names the path.
     package static func open(
@@ -78,8 +78,8 @@ package enum ConfinedFolder {
         let result = unsafe name.withPlatformString { unsafe mkdirat(parent.rawValue, $0, 0o777) }
         guard result == 0 else {
             guard errno == EEXIST else { throw .destinationUnavailable(path, errno: errno) }
-            // Another process may have created the folder and ended before the folder's name was durable, so the parent folder is synced here as
-            // well. An error is ignored, because some file systems can't sync folders.
+            // Another process may have created the folder and exited before it synced the parent folder, so sync the parent here as well.
+            // Ignore errors, because some file systems can't sync folders.
             _ = fsync(parent.rawValue)
             return
         }

@@ -4,9 +4,9 @@
     import Darwin
 #endif
 
-/// The last file descriptors below the limit of the process (getrlimit(2), RLIMIT_NOFILE), which transfers must not use.
+/// The highest file descriptors that the process may open (getrlimit(2), RLIMIT_NOFILE), which are reserved for system libraries.
 ///
-/// The system's libraries also open files, and not all of them handle a failure: libdispatch ends the process if it can't observe its threads.
+/// System libraries also open files, and not all of them handle a failure: libdispatch aborts the process if it can't observe its threads.
 /// open(2) returns the lowest free descriptor, so a high number means that few descriptors are free.
 enum DescriptorReserve {
     /// Returns the first reserved descriptor. `ccurl_open_socket` applies the same rule to libcurl's sockets.
@@ -21,7 +21,7 @@ enum DescriptorReserve {
         return limit.rlim_cur - min(limit.rlim_cur / 8, 32)
     }
 
-    /// Returns a new descriptor. If the descriptor is reserved, closes it, sets `errno` to EMFILE and returns -1.
+    /// Returns the new descriptor unless it is reserved. Closes a reserved descriptor, sets `errno` to EMFILE and returns -1.
     static func admit(_ descriptor: CInt) -> CInt {
         guard descriptor >= 0, rlim_t(descriptor) >= first() else { return descriptor }
         close(descriptor)

@@ -5,10 +5,10 @@ public import SystemPackage
 /// The transport writes bytes to ``partPath`` and syncs them before a checkpoint covers them. At the end, it syncs the complete file, atomically
 /// gives the file its final name, and then syncs the folder.
 ///
-/// The name of the part file stays as a second hard link to the complete file. The queue removes this link once it has stored the completion of the
-/// download. If the process is killed before that, the next attempt finds the complete file. On a file system without hard links, the transport
-/// writes a note with the final name next to the part file, and then renames the part file. `FileWriter` of the product TransportSupport does all of
-/// this.
+/// The name of the part file stays as a second hard link to the complete file. The queue removes this link once it has stored the
+/// completion of the download. If the process is killed before that, the next attempt finds the complete file. On a file system without
+/// hard links, the transport first records the final name in a small file next to the part file, and then renames the part file.
+/// `FileWriter` of the product TransportSupport implements all of this.
 public struct DownloadDestination: Hashable, Sendable {
     /// The folder for the download. Nothing may be written outside of this folder, not even through a symbolic link below it.
     public let root: FilePath
@@ -19,7 +19,7 @@ public struct DownloadDestination: Hashable, Sendable {
     /// The name of the part file below ``root``. The name contains the transfer's ID. The part file is in the same folder as the final file.
     public let partName: FilePath
 
-    /// The policy for an existing file.
+    /// The policy for an existing file with the final name.
     public let overwrite: OverwritePolicy
 
     /// Creates a destination. For the queue and tests of transports.
@@ -36,7 +36,8 @@ public struct DownloadDestination: Hashable, Sendable {
     /// The path of the part file.
     public var partPath: FilePath { root.pushing(partName) }
 
-    /// The temporary name of a part file while it replaces a file, or the name of the note that is written before a part file is renamed.
+    /// The name of a temporary link to the part file, used to replace an existing file. Without hard links, the name of the file that
+    /// records the final name.
     package static func placingName(of partName: FilePath) -> FilePath {
         FilePath(bytes: partName.bytes + Array(".new".utf8))
     }

@@ -7,7 +7,7 @@ public struct Endpoint: Hashable, Sendable, Codable {
     /// The transport of this endpoint.
     public var transport: TransportID
 
-    /// A URL in a scheme of the transport. Remote names are relative to its path.
+    /// A URL with one of the transport's schemes. Remote names are relative to the URL's path.
     public var address: String
 
     /// References to the secrets of this endpoint. Transports read them whenever a connection needs them.

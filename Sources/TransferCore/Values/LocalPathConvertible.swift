@@ -3,7 +3,7 @@ public import SystemPackage
 
 /// A path on this machine: a `FilePath`, a `String`, or a file `URL`.
 public protocol LocalPathConvertible: Sendable {
-    /// The path.
+    /// The value as a path.
     var filePath: FilePath { get }
 }
 
@@ -18,7 +18,7 @@ extension String: LocalPathConvertible {
 }
 
 extension URL: LocalPathConvertible {
-    /// The path of a file URL. The path of any other URL is its whole text, so that errors show it.
+    /// The path of a file URL. For any other URL, the text of the whole URL, so that errors show it.
     public var filePath: FilePath {
         guard isFileURL else { return FilePath(absoluteString) }
         // The bytes of a path need not be UTF-8, so they can't be a string.

@@ -47,7 +47,7 @@ public struct RemotePath: Hashable, Sendable, CustomStringConvertible {
 
 /// A name below an endpoint's folder: a ``RemotePath``, or a `String`, which is checked when it is used.
 public protocol RemotePathConvertible: Sendable {
-    /// The path.
+    /// Returns the name as a path.
     ///
     /// - Throws: The errors of ``RemotePath/init(_:)``.
     func remotePath() throws(TransferError) -> RemotePath

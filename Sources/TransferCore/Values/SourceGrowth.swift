@@ -2,12 +2,13 @@ import Locking
 
 /// The state of a growing source: an upload source whose bytes arrive during the upload.
 ///
-/// The queue writes an app's stream to a file in its storage folder, and records here how many bytes of that file are readable. A transport reads the
-/// file and this state. Call the methods from any thread; none blocks.
+/// The queue writes an app's stream to a file in its storage folder, and records here how many bytes of that file are readable. A transport
+/// reads the file and this state. All methods can be called from any thread, and none blocks.
 ///
-/// The app's producer waits while it is too far ahead of the confirmed bytes. If the server confirms bytes only at the end of a request, the
-/// transport must end its request when nothing is readable, instead of waiting for more bytes. The queue may free the disk blocks of confirmed bytes,
-/// which then read as zeros. Never read bytes before the confirmed position, or before the position that the checkpoint covers.
+/// The app's producer waits while it is too far ahead of the confirmed bytes. If the server confirms bytes only at the end of a request,
+/// end the request when no more bytes are readable. Otherwise the transport and the producer would wait for each other. The queue may free
+/// the disk blocks of confirmed bytes, which then read as zeros. Never read bytes before the confirmed position, or before the position
+/// that the checkpoint covers.
 public final class SourceGrowth: Sendable {
     /// The readable bytes of a source.
     public enum Extent: Hashable, Sendable {
@@ -61,7 +62,8 @@ public final class SourceGrowth: Sendable {
 
     /// Calls `call` once when the byte at the offset is readable, or the source is complete or failed.
     ///
-    /// If this is already the case, `call` runs on the caller's thread before this method returns. Otherwise it runs on the producer's thread.
+    /// If one of these conditions already holds, `call` runs on the caller's thread before this method returns. Otherwise it runs on the
+    /// producer's thread.
     ///
     /// - Parameter call: Must not block.
     public func whenReadable(at offset: Int64, call: @escaping @Sendable () -> Void) {
@@ -70,7 +72,7 @@ public final class SourceGrowth: Sendable {
 
     /// Calls the function now or later, like `whenReadable(at:call:)`.
     ///
-    /// - Returns: The number with which to find the pending call; nil if the function was already called.
+    /// - Returns: A number that identifies the pending call; nil if the function was already called.
     private func addCall(at offset: Int64, _ function: @escaping @Sendable () -> Void) -> UInt64? {
         let number: UInt64? = state.withLock { state in
             guard !Self.isReadable(state.extent, at: offset) else { return nil }
@@ -82,7 +84,7 @@ public final class SourceGrowth: Sendable {
         return number
     }
 
-    /// The number of functions that wait for their byte to become readable. Only tests read it.
+    /// The number of pending calls. Only tests read it.
     package var waitingCalls: Int { state.withLock { $0.waiting.count } }
 
     /// Waits until the byte at the offset is readable, or the source is complete or failed.

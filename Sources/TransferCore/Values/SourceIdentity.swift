@@ -7,7 +7,7 @@ public import SystemPackage
     import Darwin
 #endif
 
-/// The properties that distinguish versions of a local file without reading its content.
+/// The properties of a local file that reveal a change without reading the content.
 ///
 /// The queue stores the identity with each checkpoint. An upload therefore never continues with bytes of another version.
 public struct SourceIdentity: Hashable, Sendable, Codable {

@@ -2,7 +2,7 @@ public import SystemPackage
 
 /// A local file to upload, with the identity that the queue recorded for it.
 public struct UploadSource: Hashable, Sendable {
-    /// The file.
+    /// The path of the file. Open the file with ``open()``.
     public let path: FilePath
 
     /// The identity that the file must have when it is opened and after its last byte. If it differs, throw an error of the class
@@ -14,7 +14,7 @@ public struct UploadSource: Hashable, Sendable {
 
     /// The state of a growing source; nil for a complete file.
     ///
-    /// For a growing source, ignore the size in ``identity``, and don't compare the file with it.
+    /// Ignore the ``identity`` of a growing source: neither use its size nor compare the file with it.
     public let growth: SourceGrowth?
 
     /// Whether the file is the queue's copy of bytes from memory, or a growing source. The permissions of such a file must not be sent.

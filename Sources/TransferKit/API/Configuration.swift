@@ -10,19 +10,19 @@ public struct QueueConfiguration: Sendable {
     /// The policy for the order in which sessions start.
     public var ordering: QueueOrdering
 
-    /// The maximum number of active sessions, at least 1, until ``TransferQueue/setMaxConcurrentSessions(_:account:)`` stores another limit. A
-    /// strict queue always uses 1.
+    /// The default maximum number of active sessions, at least 1. A limit stored by ``TransferQueue/setMaxConcurrentSessions(_:account:)``
+    /// takes precedence. A strict queue always uses 1.
     public var maxConcurrentSessions: Int
 
     /// How long completed sessions stay in the queue.
     public var retention: Retention
 
     /// The number of events that the change log keeps, at least 1; see ``TransferQueue/events(since:)``. The log can temporarily contain up to
-    /// a tenth more events. It keeps fewer events if its size would otherwise exceed 64 MiB.
+    /// a tenth more events. It keeps fewer events if these would take more than about 64 MiB.
     public var changeLogLimit: Int
 
-    /// The free space, in bytes, that the file system of the storage folder must have before a session starts; 0 for no minimum. Running
-    /// sessions continue with less.
+    /// The minimum free space on the file system of the storage folder, in bytes; 0 for no minimum. Below the minimum, no session starts,
+    /// but running sessions continue.
     ///
     /// Default: 64 MiB, about the maximum size of the change log. This margin lets running sessions store their progress for a while when the disk
     /// fills up.
@@ -31,8 +31,8 @@ public struct QueueConfiguration: Sendable {
     /// The initial network condition, until ``TransferQueue/setNetworkCondition(_:)`` changes it.
     public var network: NetworkCondition
 
-    /// The maximum number of active sessions in this process, at least 1. It overrides the stored limit until
-    /// ``TransferQueue/setMaxConcurrentSessions(_:account:)`` sets another limit. Default: nil, for the stored limit.
+    /// The maximum number of active sessions in this process, at least 1. Overrides the stored limit until
+    /// ``TransferQueue/setMaxConcurrentSessions(_:account:)`` is called for the queue. Default: nil, for the stored limit.
     public var maxConcurrentSessionsOverride: Int?
 
     /// Returns the free space, in bytes, of a folder's file system. Tests inject it.
@@ -41,7 +41,7 @@ public struct QueueConfiguration: Sendable {
     /// The source of time. Tests inject it.
     package var clock = EngineClock.system
 
-    /// Returns the random factor, in 0 ..< 1, by which each backoff delay is multiplied (full jitter). Tests inject it.
+    /// Returns a random factor in 0 ..< 1 for a backoff delay (full jitter). Tests inject it.
     package var randomFraction: @Sendable () -> Double = { Double.random(in: 0..<1) }
 
     /// Receives each step of a change to the store. Tests set it.

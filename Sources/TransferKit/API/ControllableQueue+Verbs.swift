@@ -1,5 +1,7 @@
 /// The operations on sessions. A change is durable when its call returns. No call waits for the network.
 ///
+/// Each active session uses a *slot*; the number of slots is the maximum number of active sessions.
+///
 /// A call throws ``QueueError`` if the session does not exist (`noSuchSession`), its index is invalid (`indexOutOfRange`,
 /// `staleOrder`), or its state does not permit the operation (`invalidTransition`). After such an error, nothing is changed. For groups,
 /// use ``apply(_:to:)-(_,SessionGroup)``. It processes large groups in transactions of 10,000 sessions.
@@ -10,8 +12,8 @@ extension ControllableQueue {
     /// endpoints are probed immediately. If the session still can't start, for example because its account is blocked, it starts before all
     /// others as soon as it can.
     ///
-    /// A paused session is resumed, as by ``resume(_:)``. A running session starts a new run if its current run
-    /// waits, for example for a retry. In a stopped queue, the session will be the first to start; the queue stays stopped.
+    /// A paused session is resumed, as by ``resume(_:)``. If a running session waits, for example for a retry, it starts a new run. A
+    /// stopped queue stays stopped; the session starts first after ``ControllableQueue/start()``.
     ///
     /// - Parameter again: Whether to transfer a completed session again. If false, the call throws `alreadyCompleted` for a completed session.
     /// - Throws: ``QueueError``, including the code `duplicate` if another session with the same deduplication key is not completed.
@@ -24,7 +26,7 @@ extension ControllableQueue {
         try await apply(.runNext, to: session.reference)
     }
 
-    /// Interrupts a running session at its next safe point. The session keeps its slot. A waiting session is held instead.
+    /// Pauses a running session, which keeps its slot and its checkpoints. Holds a waiting session instead.
     ///
     /// - Returns: The new state of the session: paused or held.
     @discardableResult
@@ -32,7 +34,8 @@ extension ControllableQueue {
         try await apply(.pause, to: session.reference) ?? .paused
     }
 
-    /// Resumes a paused session with the slot that it kept.
+    /// Resumes a paused session in the slot that it kept. If the session can't continue immediately, it releases the slot, and starts
+    /// before all other sessions as soon as it can.
     public func resume(_ session: some SessionReferenceConvertible) async throws {
         try await apply(.resume, to: session.reference)
     }
@@ -47,8 +50,8 @@ extension ControllableQueue {
         try await apply(.release, to: session.reference)
     }
 
-    /// Interrupts a session to give its slot to another session. The session resumes automatically after another session has been activated, or after
-    /// 5 s if no other session can start.
+    /// Interrupts a session to give its slot to another session. The session resumes automatically after another session has started, or
+    /// after 5 s if no other session can start.
     public func yield(_ session: some SessionReferenceConvertible) async throws {
         try await apply(.yield, to: session.reference)
     }
@@ -60,7 +63,7 @@ extension ControllableQueue {
         try await apply(.cancel(keepsPartial: keepsPartial), to: session.reference)
     }
 
-    /// Retries the unfinished items of a failed or cancelled session. The session waits for its turn at its index.
+    /// Retries the unfinished items of a failed or cancelled session. The session keeps its index and waits for its turn.
     ///
     /// - Throws: ``QueueError``, including the code `duplicate` if another session with the same deduplication key is not completed.
     public func retry(_ session: some SessionReferenceConvertible) async throws {
@@ -77,17 +80,18 @@ extension ControllableQueue {
 
     /// Changes the given properties of a session that has not ended.
     ///
-    /// - Throws: ``QueueError``, including the code `invalidRequest` for a verification that no endpoint of the account supports.
+    /// - Throws: ``QueueError``, including the code `invalidRequest` for an invalid value, or for a verification that no endpoint of the
+    ///   account supports.
     public func update(_ session: some SessionReferenceConvertible, _ update: SessionUpdate) async throws {
         try await apply(.update(update), to: session.reference)
     }
 
     /// Removes a session in any state. A running session is interrupted.
     ///
-    /// The session and its checkpoints are deleted when the call returns; the records of more than 10,000 files are deleted later. Local
-    /// sources and complete remote files are never changed. Incomplete remote content is removed later.
+    /// The session and its checkpoints are deleted when the call returns. If the session has more than 10,000 files, their records are
+    /// deleted later. Incomplete remote content is removed later. Local sources and complete remote files are never changed.
     ///
-    /// - Parameter isForced: Whether to remove the session even if other sessions depend on it; in that case, they lose the dependency.
+    /// - Parameter isForced: Whether to remove the session even if other sessions depend on it. Those sessions then lose the dependency.
     /// - Throws: ``QueueError``, including the code `hasDependents` if other sessions depend on it and `isForced` is false.
     public func remove(_ session: some SessionReferenceConvertible, isForced: Bool = false) async throws {
         try await apply(.remove(isForced: isForced), to: session.reference)

@@ -1,4 +1,4 @@
-/// A queue that this process or another process owns: the common interface of ``TransferQueue`` and of `RemoteTransferQueue` in the module
+/// The common interface of a queue in this process, ``TransferQueue``, and a queue in another process, `RemoteTransferQueue` in the module
 /// `TransferControl`.
 ///
 /// Its extensions have a method for each ``SessionOperation`` on one session. For groups, use ``apply(_:to:)-(_,SessionGroup)``. For details and
@@ -20,9 +20,9 @@ public protocol ControllableQueue: Sendable {
     /// - Parameter previous: The account as the caller read it; nil if no account had the name.
     /// - Returns: Whether the account was saved. If false, the account in the queue has changed: read it again.
     func save(_ account: Account, replacing previous: Account?) async throws -> Bool
-    /// Removes an account; if `cascades` is true, also the sessions that refer to it.
+    /// Removes an account and, if `cascades` is true, the sessions that refer to it.
     func deleteAccount(_ name: String, cascades: Bool) async throws
-    /// Lets the sessions of a blocked account start again.
+    /// Unblocks an account, so that its sessions can start again.
     func unblockAccount(_ name: String) async throws
     /// Probes an account's unavailable endpoints now.
     func retryEndpoints(of account: String) async throws
@@ -49,7 +49,7 @@ public protocol ControllableQueue: Sendable {
     func setMaxConcurrentSessions(_ limit: Int?, account: String?) async throws
     /// Sets the rate limit of the queue or of an account.
     func setRateLimit(_ bytesPerSecond: Int64?, account: String?) async throws
-    /// Sets the condition of the network.
+    /// Sets the network condition.
     func setNetworkCondition(_ condition: NetworkCondition) async throws
     /// Starts the queue.
     func start() async throws
@@ -69,7 +69,7 @@ public protocol ControllableQueue: Sendable {
     func sessionIDs(beginningWith prefix: String, limit: Int) async throws -> [SessionID]
     /// A snapshot of one session.
     func status(of id: SessionID) async throws -> SessionStatus
-    /// Snapshots of a session's items, in order.
+    /// Snapshots of at most `limit` items of a session, in order, starting at `position`.
     func items(of id: SessionID, from position: Int64, limit: Int) async throws -> [ItemStatus]
     /// Adds any number of sessions in one transaction.
     ///
@@ -80,11 +80,12 @@ public protocol ControllableQueue: Sendable {
     func addItems(_ items: [TransferItem], to session: SessionReference) async throws
     /// Applies an operation to one session. Throws if the session's state does not allow it.
     ///
-    /// - Returns: For ``SessionOperation/pause`` the new state; otherwise nil.
+    /// - Returns: For ``SessionOperation/pause``, the new state; otherwise nil.
     /// - Throws: ``QueueError``; see the method for the operation, such as ``run(_:again:)-(_,_)``.
     @discardableResult
     func apply(_ operation: SessionOperation, to session: SessionReference) async throws -> SessionState?
-    /// Applies an operation to the sessions of a group whose state allows it, in the order of the queue: `apply(.hold, to: .account("studio"))`.
+    /// Applies an operation to a group of sessions, in the order of the queue: `apply(.hold, to: .account("studio"))`. Skips sessions whose
+    /// state does not allow the operation.
     ///
     /// - A move puts the sessions next to each other.
     /// - An update changes no session if one of the group's sessions can't use the new verification.
@@ -98,7 +99,7 @@ public protocol ControllableQueue: Sendable {
 extension ControllableQueue {
     /// Reads the sessions in order, in pages, until the body returns false.
     ///
-    /// Sessions that are added, removed or moved during the iteration may be missing or occur twice.
+    /// If sessions are added, removed or moved during the iteration, any session may be missing or occur twice.
     public func forEachSession(_ body: (SessionStatus) async throws -> Bool) async throws {
         let (page, ahead) = (2_048, 2)
         try await withThrowingTaskGroup(of: (start: Int, sessions: [SessionStatus]).self) { group in

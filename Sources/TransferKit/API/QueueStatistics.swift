@@ -8,15 +8,15 @@ public struct QueueStatistics: Hashable, Sendable, Codable {
     public var filesFailed: Int
     /// The size of all files of known size, in bytes.
     public var bytesTotal: Int64
-    /// The number of confirmed bytes; see ``SessionStatistics/bytesDone``. It does not grow during a long request that the server confirms only at
-    /// the end.
+    /// The number of confirmed bytes; see ``SessionStatistics/bytesDone``. Stays constant during a long request that the server confirms
+    /// only at the end.
     public var bytesDone: Int64
     /// The number of bytes that the network accepted or delivered, whether confirmed or not, at most ``bytesTotal``. Unlike ``bytesDone``, it
     /// grows during a long request.
     public var bytesSent: Int64
     /// The remaining bytes of sessions that run or wait. Sessions in other states need user action first.
     public var bytesRemaining: Int64
-    /// The time during which at least one session ran, in seconds, since the store was created. Includes the time in earlier processes.
+    /// The total time during which at least one session ran, in seconds, including earlier processes.
     public var secondsElapsed: Double
     /// The recent rate of all running sessions, in bytes per second; nil unless a session runs.
     public var rate: Double?
@@ -25,12 +25,13 @@ public struct QueueStatistics: Hashable, Sendable, Codable {
     public var averageRate: Double?
     /// The time for ``bytesRemaining`` at the recent rate, in seconds; nil if it is unknown.
     public var secondsRemaining: Double?
-    /// The number of unfinished uploads of cancelled, removed or restarted sessions that must still be removed from servers.
+    /// The number of pending removals of unfinished uploads from servers, for example after sessions were cancelled or files restarted.
     public var removalsDue: Int
 }
 
 extension TransferQueue {
-    /// Returns the statistics of the whole queue. The call is as fast for many sessions as for few, because the totals are stored.
+    /// Returns the statistics of the whole queue. The duration of the call does not depend on the number of sessions, because the store
+    /// keeps totals.
     ///
     /// - Throws: ``QueueError`` if the store can't be read.
     public func statistics() async throws -> QueueStatistics {
@@ -66,7 +67,7 @@ extension TransferQueue {
 
 extension QueueStatistics {
     /// - Parameters:
-    ///   - inFlight: The number of bytes that running and waiting sessions have sent, and that are not confirmed.
+    ///   - inFlight: The number of unconfirmed bytes that running and waiting sessions have sent.
     ///   - kept: The same number for sessions in all other states.
     ///   - confirmed: The number of bytes confirmed since the store was created, including those of removed sessions.
     init(

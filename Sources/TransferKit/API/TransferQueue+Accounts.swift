@@ -58,28 +58,29 @@ extension TransferQueue {
     /// Removes an account.
     ///
     /// - Parameter cascades: Whether to also remove the sessions that refer to the account. If false, and such sessions exist, the call throws
-    ///   `accountInUse`. More than 10,000 sessions are removed in several transactions, before the account.
-    /// - Throws: ``QueueError`` with the code `noSuchAccount` or `accountInUse`, or `hasDependents` while sessions of other accounts depend on
-    ///   sessions of this account.
+    ///   `accountInUse`. If there are more than 10,000 such sessions, they are removed in several transactions, before the account.
+    /// - Throws: ``QueueError`` with the code `noSuchAccount`, `accountInUse`, or, if sessions of other accounts depend on sessions of this
+    ///   account, `hasDependents`.
     public nonisolated func deleteAccount(_ name: String, cascades: Bool = false) async throws {
         if cascades, await account(name)?.sessions ?? 0 > Self.groupSize { try await apply(.remove(), to: .account(name)) }
         try await mailbox.send(.command(.deleteAccount(name: name, cascade: cascades)))
     }
 
-    /// Lets the sessions of a blocked account start again. No effect on an account that is not blocked.
+    /// Unblocks an account, so that its sessions can start again. Also has the effect of ``retryEndpoints(of:)``.
     ///
     /// - Throws: ``QueueError`` with the code `noSuchAccount`.
     public nonisolated func unblockAccount(_ name: String) async throws {
         try await mailbox.send(.command(.unblockAccount(name: name)))
     }
 
-    /// Probes the unavailable endpoints of an account immediately: the endpoints that failed too often or asked to back off.
+    /// Probes the unavailable endpoints of an account immediately. An endpoint is unavailable after too many failures, or if it asked to
+    /// back off.
     ///
-    /// One waiting session probes the endpoints on behalf of all sessions. Sessions of the account that wait for a retry skip the remaining delay,
-    /// even if the server requested the delay. The call does not affect available endpoints.
+    /// One waiting session probes each endpoint on behalf of all sessions. Sessions of the account that wait for a retry skip the remaining
+    /// delay, even if the server requested the delay. The call does not affect available endpoints.
     ///
-    /// ``unblockAccount(_:)`` has the same effect. ``ControllableQueue/run(_:again:)``,
-    /// ``ControllableQueue/retry(_:)``, ``save(_:)`` and a restored network probe the endpoints, too.
+    /// ``unblockAccount(_:)``, ``save(_:)``, ``ControllableQueue/run(_:again:)``, ``ControllableQueue/retry(_:)`` and a restored network
+    /// also probe the endpoints.
     ///
     /// - Throws: ``QueueError`` with the code `noSuchAccount`.
     public nonisolated func retryEndpoints(of name: String) async throws {

@@ -1,6 +1,6 @@
 extension TransferQueue {
-    /// Starts the queue, so that sessions start in turn. Cancels a stop that is in progress. No effect on a running queue. After a restart of
-    /// the process, the queue is stopped.
+    /// Starts the queue, so that sessions start in turn. Cancels a stop that is in progress. No effect on a running queue. A newly opened
+    /// queue is stopped.
     ///
     /// If this process has no transport for an account, its sessions keep waiting, with a warning in the log.
     ///
@@ -12,8 +12,8 @@ extension TransferQueue {
 
     /// Stops the queue: no session starts, and running sessions are interrupted or may finish. No effect on a stopped queue.
     ///
-    /// Returns at once. The event `queueStopped` reports that the queue has stopped, and ``stopAndWait(_:deadline:)`` waits until then. The queue
-    /// does not wait for paused sessions, which stay paused.
+    /// Returns immediately. To wait until the queue has stopped, use ``stopAndWait(_:deadline:)`` or the event `queueStopped`. Paused
+    /// sessions stay paused, and do not delay the stop.
     ///
     /// - Parameters:
     ///   - mode: Whether to interrupt running sessions.
@@ -71,8 +71,8 @@ extension TransferQueue {
 
     /// Sets the network condition for the lifetime of this process. It takes effect immediately.
     ///
-    /// Sessions that may not use the network wait with the reason ``WaitReason/networkConstraint(_:)``. If such a session is running, it is
-    /// interrupted at its next safe point. It resumes automatically, before sessions that have not started, when the condition permits it again.
+    /// Sessions that may not use the network wait with the reason ``WaitReason/networkConstraint(_:)``. If such a session is running, the
+    /// queue interrupts it. When the session may use the network again, it resumes automatically, before sessions that have not started.
     ///
     /// The queue does not monitor the network. Call this method from the network monitor of your platform.
     ///
@@ -96,7 +96,7 @@ extension TransferQueue {
     }
 
     /// Returns when the queue is idle: it is started, no session runs, and no session can start without an action by the app or the user.
-    /// Returns at once if the queue is not started, or when the task is cancelled.
+    /// Returns immediately if the queue is not started, or when the task is cancelled.
     ///
     /// Before the call returns, the queue spends at most 30 s on removing remote content. It attempts all due removals, and makes one attempt at
     /// each removal that an earlier process postponed. It skips servers that asked to back off. ``QueueStatistics/removalsDue`` contains the

@@ -22,14 +22,16 @@ extension TransferQueue {
     ///
     /// The account's transports validate each session, if they are registered in this process (``/TransferCore/SessionValidating``). A session
     /// with an invalid option, such as a forbidden header, is rejected even if only the transport of a fallback endpoint rejects the option. A
-    /// session with an option that only some endpoints lack, such as a checksum for an upload to a plain HTTP server, is accepted, because the
-    /// other endpoints can perform it. If the request duplicates an existing session (``SessionRequest/deduplicationKey``), rejections by the
-    /// transports have no effect, nor do missing sources or files that exist at the destinations of downloads. This tolerance does not extend to
-    /// requests with streams or in-memory data.
+    /// session with an option that some endpoints do not support, such as a checksum for an upload to a plain HTTP server, is accepted if
+    /// another endpoint supports the option.
+    ///
+    /// A request that duplicates an existing session (``SessionRequest/deduplicationKey``) is not rejected by the transports. It is
+    /// accepted even if its sources are missing or the destinations of its downloads exist, unless it contains streams or in-memory data.
     ///
     /// The call rejects two uploads with the same remote name if one would replace the other, would fail, or would be skipped
-    /// (``/TransferCore/FileNaming``). This applies to plain HTTP `PUT`, and to SFTP unless the overwrite policy is rename. The same file
-    /// named twice is not a conflict, and folders with the same name merge. The contents of folders are not compared.
+    /// (``/TransferCore/FileNaming``). This applies to plain HTTP, unless the endpoint uses `{transfer}`, and to SFTP, unless the overwrite
+    /// policy is rename. The same local file twice is not a conflict. Folders with the same name merge, and their contents are not
+    /// compared.
     ///
     /// - Parameters:
     ///   - index: The index of the first session, at most the number of sessions; nil for the end of the queue.
@@ -92,7 +94,7 @@ extension TransferQueue {
         try await add(requests, at: index, expecting: orderRevision, isHeld: held)
     }
 
-    /// Adds items at the end of a session. A running session transfers them in the same activation.
+    /// Adds items at the end of a session. A running session transfers them before it completes.
     ///
     /// The call rejects remote names that conflict with each other or with existing items of the session, as does
     /// ``enqueue(_:at:held:)-([SessionRequest],_,_)``.
@@ -126,7 +128,7 @@ extension TransferQueue {
         await store.discardBlobs(of: drafts)
     }
 
-    /// Reads the session that a reference denotes from the store.
+    /// Reads a session from the store by its reference.
     func target(of session: SessionReference) async throws -> SessionRecord {
         await settle()
         guard !mailbox.isClosed else { throw QueueError(.shutDown, "The queue is shut down.") }

@@ -8,10 +8,10 @@ extension TransferQueue {
     ///
     /// Assumptions:
     ///
-    /// - No attempt fails, no call changes the queue, and every session completes. Sessions that are ending have already released their slots.
-    /// - Each session transfers its bytes at the current average rate of its account's sessions. If no session of the account is transferring
-    ///   bytes, the forecast uses the account's last rate in this process, or else the rate of the other accounts. If no rate is known, the end is
-    ///   unknown, for example from the opening of the queue until the first bytes are transferred.
+    /// - No attempt fails, no call changes the queue, and every session completes. Ending sessions count as ended.
+    /// - Each session transfers its bytes at the current average rate of its account's sessions. If no session of the account is
+    ///   transferring bytes, the forecast uses the account's last rate in this process, or else the rate of the other accounts. If no rate
+    ///   is known, as before the first transfer of the process, the end is unknown.
     /// - The rate limits of the session, the account and the queue apply, and concurrent sessions share them equally.
     /// - Paused sessions stay paused and keep their slots. Sessions that are held or blocked, or lack a transport or space, do not start. The
     ///   queue skips them; a strict queue waits for them.

@@ -58,7 +58,7 @@ extension TransferQueue {
     /// Restores a session from quarantine. The session returns to its position in the order when the queue is next opened. If the session still
     /// can't be read then, it is quarantined again.
     ///
-    /// The files, folders and checkpoints of the session are restored, too, and so are the upload URLs that the app supplied for items.
+    /// The call also restores the session's files, folders and checkpoints, and the upload URLs that the app supplied for items.
     ///
     /// - Parameter number: The ``QuarantinedRow/number``.
     /// - Throws: ``QueueError`` with the code `noSuchSession` if no quarantined session has the number; `noSuchAccount` if its account was
@@ -81,7 +81,7 @@ extension TransferQueue {
 }
 
 extension TransferQueue {
-    /// The minimum time between two events that report damage. Without this minimum, many sessions could report the same damage.
+    /// The minimum time between two events that report damage, because many sessions can find the same damage.
     private static let damageInterval = Duration.seconds(60)
 
     nonisolated func reportDamage(_ error: QueueError) {

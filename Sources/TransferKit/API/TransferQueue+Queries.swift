@@ -64,7 +64,7 @@ extension TransferQueue {
         return TransferSession(id: id, queue: self)
     }
 
-    /// Snapshots of a page of a session's items, in their order.
+    /// Snapshots of one page of a session's items, in order.
     ///
     /// A session can have a million items. To read all of them, repeat the call with the position after the last item, until the result is empty.
     ///

@@ -39,7 +39,7 @@ extension TransferQueue {
         }
     }
 
-    /// Rejects new items of a session if a file would be lost because remote names of the new items collide, with each other or with existing items.
+    /// Rejects new items whose remote names collide with each other or with existing items of the session, if a file would be lost.
     nonisolated func checkNames(of items: [ItemDraft], addedTo session: SessionRecord) async throws {
         guard session.status.direction == .upload, let key = await scheduler.sessionIndex.key(of: session.status.id),
             let account = await definitions(of: [session.status.account])[session.status.account]
@@ -103,7 +103,7 @@ extension TransferQueue {
         }
     }
 
-    /// The current definitions of accounts, by name. Unknown accounts are missing.
+    /// The current definitions of accounts, by name. Omits unknown accounts.
     func definitions(of names: Set<String>) -> [String: Account] {
         names.reduce(into: [:]) { $0[$1] = scheduler.accountKeys[$1].flatMap { scheduler.accounts[$0]?.account } }
     }

@@ -81,7 +81,7 @@ extension TransferQueue {
             do {
                 answer = try await mailbox.send(.command(command))
             } catch {
-                // The session after which this part must go may have been removed.
+                // The destination session may have been removed. Continue after the last session that was moved and still exists.
                 let other = await lastRemaining(of: ids[..<start]).map { MoveDestination.after($0) } ?? first
                 guard error.code == .noSuchSession, other != destination else { throw error }
                 destination = other

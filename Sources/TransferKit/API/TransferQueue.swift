@@ -5,9 +5,9 @@ public import TransferCore
 
 /// A persistent, ordered queue of transfer sessions.
 ///
-/// Every change to the queue is an input in one mailbox, which a single writer drains. The writer passes all pending inputs through the
-/// pure `Scheduler`, then stores the result in one transaction. Only then does it return results, publish events, and start transfers. So
-/// each change is durable when its call returns, concurrent calls share a commit, and events never report a change that a crash could undo.
+/// Each change is durable when its call returns, concurrent calls share a commit, and events never report a change that a crash could undo.
+/// For this purpose, each change is an input in a mailbox with a single writer. The writer passes all pending inputs through the pure
+/// `Scheduler` and stores the result in one transaction. Only then does it return results, publish events, and start transfers.
 ///
 /// All methods can be called from any executor. No session starts before ``start()``.
 public actor TransferQueue: ControllableQueue {
@@ -74,7 +74,7 @@ public actor TransferQueue: ControllableQueue {
     ///     (``TransferCore/Transport/makeInstance()``), so you can pass the same values to other queues.
     ///   - credentials: Reads the secrets that endpoints refer to; by default from the environment and from files.
     ///   - configuration: Settings that apply to all sessions.
-    ///   - delegate: Receives all events, including those that report what happened while the queue was opened, such as a quarantined session; see
+    ///   - delegate: Receives all events, including those from the opening of the queue, such as a quarantined session; see
     ///     ``setDelegate(_:)``.
     /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable`, `storageDamaged` or
     ///   `duplicateTransport`; `impossibleOrder` if the queue is opened as strict, and a session in it depends on a later session.
@@ -143,7 +143,7 @@ public actor TransferQueue: ControllableQueue {
 
     // MARK: The writer
 
-    /// Handles all pending inputs: decides on them, stores the changes, returns the results, publishes the events and performs the actions.
+    /// Handles all pending inputs: stores the resulting changes, returns the results, publishes the events and performs the actions.
     private func drain() async {
         let free = await freeSpace()
         let envelopes = mailbox.take()
@@ -238,7 +238,7 @@ public actor TransferQueue: ControllableQueue {
     private static let maximumQuarantines = 64
     private static let quarantineInterval = Duration.seconds(600)
 
-    /// Quarantines a session because the store refuses to change its rows, so that it does not block other sessions.
+    /// Quarantines a session whose rows the store refuses to change, so that other sessions can continue.
     ///
     /// - Returns: Whether the session has left the queue.
     private func quarantine(_ key: SessionKey, _ error: QueueError, at now: DualInstant) async -> Bool {
@@ -265,8 +265,8 @@ public actor TransferQueue: ControllableQueue {
         return true
     }
 
-    /// Quarantines a session whose rows can't be read, so that it does not block other sessions. After too many quarantines, the whole store counts
-    /// as damaged: the rows stay in place, and an event reports the damage.
+    /// Quarantines a session whose rows can't be read, so that other sessions can continue. After too many quarantines, the whole store
+    /// counts as damaged: the rows stay in place, and an event reports the damage.
     ///
     /// - Returns: Whether the session is quarantined or no longer in the queue.
     @discardableResult
@@ -349,10 +349,11 @@ public actor TransferQueue: ControllableQueue {
 
     // MARK: Shutdown
 
-    /// Interrupts running sessions, saves their checkpoints, removes part files of completed and failed downloads, closes connections, ends
-    /// threads, and releases the storage folder. The queue can't be used afterwards. Concurrent calls return when the shutdown is complete.
+    /// Shuts the queue down. The queue can't be used afterwards. Concurrent calls return when the shutdown is complete.
     ///
-    /// Abandons a run or a transport that does not end within 30 s, for example because a network share does not respond.
+    /// The queue interrupts running sessions, saves their checkpoints, removes part files that are no longer needed, closes connections,
+    /// ends threads, and releases the storage folder. It abandons a run or a transport that does not end within 30 s, for example because a
+    /// network share does not respond.
     public func shutdown() async {
         let task = shutdownTask ?? Task { await end() }
         shutdownTask = task
@@ -380,8 +381,8 @@ public actor TransferQueue: ControllableQueue {
         keepAliveForDelegate()
     }
 
-    /// Returns when all inputs in the mailbox are durable and the scheduler contains no change that is not stored. The scheduler's state is
-    /// valid until the next `await`.
+    /// Returns when all inputs in the mailbox are durable and the scheduler contains no unstored change. The scheduler's state is valid
+    /// until the next `await`.
     func settle() async {
         repeat {
             do {

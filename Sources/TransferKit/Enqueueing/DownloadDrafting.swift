@@ -14,7 +14,7 @@ struct DownloadFolder: Sendable {
     var overwrite: OverwritePolicy
 }
 
-/// Creates drafts of a download's items, and chooses their local names, which are all inside the download folder. Blocks.
+/// Creates drafts of a download's items, and chooses their local names. All local names are inside the download folder. Blocks.
 struct DownloadDrafting {
     private let folder: DownloadFolder
     private var names: Set<FilePath> = []
@@ -73,8 +73,8 @@ struct DownloadDrafting {
             kind: .remoteFolder, source: Data(name.bytes), destination: Data(remotePath.bytes), size: 0, symbolicLinks: symbolicLinks)
     }
 
-    /// Returns the local name and path of an item. Throws if the path is inside the path of another item, because even an item that was enqueued as a
-    /// file can be a folder on the server.
+    /// Returns the local name and path of an item. Throws if the path of one item is inside the path of another. This applies to files,
+    /// too, because an item enqueued as a file can be a folder on the server.
     private mutating func localPath(
         of remotePath: RemotePath, as given: FilePath?
     ) throws(TransferError) -> (name: FilePath, path: FilePath) {

@@ -198,7 +198,8 @@ extension QueueStore {
         try await drafts(of: items, downloadingTo: nil)
     }
 
-    /// Same as ``drafts(of:)``, but also supports download sessions. For a download, may also throw the code `fileExists`.
+    /// Creates drafts of items for an upload or download session; see ``drafts(of:)``. For a download, may also throw the code
+    /// `fileExists`.
     ///
     /// - Parameter folder: The session's download folder; nil for an upload session.
     func drafts(of items: [TransferItem], downloadingTo folder: DownloadFolder?) async throws(QueueError) -> [ItemDraft] {

@@ -3,15 +3,16 @@ import GRDB
 import SystemPackage
 import TransferCore
 
-/// Rejects uploads whose files would replace each other on the server. The transports report what happens to two files with the same name.
+/// Rejects uploads whose files have the same remote name, if a file would be lost. The transports report what happens to two files with the
+/// same name.
 struct NameCheck: Sendable {
     let transports: [TransportID: any Transport]
     let folders: SourceFolders
 
     /// Rejects session drafts whose remote names collide. Blocks.
     ///
-    /// Compares the names of all drafts for the same account with each other. Drafts with a deduplication key are an exception, because the store may
-    /// already contain their sessions. The names in such a draft are compared only with each other, and a clash is recorded in
+    /// Compares the names of all drafts for the same account with each other. Drafts with a deduplication key are an exception, because the
+    /// store may already contain their sessions. Such a draft is checked only for clashes among its own names, and a clash is recorded in
     /// ``SessionDraft/refusal``. The writer throws that error only if the store has no session with the key.
     func check(_ drafts: inout [SessionDraft], _ accounts: [String: Account]) throws(QueueError) {
         var names: [String: RemoteNames] = [:]
@@ -32,7 +33,7 @@ struct NameCheck: Sendable {
         }
     }
 
-    /// Rejects new items of a session that would replace each other or an existing item. Blocks.
+    /// Rejects new items whose remote names collide with each other or with an existing item. Blocks.
     ///
     /// - Parameters:
     ///   - items: The new items.

@@ -74,10 +74,11 @@ package struct NameClashes {
         self.consequences = consequences
     }
 
-    /// The first endpoint at which a name clash is an error; nil if a clash is an error at no endpoint.
+    /// The first endpoint at which a name clash is an error; nil if there is no such endpoint.
     ///
-    /// A clash is an error at each endpoint that would replace or skip a file. At an endpoint that would reject the second file, a clash is an error
-    /// only if this is the first endpoint that can perform the session. A fallback endpoint that rejects the file loses nothing, and may never be used.
+    /// A clash is an error at each endpoint that would replace or skip a file. At an endpoint that would reject the second file, a clash is
+    /// an error only if that endpoint is the first that can perform the session. A fallback endpoint may never be used, and rejecting the
+    /// file loses no data.
     package var loss: (endpoint: Endpoint, clash: NameClash)? {
         consequences.enumerated().first { index, consequence in
             consequence.clash == .replaced || consequence.clash == .skipped || index == 0 && consequence.clash == .refused

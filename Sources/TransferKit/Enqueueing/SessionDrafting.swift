@@ -3,8 +3,8 @@ import SystemPackage
 import TransferCore
 
 extension QueueStore {
-    /// Creates session drafts for requests: checks their local files, and chooses names. Writes in-memory data to files in the spool. If a draft
-    /// is not stored, the caller must call ``discardBlobs(of:)``.
+    /// Creates session drafts for requests: checks the requests and their local files, and chooses names. Writes in-memory data to files in
+    /// the spool. If a draft is not stored, the caller must call ``discardBlobs(of:)``.
     ///
     /// - Throws: ``QueueError`` with the code `invalidRequest`, `fileExists`, `unreadableItems` or `storageUnavailable`. After an error, no new file
     ///   remains in the spool.
@@ -48,7 +48,8 @@ extension SessionDraft {
         let folder = drafting.begin(downloadingTo: request.folder.map { DownloadFolder(path: $0, overwrite: request.options.overwrite) })
         let items = request.items.compactMap { drafting.draft(of: $0) }
         drafting.checkSum(of: items)
-        // The session may be a duplicate of a completed session. Its sources may have been removed since, or its downloads may exist.
+        // If the session is a duplicate of a completed session, its sources may have been removed, or its downloads may exist. The store
+        // detects duplicates later, so the draft only records these problems.
         let canBeDuplicate = request.deduplicationKey != nil && request.items.allSatisfy(\.isReference)
         let refusal = canBeDuplicate ? drafting.takeFileProblems() : nil
         self.init(

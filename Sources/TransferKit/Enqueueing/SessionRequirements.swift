@@ -3,9 +3,9 @@ package import TransferCore
 extension Sequence<Endpoint> {
     /// Checks whether the endpoints of an account can perform a session.
     ///
-    /// A failure of the class ``FailureClass/unsupported`` rejects the session only if every endpoint fails with it, because an attempt skips
-    /// endpoints that lack a feature. Any other failure, such as a forbidden header, rejects the session even if only a fallback endpoint reports
-    /// it. Otherwise, the success of the session would depend on which server is reachable.
+    /// A failure of the class ``FailureClass/unsupported`` rejects the session only if every endpoint fails in this way, because an attempt
+    /// skips endpoints that lack a feature. Any other failure, such as a forbidden header, rejects the session even if only a fallback
+    /// endpoint reports it. Otherwise, the success of the session would depend on which server is reachable.
     ///
     /// - Parameter validate: Throws if the endpoint's transport finds that the session is invalid at the endpoint.
     /// - Throws: The first failure whose class is not `unsupported`. If every endpoint fails with `unsupported`, the first of these failures.

@@ -1,8 +1,8 @@
 import Locking
 import TransferCore
 
-/// The inputs that wait for the queue's writer. Any thread can add inputs, and the writer handles them in the order in which they were added.
-/// Inputs that wait at the same time share one transaction.
+/// The first-in, first-out mailbox of the queue's writer. Any thread can add inputs. Inputs that wait at the same time share one
+/// transaction.
 package final class Mailbox: Sendable {
     package struct Envelope: Sendable {
         package let input: Input
@@ -18,14 +18,14 @@ package final class Mailbox: Sendable {
     /// Whether the mailbox is closed and accepts no more inputs.
     package var isClosed: Bool { state.withLock { $0.isClosed } }
 
-    /// Returns when the writer has handled all inputs that were added before this call.
+    /// Waits until the writer has handled all inputs that were added before this call.
     func tick() async {
         _ = try? await send(.tick)
     }
 
     private struct State: Sendable {
         var envelopes: [Envelope] = []
-        /// The number of deferrable inputs that wait.
+        /// The number of waiting deferrable inputs.
         var deferrableCount = 0
         /// The uptime at which the first deferrable input was added.
         var deferrableSince = Duration.zero
@@ -41,7 +41,7 @@ package final class Mailbox: Sendable {
 
     private let state = Locked(State())
     private let bell: AsyncStream<Void>.Continuation
-    /// Wakes the writer: yields an element after an input was added.
+    /// The stream that wakes the writer: it yields an element after inputs were added.
     package let rings: AsyncStream<Void>
 
     package init() {
@@ -73,7 +73,7 @@ package final class Mailbox: Sendable {
 
     /// Wakes the writer if the oldest deferrable input has waited long enough.
     ///
-    /// - Returns: The time until the next check; nil if the timer must end.
+    /// - Returns: The time until the next check; nil if no deferrable input waits or the writer was woken, so the timer ends.
     private func timerFired(at now: Duration) -> Duration? {
         state.withLock { state in
             let remaining = Self.groupDelay - (now - state.deferrableSince)
@@ -98,17 +98,17 @@ package final class Mailbox: Sendable {
             if state.isClosed { return false }
             if state.refusesCommands, case .command = envelope.input { return false }
             state.envelopes.append(envelope)
-            // Called with the lock held, so that a wake-up follows each input.
+            // Rings with the lock held, so that the mailbox can't close between an input and its wake-up.
             bell.yield()
             return true
         }
         if !isAccepted { envelope.reply?(.failure(QueueError(.shutDown, "The queue is shut down."))) }
     }
 
-    /// The number of inputs that wait.
+    /// The number of waiting inputs.
     var count: Int { state.withLock { $0.envelopes.count } }
 
-    /// Removes and returns all inputs that wait.
+    /// Removes and returns all waiting inputs.
     package func take() -> [Envelope] {
         state.withLock { state in
             defer { state.envelopes = [] }
@@ -127,7 +127,7 @@ package final class Mailbox: Sendable {
         state.withLock { $0.refusesCommands = true }
     }
 
-    /// Refuses all inputs from now on. Inputs that wait can still be taken.
+    /// Refuses all inputs from now on. ``take()`` still returns the waiting inputs.
     package func close() {
         state.withLock { state in
             state.isClosed = true

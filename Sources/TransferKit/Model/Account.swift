@@ -20,7 +20,7 @@ public struct Account: Hashable, Sendable, Codable {
     /// Whether a session tries the next endpoint if an endpoint rejects the credentials. If false, the account is blocked.
     public var fallsBackOnCredentials: Bool
 
-    /// The rules by which some files prefer endpoints other than the first endpoint; see ``EndpointRule``.
+    /// The rules that change the order of endpoints for some files; see ``EndpointRule``.
     public var rules: [EndpointRule]
 
     /// Creates an account. The account is checked when it is saved.
@@ -52,7 +52,7 @@ public struct Account: Hashable, Sendable, Codable {
 
     private enum CodingKeys: String, CodingKey {
         case name, endpoints, rateLimit, fallbackAfter, fallsBackOnCredentials, rules
-        // The name of the value in stores.
+        // Existing stores use this name.
         case maxConcurrentSessions = "sessionLimit"
     }
 
@@ -102,8 +102,8 @@ package struct AccountBlock: Hashable, Sendable, Codable {
 public struct AccountStatus: Hashable, Sendable, Codable {
     /// The account.
     public var account: Account
-    /// The error that blocks the account, so that no session starts until the user acts; nil if the account is not blocked. Its class is
-    /// `credentials` or `trust`.
+    /// The error that blocks the account, of the class `credentials` or `trust`; nil if the account is not blocked. While it is blocked, no
+    /// session of the account starts until the user acts.
     public var blockingError: TransferError?
     /// The number of sessions that refer to the account, in all states.
     public var sessions: Int

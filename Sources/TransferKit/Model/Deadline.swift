@@ -1,9 +1,9 @@
 import Locking
 import TransferCore
 
-/// Limits the duration of work that may never end.
+/// A time limit for work that may never end.
 enum Deadline {
-    /// How long a cancelled call still waits for its body to end.
+    /// How long a cancelled call waits for its body to end.
     private static let grace = Duration.seconds(5)
 
     /// Runs a body with a time limit. Does not wait for a body that ignores its cancellation.

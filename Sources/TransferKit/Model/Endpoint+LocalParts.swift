@@ -1,7 +1,7 @@
 import TransferCore
 
 extension TransportID {
-    /// The transport ID of part files on this machine, in checkpoints and in the discard outbox. There is no such transport; see ``LocalParts``.
+    /// The reserved transport ID of part files on this machine, in checkpoints and in the discard outbox; see ``LocalParts``.
     static let localParts: TransportID = "transferkit-parts"
 }
 
@@ -13,7 +13,7 @@ extension Endpoint {
         Endpoint(transport: .localParts, address: localPartScheme + endpoint.address)
     }
 
-    /// The stand-in endpoint for the address in a checkpoint; nil if the address is that of a server.
+    /// The stand-in endpoint for an address in a checkpoint; nil for the address of a server.
     static func localPart(at address: String) -> Endpoint? {
         address.hasPrefix(localPartScheme) ? Endpoint(transport: .localParts, address: address) : nil
     }

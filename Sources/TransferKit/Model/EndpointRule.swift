@@ -1,6 +1,6 @@
 public import TransferCore
 
-/// A rule by which some files of an account prefer endpoints other than the first: by direction, by size, or both.
+/// A rule that changes the order of an account's endpoints for files of a given direction, size, or both.
 ///
 /// The first matching rule of an account applies to a file. The file tries the rule's endpoints first, in the rule's order, and then the
 /// account's other endpoints. A file with confirmed bytes at an endpoint stays there, even if the rules change.

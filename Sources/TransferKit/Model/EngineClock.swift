@@ -2,9 +2,9 @@ package import Foundation
 
 /// The engine's only source of time, which tests can replace.
 package struct EngineClock: Sendable {
-    /// Time since an arbitrary point; never jumps.
+    /// Returns the time since an arbitrary point in the past. Never jumps.
     package var now: @Sendable () -> Duration
-    /// Time of day.
+    /// Returns the wall-clock time.
     package var date: @Sendable () -> Date
     /// Returns after a duration; throws `CancellationError` when the task is cancelled.
     package var sleep: @Sendable (Duration) async throws -> Void
@@ -18,7 +18,7 @@ package struct EngineClock: Sendable {
         self.sleep = sleep
     }
 
-    /// The clocks of the machine.
+    /// The machine's clocks.
     package static let system: EngineClock = {
         let start = ContinuousClock.now
         return EngineClock(
@@ -31,9 +31,9 @@ package struct EngineClock: Sendable {
 
 /// A point in time, on both clocks of an ``EngineClock``.
 package struct DualInstant: Sendable, Hashable, Codable {
-    /// Time since an arbitrary point; never jumps.
+    /// The time since an arbitrary point in the past. Never jumps.
     package var uptime: Duration
-    /// Time of day.
+    /// The wall-clock time.
     package var date: Date
 
     package init(uptime: Duration, date: Date) {

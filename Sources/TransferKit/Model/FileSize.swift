@@ -1,7 +1,8 @@
 package import SystemPackage
 package import TransferCore
 
-/// The maximum sizes of files and sessions. Sizes come from file systems, servers and clients, so the queue checks them before it adds them up.
+/// The maximum sizes of files and sessions. The queue checks each size against them before it adds sizes up, because sizes come from file
+/// systems, servers and clients.
 package enum FileSize {
     /// The largest size of a file in a session, in bytes: 64 PiB. A sparse file can report a larger size.
     package static let maximum: Int64 = 1 << 56

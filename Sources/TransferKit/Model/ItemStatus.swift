@@ -30,16 +30,16 @@ public struct ItemStatus: Hashable, Sendable {
     public var isFolder = false
     /// The item's state.
     public var state: ItemState
-    /// The size in bytes when the queue last checked it; 0 for a folder; nil while the size is unknown, for example before the server reports the
-    /// size of a download.
+    /// The size in bytes at the queue's last check; 0 for a folder; nil while the size is unknown, for example before the server reports
+    /// the size of a download.
     public var bytesTotal: Int64?
     /// The number of confirmed bytes.
     public var bytesDone: Int64
     /// The URL or address of the remote file, according to the transport; nil until the item is completed.
     public var remoteURL: String?
-    /// The checksum on which both ends agreed; nil if no checksums were compared.
+    /// The checksum that matched at both ends; nil if no checksums were compared.
     public var checksum: String?
-    /// When the other end will remove the bytes of an unfinished item; nil if it did not report a time.
+    /// When the other end will remove the bytes of an unfinished item; nil if the time is unknown.
     public var partialExpiresAt: Date?
     /// The server's response to the complete file, if the transport keeps it; nil until the item is completed.
     public var answer: ServerResponse?

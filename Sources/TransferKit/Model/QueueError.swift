@@ -1,6 +1,6 @@
 public import Foundation
 
-/// The reason why a call on the queue was rejected. A rejected call changes nothing, except that a call for a group of more than 10,000 sessions may
+/// An error of a call on the queue. The failed call changed nothing, except that a call for a group of more than 10,000 sessions may
 /// already have changed some of them.
 public struct QueueError: Error, Hashable, Sendable, Codable, CustomStringConvertible {
     /// A stable name for the reason, for programs. Later versions can add codes.
@@ -17,7 +17,7 @@ public struct QueueError: Error, Hashable, Sendable, Codable, CustomStringConver
         public var description: String { rawValue }
     }
 
-    /// The reason, for a program.
+    /// The reason, for programs.
     public var code: Code
 
     /// A human-readable message: the reason and what to do.
@@ -43,11 +43,11 @@ extension QueueError.Code {
     public static let storageInUse = Self(rawValue: "storageInUse")
     /// A newer version wrote the store.
     public static let storageTooNew = Self(rawValue: "storageTooNew")
-    /// The store can't be opened or written.
+    /// The store can't be opened, read or written.
     public static let storageUnavailable = Self(rawValue: "storageUnavailable")
     /// The store's content is damaged.
     public static let storageDamaged = Self(rawValue: "storageDamaged")
-    /// Two transports have the same ID.
+    /// Two transports have the same ID, or a transport has a reserved ID.
     public static let duplicateTransport = Self(rawValue: "duplicateTransport")
     /// An account is not valid.
     public static let invalidAccount = Self(rawValue: "invalidAccount")
@@ -69,7 +69,7 @@ extension QueueError.Code {
     public static let staleOrder = Self(rawValue: "staleOrder")
     /// The operation is not valid in the session's state.
     public static let invalidTransition = Self(rawValue: "invalidTransition")
-    /// The session is completed. Run it again explicitly.
+    /// The session is completed. To transfer it again, set `again`; see ``ControllableQueue/run(_:again:)``.
     public static let alreadyCompleted = Self(rawValue: "alreadyCompleted")
     /// Another session that is not completed has the same deduplication key.
     public static let duplicate = Self(rawValue: "duplicate")

@@ -2,7 +2,7 @@
 public enum QueueOrdering: String, Hashable, Sendable, Codable {
     /// Sessions start in order, but a session that can't start does not block later sessions.
     case inOrder
-    /// One session at a time. No session starts while an earlier session is unfinished: waiting, running, paused or held. Failed and cancelled
-    /// sessions don't block later sessions.
+    /// One session at a time. No session starts while an earlier session is waiting, running, paused or held. Failed and cancelled sessions
+    /// do not block later sessions. <doc:QueueSemantics> lists the exceptions.
     case strict
 }

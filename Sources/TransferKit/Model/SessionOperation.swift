@@ -10,7 +10,7 @@ public enum SessionOperation: Hashable, Sendable, Codable {
     case resume
     /// Holds the session until it is released or run.
     case hold
-    /// Releases the session, which waits for its turn again.
+    /// Releases the session after a hold.
     case release
     /// Interrupts the session to give its slot to another session.
     case yield
@@ -22,7 +22,7 @@ public enum SessionOperation: Hashable, Sendable, Codable {
     case remove(isForced: Bool = false)
     /// Moves the session.
     case move(to: MoveDestination)
-    /// Changes those properties of the session for which the update has a value.
+    /// Changes the properties for which the update has a value.
     case update(SessionUpdate)
 
     /// The participle of the operation, for messages such as "cannot be removed".

@@ -28,12 +28,12 @@ public enum SessionState: String, Hashable, Sendable, Codable, CaseIterable {
 public enum SessionPhase: String, Hashable, Sendable, Codable {
     /// The session reads its folders to make a list of files.
     case preparing
-    /// The session is active, and no byte of a file has been transferred yet.
+    /// The session is active, and no byte of its files in flight has been transferred yet.
     case connecting
     /// Bytes are being transferred.
     case transferring
-    /// All bytes of a file were sent, and the server has not confirmed them yet.
+    /// All bytes of the files in flight were sent, and the server has not confirmed them yet.
     case verifying
-    /// The session was interrupted, and its transport has not ended yet.
+    /// The session was interrupted, and its run has not ended yet.
     case ending
 }

@@ -24,11 +24,11 @@ public struct SessionStatus: Hashable, Sendable, Codable {
     public var endpoint: String?
     /// The transport of the ``endpoint``.
     public var transport: TransportID?
-    /// The words by which the app groups sessions.
+    /// Labels by which the app groups sessions.
     public var tags: [String]
     /// The app's context value as JSON.
     public var context: Data?
-    /// Files, bytes, rates and times.
+    /// The numbers of files and bytes, the rates and the times of the session.
     public var statistics: SessionStatistics
     /// The number of attempts: every activation, and every retry within an activation.
     public var attempts: Int
@@ -40,9 +40,10 @@ public struct SessionStatus: Hashable, Sendable, Codable {
     public var createdAt: Date
     /// When the session first ran; nil before its first run.
     public var startedAt: Date?
-    /// When the session completed or failed; nil before its end.
+    /// When the session completed, failed or was cancelled; nil before its end.
     public var endedAt: Date?
-    /// The expected end at the recent rate; nil unless the session runs and the end is known. For waiting sessions, see ``TransferQueue/forecast()``.
+    /// The expected end at the recent rate; nil if it is unknown, or the session does not run. For waiting sessions, see
+    /// ``TransferQueue/forecast()``.
     public var expectedEnd: Date?
 }
 
@@ -111,7 +112,7 @@ public struct SessionStatistics: Hashable, Sendable, Codable {
 
 /// A snapshot of the queue itself.
 public struct QueueStatus: Hashable, Sendable, Codable {
-    /// How the queue treats sessions that could start. The mode belongs to the process and is not stored.
+    /// Whether the queue starts and continues sessions. Not stored: a newly opened queue is stopped.
     public enum Mode: String, Hashable, Sendable, Codable {
         /// No session starts.
         case stopped
@@ -123,7 +124,7 @@ public struct QueueStatus: Hashable, Sendable, Codable {
         case stopping
     }
 
-    /// How the queue treats sessions that could start.
+    /// Whether the queue starts and continues sessions.
     public var mode: Mode
     /// The total number of sessions.
     public var sessions: Int
@@ -143,9 +144,9 @@ public struct QueueStatus: Hashable, Sendable, Codable {
     public var completed: Int
     /// The number of failed sessions.
     public var failed: Int
-    /// When the first of the ``scheduled`` sessions is due, or nil.
+    /// When the first of the ``scheduled`` sessions is due; nil if no session is scheduled.
     public var nextDue: Date?
-    /// Whether no session runs and none can start without user action.
+    /// Whether the ``mode`` is running, but no session runs and none can start without user action.
     public var isIdle: Bool
     /// The revision of the order. It grows with each insertion, removal and move, even across restarts.
     public var orderRevision: UInt64

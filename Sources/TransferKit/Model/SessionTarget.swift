@@ -45,7 +45,7 @@ public enum SessionGroup: Hashable, Sendable, Codable {
 
 /// The destination of a moved session.
 public enum MoveDestination: Hashable, Sendable, Codable {
-    /// The index of the session after the move, in `0 ..<` the number of sessions.
+    /// The index of the session after the move, from 0 to the last index.
     ///
     /// `expecting` is the ``QueueStatus/orderRevision`` at which the index was read. If the order has changed since then, the call throws
     /// ``QueueError/Code/staleOrder`` instead of moving the session elsewhere.

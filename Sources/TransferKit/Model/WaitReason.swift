@@ -11,7 +11,8 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     /// The session's last run was interrupted, but did not end within 30 s, for example because a network share does not respond. The
     /// session can start again once that run has ended, or after a restart of the process.
     case lastRunNotEnded
-    /// The session yielded its slot. It starts again after another session has been activated, or after a few seconds if no other session can start.
+    /// The session yielded its slot. It starts again after another session has started, or after a few seconds if no other session can
+    /// start.
     case yielded
     /// Another session was run ahead of its turn and took this session's slot. This session starts again when the other session releases the slot.
     case displaced(by: SessionID)
@@ -19,14 +20,14 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     case retry(at: Date)
     /// The session waits for the earliest start time that the app set.
     case notBefore(Date)
-    /// Another session must complete or end first. The state is the state of the other session.
+    /// The session depends on another session, which is in this state.
     case after(SessionID, SessionState)
     /// The account is blocked until the user acts.
     case accountBlocked(TransferError)
     /// No endpoint of the account may be tried before this time, because each endpoint failed too often or asked to back off. The error is the last
     /// failure of the account's endpoints in this process, if any.
     case endpointsUnavailable(until: Date, TransferError?)
-    /// No endpoint of the account has a transport in this process.
+    /// No endpoint of the account has a transport in this process. The ID is the transport of the first endpoint.
     case transportMissing(TransportID)
     /// The network is unavailable, or too expensive for the session, according to the app.
     case networkConstraint(NetworkCondition)
@@ -39,7 +40,7 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     case runsNotEnded(Int)
     /// The queue is strict, and an earlier session has not finished.
     case strictOrder(behind: SessionID)
-    /// Another waiting session comes first.
+    /// Another waiting session starts first.
     case order(behind: SessionID)
     /// The session is next, but all slots of the queue are in use.
     case queueLimit

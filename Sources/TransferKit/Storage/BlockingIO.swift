@@ -51,7 +51,7 @@ package enum BlockingIO {
     }
 }
 
-/// A set of serial dispatch queues. Each queue runs at most one closure at a time.
+/// A set of at most `limit` serial dispatch queues. Further closures wait for a free queue.
 private final class BlockingQueues: Sendable {
     private struct State: Sendable {
         var idle: [DispatchQueue] = []

@@ -9,7 +9,7 @@ package final class QueueStore: Sendable {
     package let folder: FilePath
     package let pool: DatabasePool
     package let spool: Spool
-    /// Maps stored names to local files.
+    /// Converts the paths of local files to and from their stored form.
     package let sources: SourceFolders
     let clock: EngineClock
     private let lock: OwnerLock
@@ -20,7 +20,7 @@ package final class QueueStore: Sendable {
 
     /// Opens or creates the store in a folder. If another process owns the folder, waits up to ``Storage/ownerTimeout``.
     ///
-    /// - Parameter observer: Observes changes to the store in tests. Receives every step of a change, on the thread that executes the step.
+    /// - Parameter observer: Receives each step of a change to the store, on the thread that executes the step. For tests.
     /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable` or `storageDamaged`. After an error, the store is
     ///   unchanged.
     package static func open(
@@ -81,8 +81,8 @@ package final class QueueStore: Sendable {
     package static let maximumLogSize = 16 << 20
 
     private static func prepare(_ pool: DatabasePool, at path: FilePath) throws {
-        // Reads the schema version through SQLite: if a newer version of this software migrated the store, the new number may be in the write-ahead
-        // log only, and not yet in the file's header.
+        // Reads the schema version through SQLite. After a migration by a newer version of this software, the new number may be only in the
+        // write-ahead log, not in the file's header.
         let version = try pool.read { try Int32.fetchOne($0, sql: "PRAGMA user_version") ?? 0 }
         try StorageFolder.checkVersion(version, of: path)
         // With this limit, a later transaction shrinks the write-ahead log after a large transaction has enlarged it

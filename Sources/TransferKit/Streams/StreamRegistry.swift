@@ -67,7 +67,7 @@ package final class StreamRegistry: Sendable {
         }
     }
 
-    /// Ends the stream of an item that has ended, or that will not be sent.
+    /// Ends the stream of an item that is completed, has failed or will not be sent.
     func end(_ name: Data, _ error: TransferError) {
         entries.withLock { $0.removeValue(forKey: name) }?.spool.end(error)
     }
@@ -101,7 +101,8 @@ package final class StreamRegistry: Sendable {
         }
     }
 
-    /// Ends all streams as the queue shuts down. Their files are closed when the call returns, and are kept for the next opening of the queue.
+    /// Ends all streams because the queue shuts down. When the call returns, their files are closed. The files are kept for the next
+    /// opening of the queue.
     func endAll() async {
         let spools = entries.withLock { entries in
             defer { entries = [:] }

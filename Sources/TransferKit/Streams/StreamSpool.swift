@@ -49,8 +49,7 @@ package final class StreamSpool: Sendable {
     private let changes = ChangeSignal()
     /// Receives the size once the stream is complete.
     private let sizeReceiver = Locked<(@Sendable (Int64) -> Void)?>(nil)
-    /// The file, if it is open. A thread that uses the file keeps it locked, so that no other thread closes the file during the use. Such threads are
-    /// allowed to block.
+    /// The file, if it is open. Threads hold the lock while they use the file, so that no other thread closes it. These threads may block.
     private let file = Locked<FileDescriptor?>(nil)
 
     /// - Parameter name: The remote name, for messages.
@@ -102,8 +101,8 @@ package final class StreamSpool: Sendable {
         sizeReceiver.withLock { $0.take() }?(size)
     }
 
-    /// Whether the transport waits for the app. The producer could continue, but it has not produced the byte at the position yet, or has produced
-    /// fewer bytes than the transport needs.
+    /// Whether the transport waits for the app: the producer may continue, but has not produced the byte at the position or all bytes that
+    /// the transport needs.
     func isAwaited(at position: Int64) -> Bool {
         let isShort = state.withLock { !$0.isPaused && !$0.isEnded && (position >= $0.written || $0.written < $0.requiredOffset) }
         return isShort && growth.extent.isGrowing

@@ -1,17 +1,17 @@
 import Locking
 import TransferCore
 
-/// Unblocks accounts for which the delegate reports new credentials. If the server refuses the credentials again, the account is unblocked only after
-/// a delay, which grows each time. Without the delay, the server would receive endless attempts, and could lock the user out.
+/// Unblocks accounts after the delegate has reported new credentials. If the server refuses these credentials, too, the next unblocking is
+/// delayed, longer each time. Without the delay, endless attempts could make the server lock the user out.
 final class CredentialRetries: Sendable {
     private struct Row {
-        /// The number of reports in the current series.
+        /// The number of the delegate's reports in the current series.
         var count = 0
         /// The uptime at which the account was or will be unblocked.
         var end: Duration
     }
 
-    /// If an account was last unblocked longer ago than this duration, the next report of new credentials starts a new series without a delay.
+    /// The time after an unblocking at which a series ends. The next report of new credentials then starts a new series, without a delay.
     private static let seriesTimeout = Duration.seconds(600)
 
     private let rows = Locked<[String: Row]>([:])

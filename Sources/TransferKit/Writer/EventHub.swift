@@ -16,8 +16,8 @@ package final class EventHub: Sendable {
         var revision: UInt64 = 0
         var isFinished = false
         var subscribers: [Subscriber] = []
-        /// The subscribers of single sessions. Each of 100,000 sessions can have a subscriber, so an event wakes only the subscribers of its own
-        /// sessions.
+        /// The subscribers of single sessions. An event wakes only the subscribers of its own sessions, because each of 100,000 sessions
+        /// can have a subscriber.
         var sessionSubscribers: [SessionID: [Subscriber]] = [:]
         var nextSweep = 64
 

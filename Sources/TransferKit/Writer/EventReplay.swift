@@ -20,7 +20,7 @@ struct EventReplay: Sendable {
         }
     }
 
-    /// Makes ``next()`` read the given events from the log. The subscriber's buffer was full and dropped them.
+    /// Makes ``next()`` read the given events from the log, after the subscriber's full buffer dropped them.
     mutating func read(_ missed: ClosedRange<UInt64>) {
         range = missed
     }

@@ -12,7 +12,7 @@ package final class QueueThroughput: Sendable {
         var moved: Int64 = 0
     }
 
-    /// If a run begins after no run has reported for longer than this time, earlier samples no longer count.
+    /// The time without a sample after which earlier samples no longer count. Checked when a run begins while no other run is in progress.
     private static let sampleLifetime = Duration.seconds(3)
 
     private let state = Locked(State())

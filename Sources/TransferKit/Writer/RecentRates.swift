@@ -1,6 +1,6 @@
 /// The average rate of an account's recent sessions, for each account that has moved bytes.
 struct RecentRates: Sendable {
-    /// The weight of a run in the average, relative to the weight of the run after it.
+    /// The weight of a run in the average, relative to the next run.
     private static let weight = 0.8
 
     private struct Sum: Sendable {

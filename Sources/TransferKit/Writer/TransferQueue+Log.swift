@@ -2,7 +2,7 @@ import Logging
 import TransferCore
 
 extension TransferQueue {
-    /// Logs events once they are durable. Runs log failed attempts themselves, with more details.
+    /// Logs durable events. Omits failed attempts, which their runs log with more details.
     func log(_ events: [QueueEvent]) {
         for event in events {
             guard let (level, message, details) = event.kind.logEntry, level >= configuration.logger.logLevel else { continue }

@@ -1,6 +1,6 @@
 import TransferCore
 
-/// The writer's decisions on all pending inputs, before they are stored.
+/// The writer's decisions on all pending inputs, which are not stored yet.
 struct WriterRound {
     /// The reaction to a change that the store refuses permanently.
     enum Remedy: Equatable {
@@ -12,7 +12,7 @@ struct WriterRound {
 
     private(set) var transaction = Transaction()
     private(set) var answers: [(envelope: Mailbox.Envelope, result: Result<Answer, QueueError>)] = []
-    /// The number of writes before the first input, and after each input.
+    /// The number of writes before the first input; ``ends`` has the number after each input.
     private var start = 0
     private var ends: [Int] = []
 
@@ -20,7 +20,7 @@ struct WriterRound {
     ///
     /// - Parameters:
     ///   - free: The free space on the store's disk, in bytes; nil if there is no new value.
-    ///   - refused: The indices of inputs that the store refuses, with the error of each.
+    ///   - refused: The errors of inputs that the store refuses, by the index of the input.
     init(_ envelopes: [Mailbox.Envelope], free: Int64?, refused: [Int: QueueError], _ scheduler: inout Scheduler, at now: DualInstant) {
         // This can't throw, because the scheduler only rejects commands.
         if let free, let part = try? scheduler.handle(.diskSpace(free), at: now) { transaction.append(part) }

@@ -1,6 +1,6 @@
 import TransferCore
 
-/// The format of a setting's text: parses values, and writes them.
+/// The text format of a setting: parses and writes values.
 package struct SettingFormat<Value>: Sendable {
     /// The text after "write" in an error, such as "true or false".
     private let expected: String
@@ -13,7 +13,7 @@ package struct SettingFormat<Value>: Sendable {
     /// - Parameters:
     ///   - expected: The text after "write" in an error, such as "true or false".
     ///   - isSecret: Whether errors must not show the text.
-    ///   - parse: Returns nil for an invalid text.
+    ///   - parse: Returns nil for invalid text.
     ///   - text: Returns the text of a value.
     package init(
         _ expected: String, isSecret: Bool = false, parse: @escaping @Sendable (String) -> Value?,
@@ -79,7 +79,7 @@ extension SettingFormat<String> {
     /// Any text.
     package static var anyText: Self { Self("a text", parse: { $0 }, text: { $0 }) }
 
-    /// A non-empty text without NUL characters.
+    /// Non-empty text without NUL characters.
     ///
     /// - Parameter expected: The text after "write" in an error.
     package static func text(_ expected: String) -> Self {

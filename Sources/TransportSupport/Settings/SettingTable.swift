@@ -1,6 +1,6 @@
 package import TransferCore
 
-/// The settings of a transport. Converts between a transport's options and the texts that an account or a session stores.
+/// The settings of a transport. Converts between the transport's options and the stored settings of an account or a session.
 package struct SettingTable<Options: Sendable>: Sendable {
     private let transport: TransportID
     private let standard: Options
@@ -92,7 +92,7 @@ package struct Setting<Options: Sendable>: Sendable {
     let standard: @Sendable (Options) -> String
     /// Sets an option from the text of a setting with this name.
     let read: @Sendable (_ name: String, _ text: String, inout Options) throws(TransferError) -> Void
-    /// Returns the settings for options, including defaults.
+    /// Returns the names and texts of this setting for the given options, including defaults.
     let write: @Sendable (Options) -> [String: String]
     /// The beginning of the names of a family, with the dot; nil for a single setting.
     private let prefix: String?

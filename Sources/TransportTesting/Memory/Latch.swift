@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// A condition that becomes true once and then stays true. Tasks can wait for it. Cancelling a task ends its wait.
+/// A condition that becomes true once and then stays true. Tasks can wait for the condition; cancellation ends the wait.
 package final class Latch: Sendable {
     private let state = Locked(State())
 

@@ -18,9 +18,9 @@ public struct MemoryAttempt: Sendable {
     public let transferID: String
     /// The number of the attempt for this transfer.
     public let number: Int
-    /// The remote path.
+    /// The remote name of the file.
     public let path: RemotePath
-    /// The endpoint.
+    /// The endpoint that the attempt used.
     public let endpoint: Endpoint
     /// The checkpoint from which the attempt resumed; nil if it began at byte 0.
     public let checkpoint: Checkpoint?

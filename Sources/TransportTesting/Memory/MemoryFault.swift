@@ -8,11 +8,12 @@ public enum MemoryFault: Hashable, Sendable {
 
     /// Breaks the connection after the attempt has transferred `afterBytes` bytes, before a checkpoint covers the last of them.
     ///
-    /// If fewer bytes remain, all of them arrive, the remote file is complete, and the response is lost. For a listing, breaks the
-    /// connection after `afterBytes` entries.
+    /// If at most `afterBytes` bytes of an upload remain, all of them arrive, the remote file is complete, and the response is lost. For a
+    /// listing, breaks the connection after `afterBytes` entries, rounded up to hundreds.
     case cut(afterBytes: Int64)
 
-    /// The other end loses the content of an unfinished file. An attempt with a checkpoint fails with ``FailureClass/resumeLost``.
+    /// The other end loses the content of an unfinished upload, or changes the version of a downloaded file. An attempt with a checkpoint
+    /// fails with ``FailureClass/resumeLost``.
     case forget
 }
 

@@ -38,7 +38,7 @@ extension MemoryTransport {
         state.withLock { $0.refusedHosts[host] = nil }
     }
 
-    /// Returns an endpoint of this transport, with the address `memory://host/`. All host names are valid.
+    /// Returns an endpoint of this transport, with the address `memory://host/`. Any host name works.
     public func endpoint(host: String = "memory", credentials: [CredentialReference] = []) -> Endpoint {
         Endpoint(transport: id, address: "memory://\(host)/", credentials: credentials)
     }

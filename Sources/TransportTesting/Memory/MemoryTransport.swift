@@ -17,7 +17,7 @@ import TransportSupport
 /// memory.contents(of: "reel.mov")
 /// ```
 ///
-/// Call the methods from any thread, even during attempts.
+/// All methods can be called from any thread, even during attempts.
 public final class MemoryTransport: Transport {
     /// The transport's name in endpoints.
     public let id: TransportID
@@ -46,7 +46,7 @@ public final class MemoryTransport: Transport {
     /// Creates a transport without content.
     ///
     /// - Parameters:
-    ///   - chunkSize: The number of bytes that move at a time, at least 1.
+    ///   - chunkSize: The number of bytes to transfer at a time, at least 1.
     ///   - chunksPerCheckpoint: The number of chunks between checkpoints, at least 1. Checkpoints are also saved before the first byte of an upload
     ///     and after the last byte.
     ///   - acceptedSecret: The value that one of an endpoint's credentials must have; nil to accept any or no credentials.

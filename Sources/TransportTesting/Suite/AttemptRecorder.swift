@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// Records the reports of an attempt, and can limit the number of bytes that the attempt may move, so that the attempt has to wait.
+/// Records the reports of an attempt. Can make the attempt wait, by limiting the number of bytes that it may move.
 final class AttemptRecorder: Sendable {
     struct Progress: Sendable {
         let sent: Int64
@@ -16,7 +16,7 @@ final class AttemptRecorder: Sendable {
         var allowance: Int?
     }
 
-    /// Opens when the attempt requests bytes after it has used up its allowance. Checks wait for this latch to be sure that the attempt is
+    /// Opens when the attempt has used up its allowance and requests more. Checks wait for this latch to be sure that the attempt is
     /// running.
     let exhausted = Latch()
     private let state: Locked<State>

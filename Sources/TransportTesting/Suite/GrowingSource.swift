@@ -3,7 +3,7 @@ import Locking
 import SystemPackage
 import TransferCore
 
-/// A test source whose file is complete on disk. It reports growth like a producer that waits for confirmations.
+/// A growing source for tests. Its file is complete on disk, but it reports growth like a producer that waits for confirmations.
 final class GrowingSource: Sendable {
     /// The maximum number of unconfirmed bytes that the producer provides.
     static let window: Int64 = 300_000
@@ -93,8 +93,8 @@ extension PromiseCheck {
 
     func cancellationOfWaitingEnds() async throws {
         let growing = try makeGrowingSource(Self.largeSize, stops: true)
-        // The latch opens when half of the bytes are confirmed, because the attempt then waits for more. It also opens when the attempt waits for the
-        // whole source, because transports that must send the length first do so.
+        // The latch opens when half of the bytes are confirmed, because the attempt then waits for more bytes. It also opens when the
+        // attempt waits for the whole source, as transports do that must send the length first.
         let isWaiting = growing.wholeSourceIsAwaited
         let recorder = AttemptRecorder(onProgress: { confirmed in
             growing.confirm(confirmed)

@@ -41,7 +41,7 @@ extension PromiseCheck {
     /// Checks the state that an interrupted attempt must leave behind.
     ///
     /// - Parameters:
-    ///   - wasBegun: Whether the upload has certainly begun. If only one byte was sent, the transport may not have saved a checkpoint yet.
+    ///   - wasBegun: Whether the upload has certainly begun. After one byte, the transport may not have saved a checkpoint yet.
     ///   - mayBeComplete: Whether the other end may have the whole file.
     private func requireInterrupted(
         _ recorder: AttemptRecorder, _ path: RemotePath, _ situation: String, wasBegun: Bool = true, mayBeComplete: Bool

@@ -4,7 +4,7 @@ public import TransferCore
 
 /// A transport under test, with its server. The author of a transport implements this protocol in order to run the conformance suite.
 ///
-/// Create a fixture for each ``TransportPromise/verify(_:deadline:)``, with a server that has no other clients.
+/// Create a new fixture, with a server that has no other clients, for each call of ``TransportPromise/verify(_:deadline:)``.
 public protocol TransportFixture: Sendable {
     /// The transport under test. The fixture's owner shuts it down.
     var transport: any Transport { get }
@@ -26,7 +26,7 @@ public protocol TransportFixture: Sendable {
 
     /// The options of every attempt; by default, the defaults of ``AttemptOptions``.
     ///
-    /// To test segmented transfers, set ``AttemptOptions/parallel`` to more than 1, and use an endpoint that splits files of 3 MiB.
+    /// To test segmented transfers, set ``AttemptOptions/segmentsPerFile`` to more than 1, and use an endpoint that splits files of 3 MiB.
     var options: AttemptOptions { get }
 
     /// The behaviour of interrupted uploads; ``UploadResumption/fromCheckpoint`` by default.

@@ -1,4 +1,4 @@
-"""Runs an OpenSSH server for one user on a free loopback port. Prints the port when the server listens, and ends when its standard input ends.
+"""Runs an OpenSSH server for one user on a free loopback port. Prints the port when the server listens, and exits when its standard input ends.
 
 Usage: sshd.py FOLDER. FOLDER contains the configuration and keys of the server, and the files "key" and "known_hosts" for clients.
 """

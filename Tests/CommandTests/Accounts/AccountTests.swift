@@ -256,7 +256,7 @@ import Testing
         #expect(try await program.succeed("account", "list", "--json").output == "")
     }
 
-    /// Files that can't contain a secret are rejected when the account is added, not only when a connection reads them.
+    /// Secret files that are folders or too large are rejected when the account is added, not when a connection first reads them.
     @Test(arguments: ["--token-file", "--password-file", "--proxy-password-file", "--header-file"])
     func rejectsInvalidSecretFiles(option: String) async throws {
         let program = try TransferQ()

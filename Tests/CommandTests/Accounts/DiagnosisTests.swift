@@ -10,7 +10,7 @@ import Testing
     import Darwin
 #endif
 
-/// `doctor` and `account check` with problematic servers.
+/// The commands `doctor` and `account check`.
 @Suite struct DiagnosisTests {
     @Test(arguments: [["doctor"], ["account", "check", "silent"]])
     func reportsSilentServer(command: [String]) async throws {

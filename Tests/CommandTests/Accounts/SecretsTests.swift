@@ -79,7 +79,7 @@ import TransferKit
     @Test(arguments: [["run"], ["account", "check", "one"], ["doctor"]]) func secretsAreExcludedFromCrashReports(command: [String])
         async throws
     {
-        // The server never answers, so all commands crash during a request.
+        // The server never responds, so the signal arrives while each command waits for a response.
         let silent = try SilentServer()
         var program = try TransferQ()
         program.environment = ["TOKEN": Self.secrets[0]]
@@ -90,7 +90,7 @@ import TransferKit
         let connection = await silent.connection()
         defer { try? connection.close() }
         run.send(SIGSEGV)
-        // Waits for the last line of the report. The program may survive the signal.
+        // Waits for the last line of the report, and then kills the program, which may survive SIGSEGV.
         while !run.diagnostics.contains("Backtrace took") { await Task.yield() }
         run.send(SIGKILL)
         let result = await run.result()

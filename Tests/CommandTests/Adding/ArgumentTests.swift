@@ -112,7 +112,7 @@ import TransferCommands
         #expect(try await program.succeed("account", "list", "--json").lines == [])
     }
 
-    /// If the command replaced invalid bytes, it would store and show a different text.
+    /// Replacing invalid bytes would store and show different text.
     @Test(arguments: [
         (["account", "add"], ["https://b.example/"]), (["list", "--account"], []), (["add", "studio", "a", "--tag"], []),
         (["add", "studio", "a", "--name"], []), (["add", "studio", "a", "--dedupe"], []), (["set", "--all", "--tag"], []),

@@ -67,7 +67,7 @@ import TransferKit
         #expect(session["files"] as? Int == 100_000 && session["bytesTotal"] as? Int == 100_000)
     }
 
-    /// The paths pass through the socket, and each file has a different name.
+    /// Sends the paths through the control socket. Each file has a different name.
     @Test func addsHundredThousandPathsThroughOwner() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
@@ -100,7 +100,7 @@ import TransferKit
             // With this threshold, only the large file is split into segments.
             try await program.succeed("account", "edit", "studio", "--setting", "parallelThreshold=\(64 << 20)")
             try await program.run(["add", "studio", "--parallel", "3"] + names).expectSuccess()
-            // Stops all content at 1 MiB, so that no file ends before all permitted files have started.
+            // Stalls each upload at 1 MiB, so that no upload completes before all permitted uploads have started.
             studio.server.stopContent(at: 1 << 20)
             let run = try RunningQueue(program)
             while studio.server.statistics.bytesStored < 3 << 20 {
@@ -160,7 +160,7 @@ import TransferKit
         let relative = try await program.succeed("add", "studio", "a", "--not-before", "+90m").lines[0]
         let queue = try await TransferQueue(
             storage: .folder(program.store), transports: RegisteredTransports.builtIn.all.map(\.transport))
-        // A stopped queue would report only that it is stopped.
+        // A stopped queue would report only that it is stopped, not the start times.
         try await queue.start()
         let sessions = try await queue.sessions()
         await queue.shutdown()

@@ -134,7 +134,7 @@ import TransportTUS
         await queue.shutdown()
     }
 
-    /// An existing session is found by its key, whatever its remote names.
+    /// The deduplication key finds an existing session even if its remote names now clash.
     @Test func findsExistingSessionByKey() async throws {
         let queue = try await open(["https://one.example/"])
         var request = try SessionRequest.upload([file("one/reel"), file("two/reel")], to: "a")

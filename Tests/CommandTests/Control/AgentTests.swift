@@ -60,7 +60,7 @@ import TransferKit
                 if case .progress(_, let figures) = event.kind, figures.bytesSent > 0 { break }
             }
             #expect(kill(first, signal) == 0)
-            // `list` waits until the lock is free. The agent frees the lock when it exits. Afterwards, other commands may hold the lock briefly.
+            // `list` waits for the owner lock, which the agent releases when it exits.
             try await program.succeed("list")
             // A killed agent can't log a last message.
             let log = try String(contentsOfFile: program.store.appending("agent.log").string, encoding: .utf8)

@@ -29,7 +29,7 @@ import TransferKit
             #expect(try await program.succeed("cancel", id("d"), "--json").objects().first?["id"] as? String == id("d"))
             let order = try await program.succeed("list", "--json").objects().map { $0["name"] as? String }
             #expect(order == ["a", "j", "b", "c", "d", "e", "f", "g", "h", "i"])
-            // Preempted: the first session is interrupted and resumes later.
+            // Preempts the first session, which is interrupted and resumes later.
             try await program.succeed("now", id("g"))
             try await run.event("completed", of: id("g"))
             try await run.progress(of: first)
@@ -41,7 +41,7 @@ import TransferKit
             // With a second slot, the other sessions run in the requested order.
             try await program.succeed("queue", "set", "--max-sessions", "2")
             try await run.event("completed", of: id("i"))
-            // Rate-limited: without the limit, the session ends soon.
+            // Removes the rate limit, so that the session completes soon.
             try await program.succeed("resume", first)
             try await program.succeed("set", first, "--rate", "0")
             try await run.event("completed", of: first)
@@ -103,7 +103,7 @@ import TransferKit
             try program.folder.sparseFile("a", size: 64 << 20)
             let id = try await program.succeed("add", "studio", "a", "--rate", "64K").lines[0]
             try program.folder.file("b", size: 10)
-            // This session is held before the run, so it does not count.
+            // This session is held before the run, so it does not affect the exit status.
             try await program.succeed("add", "studio", "b", "--hold")
             let run = try RunningQueue(program)
             try await run.progress(of: id)

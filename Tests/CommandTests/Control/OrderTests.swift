@@ -73,7 +73,7 @@ import Testing
             let program = studio.program
             try program.folder.sparseFile("large", size: 64 << 20)
             let id = try await program.succeed("add", "studio", "large", "--rate", "64K").lines[0]
-            // At this rate the file takes a quarter of an hour. Without a limit, the transfer would end before the third progress report.
+            // At this rate, the file takes a quarter of an hour. Without a limit, it would complete before the third progress report.
             for limit in [[], ["queue"], ["account"]] as [[String]] {
                 switch limit.first {
                 case "queue":

@@ -88,7 +88,7 @@ import TransferKit
         #expect(try await completions(elsewhere, "--store", store, "--json", "account", "show", "stu") == ["studio"])
         #expect(try await completions(elsewhere, "--store", store, "show", String(id.prefix(3))) == [id])
 
-        // If another process owns the queue, completion does not wait, and offers nothing.
+        // If another process owns the queue, completion does not wait for it, and offers no names.
         let queue = try await TransferQueue(storage: .folder(program.store), transports: [])
         let blocked = try await completions(program, "account", "show", "st")
         await queue.shutdown()

@@ -30,7 +30,7 @@ import TransferKit
             let later = try await program.succeed("watch", "--json", "--since", "\(middle)").objects()
             #expect(later.compactMap { $0["revision"] as? Int } == Array((middle + 1)...events.count))
             #expect(try await program.succeed("watch", "--since", "\(events.count)").output == "")
-            // A client can know a later revision than the log's last revision only if the database was restored from a backup.
+            // A client's revision can exceed the log's last revision only if the database was restored from a backup.
             for since in [events.count + 1, events.count + 10, Int.max] {
                 let gap = try await program.succeed("watch", "--json", "--since", "\(since)").objects()
                 #expect(gap.compactMap { $0["event"] as? String } == ["gap"])

@@ -46,7 +46,7 @@ import TransferKit
         }
     }
 
-    /// A run that waits because another process owns the queue stops on a signal.
+    /// A signal stops a run that waits for another process to release the queue.
     @Test func stopsWhileWaitingForOwner() async throws {
         let program = try TransferQ()
         let queue = try await TransferQueue(storage: .folder(program.store), transports: [])

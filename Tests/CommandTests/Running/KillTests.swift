@@ -3,7 +3,7 @@ import SystemPackage
 import TUSLoopback
 import Testing
 
-/// A process that is repeatedly killed loses nothing and sends no confirmed byte again.
+/// Repeated kills lose no data, and confirmed bytes are not sent again.
 @Suite struct KillTests {
     private static let size = 100 << 20
     /// The maximum number of bytes in transit between two sockets when one end is killed.
@@ -54,7 +54,7 @@ import Testing
             let end = Int64(size * 9 / 10)
             studio.server.stopContent(at: end)
             for round in 1...kills {
-                // Segments arrive in any order. But all bytes before the offset `end`, at which the server stops, are sent eventually. So the run
+                // Segments arrive in any order. The server stalls at `end`, and all bytes before `end` are eventually sent, so the run
                 // reaches each threshold.
                 let threshold = Int64.random(in: 0...end)
                 try await program.runAndKill(round: round) { line in
@@ -78,7 +78,7 @@ import Testing
 
     private func checkRequests(_ statistics: LoopbackStatistics) throws {
         let reels = statistics.uploads.filter { $0.filename == "reel" }
-        // If the client is killed between a creation and its response, the server keeps an empty upload that the client does not know.
+        // If the client is killed between a creation and its response, the server keeps an empty upload that the client does not know of.
         let orphans = reels.filter { !$0.isComplete }
         #expect(orphans.allSatisfy { $0.offset == 0 })
         #expect(reels.count - orphans.count == 1)

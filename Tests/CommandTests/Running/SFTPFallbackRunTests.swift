@@ -59,8 +59,8 @@ import Testing
         #expect(shown["transport"] as? String == "sftp" && (shown["endpoint"] as? String)?.hasPrefix("sftp://") == true)
         let items = try #require(shown["items"] as? [[String: Any]])
         let remoteURLs = items.map { $0["remoteURL"] as? String ?? "" }
-        // The gate may withhold the last responses, so the client may know fewer than 20 complete files. Therefore, the test checks only the first
-        // ten.
+        // The gate may withhold the last responses, so the client may know of fewer than 20 complete files. Therefore, the test checks only
+        // the first ten.
         #expect(completed.prefix(10).allSatisfy { remoteURLs[$0].hasPrefix(url) }, "completed files stay on their server")
         #expect(remoteURLs.count { $0.hasPrefix("sftp://") } >= 30, "\(remoteURLs)")
         for (name, place) in zip(names, remoteURLs) {

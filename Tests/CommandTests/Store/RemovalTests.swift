@@ -7,8 +7,8 @@ import Testing
 @Suite struct RemovalTests {
     /// Leaves an unfinished upload on the server and cancels its session while no process owns the queue.
     ///
-    /// The upload is slow, so that it stays incomplete, and so that few bytes are in transit when the run stops. The server must still receive the
-    /// bytes in transit before it removes the upload.
+    /// The upload is slow, so it stays incomplete and few bytes are in transit when the run stops. The server receives those bytes before
+    /// it removes the upload.
     private func leaveUnfinishedUpload(at studio: LoopbackStudio) async throws {
         let program = studio.program
         try program.folder.file("reel", size: 128 << 20)

@@ -50,14 +50,14 @@ final class ExitingOwner: Sendable {
                     })
             }
         }
-        // The connection is closed last, so that no owner can answer once the command notices the lost response.
+        // Closes the connection last, so that no owner exists when the command notices the lost response.
         try listener.close()
         for path in [socketPath, movedPath] { try FileManager.default.removeItem(atPath: path.string) }
         await server.shutDownQueue()
         try last.close()
     }
 
-    /// What a client still finds after the owner has exited.
+    /// The state that a client finds after the owner has exited.
     enum Leftovers: CaseIterable, Sendable {
         case nothing
         /// The socket file, which a killed process does not remove.
@@ -99,7 +99,8 @@ final class ExitingOwner: Sendable {
 
     /// Relays one request to the queue.
     ///
-    /// - Returns: Whether the request contains `word`. If it does, its response is withheld. False if the client disconnects early.
+    /// - Returns: True if the request contains `word`, in which case its response is withheld. False otherwise, or if the client
+    ///   disconnects early.
     private func relay(_ client: FileDescriptor, until word: String?) throws -> Bool {
         let owner = try unsafe Self.socket(at: movedPath, connect)
         defer { try? owner.close() }

@@ -14,7 +14,7 @@ struct JSONSchema: Sendable {
         root = (try? JSONTree(String(contentsOf: package.appendingPathComponent(file), encoding: .utf8))) ?? .null
     }
 
-    /// The schema of each command's output, by the name of the command.
+    /// The schema reference for each command's output, by command.
     var commands: [String: String] { (root["commands"]?.object ?? [:]).compactMapValues(\.string) }
 
     /// The violations in a line of a command's output.

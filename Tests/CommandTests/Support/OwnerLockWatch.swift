@@ -10,7 +10,7 @@ import TransferCore
 final class OwnerLockWatch: Sendable {
     private let events: FileDescriptor
 
-    /// Starts to watch. The owner of the folder must already have opened the lock.
+    /// Starts watching. The owner of the folder must already have opened the lock.
     init(store: FilePath) throws {
         let descriptor = inotify_init1(CInt(IN_CLOEXEC))
         guard descriptor >= 0 else { throw Errno(rawValue: errno) }

@@ -61,7 +61,7 @@ final class RunningCommand: Sendable {
             sink.finish()
             try? output.reading.close()
             var result = CommandResult(status: 0, wasKilled: false, output: collector.text, diagnostics: "")
-            // Waits without reaping the process, so that its ID is not reused and no signal reaches another process.
+            // Waits without reaping the process, so that its ID is not reused and `send(_:)` can't signal an unrelated process.
             ChildProcess.awaitEnd(processID)
             let waiters = state.withLock { state in
                 (result.status, result.wasKilled) = ChildProcess.reap(processID)

@@ -9,7 +9,7 @@ struct RunningQueue: Sendable {
         command = try program.start(["run", "--json"] + options)
     }
 
-    /// Reads events up to the first match, and returns it.
+    /// Reads events up to the first match, and returns this event.
     @discardableResult
     func event(_ name: String, of id: String? = nil, where matches: ([String: Any]) -> Bool = { _ in true }) async throws -> [String: Any] {
         for await line in command.lines {

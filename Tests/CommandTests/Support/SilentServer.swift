@@ -7,7 +7,7 @@ import SystemPackage
     import Darwin
 #endif
 
-/// A server that accepts connections and never answers.
+/// A server that accepts connections and never responds.
 final class SilentServer: Sendable {
     private let listener: FileDescriptor
     private let port: UInt16
@@ -38,7 +38,7 @@ final class SilentServer: Sendable {
 
     var url: String { "http://127.0.0.1:\(port)/files/" }
 
-    /// Accepts the next connection, on a separate thread, and never answers it.
+    /// Accepts the next connection on a separate thread, and sends nothing.
     func connection() async -> FileDescriptor {
         await withCheckedContinuation { continuation in
             DispatchQueue(label: "silent-server").async { [listener] in

@@ -18,12 +18,12 @@ struct TransferQ: Sendable {
         URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent().path
     ).appending("transferq")
 
-    /// Runs a command to its end.
+    /// Runs a command, and waits until it exits.
     func run(_ arguments: String..., input: [UInt8] = []) async throws -> CommandResult {
         try await run(arguments, input: input)
     }
 
-    /// Runs a command to its end, and checks that its JSON output conforms to the schema.
+    /// Runs a command, waits until it exits, and checks that its JSON output conforms to the schema.
     func run(_ arguments: [String], input: [UInt8] = []) async throws -> CommandResult {
         let result = try await start(arguments, input: input).result()
         if arguments.contains("--json") || arguments.contains("json"), let command = Self.command(in: arguments) {

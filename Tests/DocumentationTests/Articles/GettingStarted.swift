@@ -96,7 +96,7 @@ private func gettingStarted(_ camera: any Camera) async throws {
     _ = (rushes, live)
 }
 
-/// Returns the bytes of a stream from an offset, which the app has recorded.
+/// Returns the recorded bytes of a stream, from an offset.
 private func recording(_ name: RemotePath, from offset: Int64) async throws -> Data {
     Data()
 }

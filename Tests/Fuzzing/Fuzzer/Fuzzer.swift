@@ -1,8 +1,8 @@
 import CFuzzer
 import Foundation
 
-/// Runs libFuzzer on the target that the environment variable `FUZZ_TARGET` names, and passes its arguments to libFuzzer. Without this
-/// variable, prints the names of the targets.
+/// Runs libFuzzer on the target that the environment variable `FUZZ_TARGET` names, and passes the command-line arguments to libFuzzer.
+/// Without this variable, prints the names of the targets.
 @main struct Fuzzer {
     typealias Target = @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt
 

@@ -6,8 +6,8 @@ import TransferCore
 
 /// Targets for the contents of a queue's store.
 enum StoreTargets {
-    /// The input is a row of the change log: a line with the kind, eight bytes with the number, one byte with the size of the session IDs, the
-    /// session IDs, and the detail.
+    /// The input is a row of the change log. It consists of a line with the kind, eight bytes with the number, one byte with the size of
+    /// the session IDs, the session IDs, and the detail.
     static func event(_ input: [UInt8]) {
         var reader = InputReader(input)
         let (kind, number, count) = (reader.text(), reader.number(), Int(reader.byte()))

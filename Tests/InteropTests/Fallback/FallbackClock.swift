@@ -3,7 +3,7 @@ import Locking
 import TransferCore
 import TransferKit
 
-/// A clock that follows the machine's time. A test can advance it, so that the test need not wait while the queue sleeps for a long time.
+/// A clock that follows the machine's time, and that a test can advance to skip long sleeps of the queue.
 final class FallbackClock: Sendable {
     private struct Sleeper {
         let deadline: Duration
@@ -43,8 +43,8 @@ final class FallbackClock: Sendable {
         for sleeper in due { wake(sleeper) }
     }
 
-    /// Advances the time by `duration`, in steps of one second, and lets the stall watch take a sample after each step. A single large step
-    /// would have no effect: the stall watch mistakes a gap of five seconds between two samples for a suspension of the machine.
+    /// Advances the time by `duration` in steps of one second, and waits for a sample of the stall watch after each step. A single large
+    /// step would not trigger a stall: the stall watch takes a gap of five seconds between two samples for a suspension of the machine.
     func pass(_ duration: Duration) async {
         let end = now + duration
         while now < end && !Task.isCancelled {

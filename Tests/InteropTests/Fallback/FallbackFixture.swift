@@ -16,7 +16,7 @@ final class FallbackFixture: Sendable {
     struct Arrival: Sendable {
         let time: Date
         let checkpoint: Checkpoint?
-        /// The number of the file's bytes that the tus server had when this attempt began.
+        /// The number of the file's bytes on the tus server when this attempt began.
         let leftBehind: Int64
     }
 
@@ -33,7 +33,7 @@ final class FallbackFixture: Sendable {
     /// The folder of the SFTP server.
     let files: URL
 
-    /// The SSH server that all tests share. It ends with the test process.
+    /// The SSH server that all tests share. It exits with the test process.
     private static let ssh = Task { try await SSHServerProcess.start() }
 
     /// - Parameters:

@@ -11,7 +11,7 @@ import TransportSFTP
 
 /// An account whose preferred tus server fails in the middle of a session, so that its SFTP server takes over.
 @Suite(.timeLimit(.minutes(10))) struct SFTPFallbackTests {
-    /// The fault of the preferred server.
+    /// How the preferred server fails.
     enum Fault: CaseIterable {
         case refusesConnections
         case hangs

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Verifies that the code of the article on plain HTTP equals the code in HTTPArticle.swift, which is compiled with the tests.
+/// Verifies that the code in the article on plain HTTP matches HTTPArticle.swift, which is compiled with the tests.
 @Suite struct HTTPArticleTests {
     private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
 

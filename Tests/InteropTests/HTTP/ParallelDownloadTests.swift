@@ -21,8 +21,8 @@ import TransportTUS
 
     /// Starts an nginx that serves one file.
     ///
-    /// - Parameter limits: The number of requests that nginx serves in parallel, and the maximum speed of each request in bytes per second,
-    ///   as in nginx's `limit_rate`.
+    /// - Parameter limits: The number of requests that nginx serves in parallel, and the maximum speed of each request, in the notation of
+    ///   nginx's `limit_rate`.
     private func startServer(_ limits: String...) async throws -> PythonProcess {
         let server = workshop.folder.appending(path: "server")
         let process = try await PythonProcess.runBlocking { try PythonProcess("nginx_files.py", [server.path] + limits) }
@@ -30,7 +30,7 @@ import TransportTUS
         let copy = server.appending(path: "files/large")
         try FileManager.default.copyItem(atPath: file.string, toPath: copy.path)
         // nginx identifies the versions of a file by the modification time in whole seconds. A recently modified file could change again
-        // within the same second, so its version would be unreliable. This sets an old time.
+        // within the same second, so a client does not rely on its version. Sets an old time instead.
         try FileManager.default.setAttributes([.modificationDate: Date(timeIntervalSince1970: 1_700_000_000)], ofItemAtPath: copy.path)
         return process
     }

@@ -5,8 +5,7 @@ import TransferCore
 import TransportHTTP
 import TransportTesting
 
-/// Verifies that the transport for plain HTTP keeps the promises that every transport must keep. Its uploads do not resume, but restart
-/// from byte 0.
+/// Runs the conformance suite against the transport for plain HTTP. Its uploads restart from byte 0 instead of resuming.
 @Suite struct PlainHTTPConformanceTests {
     @Test(arguments: TransportPromise.allCases)
     func keepsUploadPromise(_ promise: TransportPromise) async throws {

@@ -56,7 +56,7 @@ import TransportHTTP
         await transport.shutdown()
     }
 
-    /// The upload is sent without `Expect: 100-continue`, so the transport is already sending the body when the response arrives.
+    /// The small file is sent without `Expect: 100-continue`, so the transport is already sending the body when the response arrives.
     @Test func readsNginxRefusalDuringBody() async throws {
         let server = try await startServer(.put, largestBody: 1_000)
         defer { withExtendedLifetime(server) {} }

@@ -77,7 +77,8 @@ import TransportTUS
         await close()
     }
 
-    /// The client certificate is missing when an existing upload resumes. The first request is a `HEAD`, whose response gives no reason.
+    /// An existing upload resumes without a client certificate. The first request is a `HEAD`, whose response has no body and so gives no
+    /// reason.
     @Test func reportsMissingCertificateOfExistingUpload() async throws {
         let port = try #require(try await server.start().port)
         let client = try await ClientIdentity.make("client", in: workshop.folder)

@@ -73,8 +73,8 @@ import TransportTUS
         // the next PATCH with 409.
         let conflicts = patches.count { $0.status == 409 }
         #expect(patches.count { $0.status != 204 } == 2 + conflicts)
-        // A HEAD follows each failed PATCH, that is, the two interrupted requests and the conflicts. A HEAD also starts each attempt that
-        // follows a failed attempt.
+        // A HEAD follows each failed PATCH: the two interrupted requests and the conflicts. Each attempt after a failed attempt also starts
+        // with a HEAD.
         #expect(requests.count { $0.method == "HEAD" } == 2 + conflicts + failures)
         // The limit is 1 MiB more than the file, to permit the overhead of HTTP/2.
         #expect(patches.filter { $0.status == 204 }.map(\.length).reduce(0, +) < 21 << 20, "acknowledged bytes are not sent again")
@@ -111,7 +111,7 @@ import TransportTUS
         let requests = try await site.proxy.requests
         #expect(requests.map(\.method) == ["OPTIONS", "POST", "PATCH"])
         #expect(requests.allSatisfy { $0.version == "HTTP/2.0" })
-        // After the proxy has ended, the upload fails. This shows that all earlier traffic used the proxy.
+        // After the proxy is killed, the upload fails. This shows that the transport does not bypass the proxy.
         started.kill()
         await #expect(throws: TransferError.self) { try await upload.run(path) }
         await transport.shutdown()

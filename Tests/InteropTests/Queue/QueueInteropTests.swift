@@ -131,7 +131,7 @@ import TransferKit
         #expect(server.statistics.requests == ["OPTIONS": 1, "POST": 60])
         let numbers = server.statistics.uploads.compactMap { $0.filename?.split(separator: "-").last.flatMap { Int($0) } }
         #expect(numbers.sorted() == Array(0..<60))
-        // A file can overtake only files that are in flight at the same time, so it moves by fewer than `inFlight` places.
+        // A file can overtake only files that are in flight at the same time, so it moves by fewer than `inFlight` positions.
         for (place, number) in numbers.enumerated() { #expect(abs(place - number) < inFlight) }
         await close(queue)
     }

@@ -121,7 +121,7 @@ struct ReportedSizeTests {
         return status.state != .completed && status.state != .failed
     }
 
-    /// A server that reports the size at the start of each file's path.
+    /// A server that reports the size in the first component of each file's path.
     private struct Server {
         let transport: any Transport
         let endpoint: (Int64) -> Endpoint

@@ -2,7 +2,7 @@ import Testing
 import TransferCore
 import TransportTesting
 
-/// Verifies with an OpenSSH server that the SFTP transport keeps the promises that every transport must keep.
+/// Runs the conformance suite against the SFTP transport, with an OpenSSH server.
 @Suite struct SFTPConformanceTests {
     @Test(arguments: TransportPromise.allCases, [1, 3])
     func keepsUploadPromise(_ promise: TransportPromise, parallel: Int) async throws {

@@ -33,7 +33,7 @@ struct SFTPDiscardTests {
         for await _ in gate.holds { break }
         #expect(TransferGate.partSize(in: folder.files) != nil)
         try await queue.cancel(session.id)
-        // The bytes that the gate held up never arrive.
+        // The bytes that the gate stalled never arrive.
         gate.open()
         relay.cut()
         let advancing = Task {
@@ -92,7 +92,7 @@ struct SFTPDiscardTests {
             #expect(error?.failureClass == .transient && error?.code == .connectionLost, "\(error?.description ?? "")")
             _ = gate.takeCount(.fromClient)
             let checkpoint = try #require(checkpoints.withLock { $0.last })
-            // This attempt connects directly, because the relay still holds up all bytes.
+            // This attempt connects directly, because the gate still stalls the relay.
             let receipt = try await folder.transfer(.upload(source), "file", from: checkpoint, AttemptOptions(overwrite: policy))
             #expect(receipt.bytes == Int64(content.count) && receipt.warnings.isEmpty)
             #expect(gate.takeCount(.fromClient) == 0)

@@ -2,7 +2,7 @@
 
 Usage: aiohttp_tus_server.py FOLDER PORT [OPTIONS]
 
-OPTIONS is a JSON object of additional arguments for the server, and client_max_size for aiohttp itself.
+OPTIONS is a JSON object with additional arguments for the server, and client_max_size for aiohttp itself.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Runs Debian's nginx on a free port. nginx ends when this program ends."""
+"""Runs Debian's nginx on a free port. nginx exits when this program exits."""
 
 import ctypes
 import signal
@@ -10,7 +10,7 @@ libc = ctypes.CDLL(None)
 
 
 def serve(folder, http):
-    """Prints the port once nginx accepts connections, and returns when nginx ends.
+    """Prints the port once nginx accepts connections, and returns when nginx exits.
 
     http: A function that returns the content of the block "http" for a port.
     """

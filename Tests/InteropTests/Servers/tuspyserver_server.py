@@ -2,7 +2,7 @@
 
 Usage: tuspyserver_server.py FOLDER PORT [OPTIONS]
 
-OPTIONS is a JSON object of additional arguments for the server.
+OPTIONS is a JSON object with additional arguments for the server.
 """
 
 import json

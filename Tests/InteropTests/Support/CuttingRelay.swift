@@ -7,7 +7,7 @@ import TransportSupport
 /// A relay between a client and a server that can delay bytes and break connections.
 final class CuttingRelay: Sendable {
     private struct State {
-        /// The pending breaks, as numbers of bytes from the client. The next connection that passes the first of these numbers breaks, and
+        /// The pending breaks, each as a number of bytes from the client. The first connection that reaches the first number breaks, and
         /// the number is then removed.
         var cuts: [Int] = []
         /// For each direction, the number of bytes that all connections together may still pass before a break. The connection that passes
@@ -18,7 +18,8 @@ final class CuttingRelay: Sendable {
         var isListenerOpen = true
         var accepted = 0
         var target: UInt16
-        /// If set, the last of the `remaining` bytes breaks all connections, and new connections get this treatment.
+        /// The treatment of new connections after the last of the `remaining` bytes has broken all connections. If nil, that byte breaks
+        /// only its own connection.
         var treatment: Treatment?
     }
 

@@ -17,7 +17,7 @@ final class SFTPServerFolder: Sendable {
 
     /// - Parameters:
     ///   - options: Lines for the server's configuration (sshd_config(5)).
-    ///   - subsystems: The argument of the same name of ``SSHServerProcess``.
+    ///   - subsystems: Shell scripts by subsystem name; see ``SSHServerProcess``.
     ///   - policy: The connection pool policy of the transport.
     init(options: [String] = [], subsystems: [String: String] = [:], policy: PoolPolicy = PoolPolicy()) async throws {
         transport = SFTPTransport(policy: policy)

@@ -22,7 +22,7 @@ final class SSHFilesFixture: DownloadingFixture {
     let options: AttemptOptions
     let relay: CuttingRelay
 
-    /// The server that all tests share; each test has its own relay. The server ends with the test process.
+    /// The server that all tests share; each test has its own relay. The server exits with the test process.
     private static let server = Task { try await SSHServerProcess.start() }
 
     private let workshop: Workshop
@@ -87,8 +87,8 @@ final class SSHFilesFixture: DownloadingFixture {
     private static func isOpenElsewhere(_ path: FilePath) -> Bool {
         guard let file = try? FileDescriptor.open(path, .readOnly, options: .closeOnExec) else { return false }
         defer { try? file.close() }
-        // If another process opens the file during the lease, the kernel sends a signal. This replaces the default signal SIGIO, which
-        // would end the test process.
+        // If another process opens the file during the lease, the kernel sends a signal. This call replaces the default, SIGIO, which would
+        // end the test process.
         _ = fcntl(file.rawValue, Self.setSignal, SIGURG)
         return fcntl(file.rawValue, Self.setLease, CInt(F_WRLCK)) != 0 && errno == EAGAIN
     }

@@ -6,7 +6,7 @@ import TransferCore
 import TransportTUS
 import TransportTesting
 
-/// Verifies that the tus transport keeps the promises that every transport must keep.
+/// Runs the conformance suite against the tus transport.
 @Suite struct ConformanceTests {
     @Test(arguments: TransportPromise.allCases)
     func keepsUploadPromise(_ promise: TransportPromise) async throws {

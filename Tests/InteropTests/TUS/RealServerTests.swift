@@ -100,8 +100,8 @@ import TransportTUS
         // After the connection breaks, the server may still process bytes that it received. If its offset grows after a HEAD, it rejects
         // the next PATCH with 409.
         let conflicts = requests.count { $0.status == 409 }
-        // A HEAD follows each failed PATCH, that is, the two interrupted requests and the conflicts. A HEAD also starts each attempt that
-        // follows a failed attempt. One of these HEAD requests was interrupted, and never reached the server.
+        // A HEAD follows each failed PATCH: the two interrupted requests and the conflicts. Each attempt after a failed attempt also starts
+        // with a HEAD. One of these HEAD requests was interrupted, and never reached the server.
         #expect(requests.count { $0.method == "HEAD" } == 2 + conflicts + failures - 1, "\(failures) attempts failed")
         #expect(Set(requests.map(\.method)) == ["OPTIONS", "POST", "HEAD", "PATCH"])
         await queue.shutdown()

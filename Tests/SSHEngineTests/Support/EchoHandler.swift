@@ -3,7 +3,7 @@ import SSHEngine
 import ScriptedHTTP
 import TransferCore
 
-/// Sends bytes that depend on their position, and checks that the server sends the same bytes back.
+/// A channel handler that sends position-dependent bytes, and checks that the server sends the same bytes back.
 final class EchoHandler: SSHChannelHandler {
     private struct State {
         var sent = 0
@@ -59,7 +59,7 @@ final class EchoHandler: SSHChannelHandler {
         waiter?.resume()
     }
 
-    /// Waits until the server has sent all bytes back, or until the channel ends. May be called only once.
+    /// Waits until the server has sent all bytes back, or until the channel ends. Call this method at most once.
     func waitForAll() async {
         await withCheckedContinuation { continuation in
             let waiter = state.withLock { state in
@@ -70,7 +70,7 @@ final class EchoHandler: SSHChannelHandler {
         }
     }
 
-    /// The number of correct bytes that the server has sent back, up to the first block with a difference.
+    /// The number of correct bytes that the server has sent back, up to the start of the first received block with a difference.
     var echoed: Int { state.withLock { $0.firstDifference ?? $0.received } }
     var error: TransferError? { state.withLock { $0.error } }
 }

@@ -45,7 +45,7 @@ final class TestHandler: SSHChannelHandler {
         notifyWaiters()
     }
 
-    /// Queues bytes to send. If the channel is open, the caller must wake it afterwards.
+    /// Queues bytes to send. If the channel is open, the caller must then wake the channel.
     func send(_ chunk: [UInt8]) {
         state.withLock { $0.toSend.append(chunk) }
     }

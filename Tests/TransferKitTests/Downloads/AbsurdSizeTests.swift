@@ -30,8 +30,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A transport that claims that each file is complete and has the given size. With ``OverwritePolicy/skip``, a real transport reports an
-    /// existing file in this way.
+    /// A transport that reports each file as complete, with `size` bytes. A real transport does this for an existing file with
+    /// ``OverwritePolicy/skip``.
     private struct ClaimingTransport: Transport {
         let id = TransportID(rawValue: "memory")
         let size: Int64

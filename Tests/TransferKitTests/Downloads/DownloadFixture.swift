@@ -26,7 +26,7 @@ struct DownloadFixture {
         return try .download(names.map { try RemotePath($0) }, from: "a", to: target, options: options)
     }
 
-    /// The paths of all files and folders in the target folder.
+    /// The sorted relative paths of all files and folders below the target folder.
     func names() throws -> [String] {
         try FileManager.default.subpathsOfDirectory(atPath: target.string).sorted()
     }

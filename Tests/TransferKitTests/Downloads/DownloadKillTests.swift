@@ -14,8 +14,8 @@ import TransportTesting
     import Darwin
 #endif
 
-/// The process is killed during a download: at a step of the store, when the transport reports progress or saves a checkpoint, or between
-/// the final rename of a file and the store's commit.
+/// Kills the process during a download: at a step of the store, when the transport reports progress or saves a checkpoint, or between the
+/// final rename of a file and the store's commit.
 @Suite(.oneProcessAtATime) struct DownloadKillTests {
     private static let samples = 25
 
@@ -95,7 +95,7 @@ private struct DownloadStage {
         self.reachKillPoint = reachKillPoint
         target = root.appending("target")
         try FileManager.default.createDirectory(atPath: target.string, withIntermediateDirectories: true)
-        // With a fixed modification time, the files have the same versions in each process.
+        // The modification time is fixed, so that the next process recognizes the files as unchanged.
         for name in Self.names { memory.provide(content, as: name, modificationTime: 1_000_000_000) }
     }
 
@@ -137,8 +137,7 @@ private struct DownloadStage {
     }
 }
 
-/// A transport that performs attempts with a memory transport. It calls `reachKillPoint` before and after each attempt, and whenever the attempt
-/// uses its reporter.
+/// A memory transport that calls `reachKillPoint` before and after each attempt, and whenever the attempt uses its reporter.
 private struct WatchedTransport: Transport {
     let id = TransportID(rawValue: "memory")
     let memory: MemoryTransport

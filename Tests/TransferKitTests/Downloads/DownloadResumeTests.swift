@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A download resumes from its checkpoint, and leaves no unneeded part files.
+/// Downloads that resume from a checkpoint, and the removal of their part files.
 @Suite struct DownloadResumeTests {
     private let fixture: DownloadFixture
 
@@ -14,7 +14,7 @@ import TransportTesting
         fixture = try DownloadFixture()
     }
 
-    /// A transport that performs attempts with the memory transport, but loses the responses to the first `losses` attempts.
+    /// A memory transport that loses the responses to the first `losses` attempts.
     private struct LosingTransport: Transport {
         let id = TransportID(rawValue: "memory")
         let memory: MemoryTransport
@@ -69,7 +69,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The file arrives, but its completion is not stored, as if the process were killed between the final rename and the store's commit.
+    /// The download completes, but the store does not record this, as if the process were killed between the final rename and the commit.
     @Test(arguments: OverwritePolicy.allCases, [1, 10_000]) func recognizesCompletedFileWhoseCompletionWasNotStored(
         _ policy: OverwritePolicy, _ size: Int
     )

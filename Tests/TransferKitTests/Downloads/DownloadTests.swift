@@ -40,7 +40,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The shutdown must remove all part files, because there may be no later process that opens the store and removes them.
+    /// The shutdown must remove all part files, because the store may never be opened again.
     @Test func shutdownLeavesNoPartFiles() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         let names = (0..<200).map { "file \($0)" }

@@ -7,7 +7,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Servers that list impossible folders.
+/// Listings of faulty or malicious servers: unsafe or repeated names, impossible sizes, and listings without an end.
 @Suite struct HostileListingTests {
     private let fixture: DownloadFixture
 
@@ -15,8 +15,8 @@ import TransportTesting
         fixture = try DownloadFixture()
     }
 
-    /// A transport whose listings come from `batches`, which returns the entries of a folder's n-th batch. The listing ends when `batches` returns
-    /// nil. Every file has the same content.
+    /// A transport that lists what `batches` returns for a folder and a batch number. The listing ends when `batches` returns nil. Every
+    /// file has the same content.
     private struct Lister: FolderListing {
         let id = TransportID(rawValue: "memory")
         let memory: MemoryTransport
@@ -70,7 +70,7 @@ import TransportTesting
         return (items, status.error, status.statistics)
     }
 
-    /// Retries don't download the files with rejected names, either.
+    /// The queue never downloads the files with rejected names, not even when the session is retried.
     @Test(arguments: [0, 2]) func rejectsEscapingNamesAndDownloadsOthers(retries: Int) async throws {
         let names = ["../out", "..", ".", "/etc/passwd", "a/b", "", "nul\0byte", "good", "two\nlines", "...", "-r"]
         let (items, error, statistics) = try await download(retries: retries) { folder, number in
@@ -178,7 +178,7 @@ import TransportTesting
         #expect(try fixture.names() == ["x", "x/a", "x/b", "x/f", "x/f/in"])
     }
 
-    /// The listing breaks after the queue has stored some of its entries. The queue removes these entries, and lists the folder again.
+    /// The listing fails after the queue has stored some of the entries. The queue removes these entries, and lists the folder again.
     @Test func restartsLongListingAfterLostConnection() async throws {
         let breaks = Locked(1)
         let (items, error, statistics) = try await download { _, number in
@@ -225,7 +225,7 @@ import TransportTesting
         #expect(error == nil && statistics.bytesTotal == 910 && statistics.filesDone == 130)
     }
 
-    /// An attacker has placed a symbolic link where a folder belongs. The queue writes nothing through the link.
+    /// An attacker has replaced a local folder with a symbolic link. The queue writes nothing through the link.
     @Test func doesNotFollowPlantedLinks() async throws {
         let outside = fixture.queue.folder.path.appending("outside")
         for folder in [outside, fixture.target.appending("x")] {

@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Interrupted listings, which resume in the next run.
+/// Listings that are interrupted, and resume in the next run.
 @Suite struct InterruptedListingTests {
     private let fixture: DownloadFixture
     private var memory: MemoryTransport { fixture.memory }
@@ -43,7 +43,7 @@ import TransportTesting
         #expect(memory.attempts.isEmpty)
         #expect(
             try await queue.status(of: id).statistics.files == 6,
-            "three files in trip, two in trip/a, and one that stands for everything not listed yet")
+            "three files in trip, two in trip/a, and one placeholder for everything not listed yet")
         gate.open()
         if inAnotherProcess {
             await queue.shutdown()
@@ -56,7 +56,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Listings of many small folders share a transaction. If the listings are slow, the queue stores the results after one second.
+    /// The queue stores the listings of many small folders in one transaction. If the listings are slow, the queue stores the results after
+    /// one second.
     @Test func storesResultsOfSlowListing() async throws {
         for name in ["trip", "trip/a", "trip/b"] { provide(2, in: name) }
         let gates = ["trip/a", "trip/b"].map { memory.gate($0) }
@@ -95,8 +96,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Returns a lister whose first listing contains the names in `first`, and more links than the queue holds in memory. This listing then opens
-    /// the latch, and waits until it is cancelled. Later listings contain the same entries and complete.
+    /// Returns a lister whose first listing contains the names in `first`, and more links than the queue holds in memory. This listing then
+    /// opens the latch, and waits until it is cancelled. Later listings contain the same entries and complete.
     private func slowLister(_ first: [String], _ latch: Latch) -> ScriptedLister {
         let runs = Locked(0)
         return ScriptedLister(memory: memory) { _, number in
@@ -116,7 +117,7 @@ import TransportTesting
         }
     }
 
-    /// The statistics don't include rows of an interrupted listing.
+    /// The statistics exclude the stored rows of an interrupted listing.
     @Test func countsUnknownSizesOnce() async throws {
         let latch = Latch()
         let lister = slowLister(["a", "b"], latch)
@@ -138,7 +139,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Rejected names in an interrupted listing are not counted twice.
+    /// The statistics count a rejected name only once, even if its listing is interrupted and repeated.
     @Test func countsRejectedNamesOnce() async throws {
         let latch = Latch()
         let lister = slowLister(["a/b"], latch)

@@ -70,7 +70,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The session reports the error of the unreachable endpoint, not that the other endpoint can't list folders.
+    /// The session reports that the first endpoint is unreachable, not that the other endpoint can't list folders.
     @Test func doesNotFallBackToEndpointWithoutListing() async throws {
         provide(3, in: "trip")
         memory.refuse(host: "down")
@@ -95,7 +95,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// One endpoint is available but can't list folders. The other endpoint can list folders, but is busy, so the session must wait for it.
+    /// One endpoint is available, but can't list folders. The other endpoint can list folders, but is busy. So the session must wait.
     @Test func waitsForOnlyListingEndpoint() async throws {
         provide(3, in: "second")
         let busy = Locked(true)
@@ -112,7 +112,7 @@ import TransportTesting
         try await queue.start()
         while try await second.status.error == nil { await Task.yield() }
         await fixture.queue.clock.waitForSleep(of: .seconds(60))
-        // Gives the session enough time to start again, in case it wrongly does not wait.
+        // Gives a session that wrongly does not wait enough time to start again.
         for _ in 0..<50 { _ = await queue.status() }
         #expect(try await second.status.why == .retry(at: Date(timeIntervalSince1970: 1_000_060)))
         busy.withLock { $0 = false }
@@ -125,7 +125,8 @@ import TransportTesting
         #expect(activations == 2)
     }
 
-    /// The first endpoint fails while it lists a folder. The queue discards the entries of this folder, and the second endpoint lists it again.
+    /// The first endpoint fails while it lists a folder. The queue discards the entries of this folder, and the second endpoint lists it
+    /// again.
     @Test func fallsBackDuringListing() async throws {
         let second = MemoryTransport(id: "second")
         memory.refuse(host: "a")
@@ -139,7 +140,7 @@ import TransportTesting
                 return ["2", "ghost"].map { RemoteEntry(name: Array($0.utf8), kind: .file(size: 10)) }
                     + [RemoteEntry(name: Array("ghosts".utf8), kind: .folder)]
             case ("trip/in", 1...17):
-                // Lists more entries than the queue holds in memory, so that the queue stores some of them.
+                // Lists more entries than the queue holds in memory, so the queue must store some of them.
                 return (0..<1_000).map { RemoteEntry(name: Array("link \(number) \($0)".utf8), kind: .symbolicLink) }
             case ("trip/in", _): throw TransferError(.unreachable, .connectionLost, "The host went down.")
             default: return nil

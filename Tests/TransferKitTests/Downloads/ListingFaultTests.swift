@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Listings that are interrupted, wait or fail.
+/// Listings that lose their connection, wait for a busy server, hang or fail.
 @Suite struct ListingFaultTests {
     private let fixture: DownloadFixture
     private var memory: MemoryTransport { fixture.memory }
@@ -42,7 +42,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The session gives up its slot during the wait, and does not list the completed folders again.
+    /// The session frees its slot while it waits, and later does not list the completed folders again.
     @Test func resumesListingAfterWait() async throws {
         provide(3, in: "trip")
         for name in ["a", "b", "c"] { provide(2, in: "trip/\(name)") }
@@ -58,7 +58,7 @@ import TransportTesting
             while try await session.status.state != .waiting { await Task.yield() }
             #expect(
                 try await session.status.statistics.files == 6,
-                "three files in trip, two in trip/a, and one that stands for everything not listed yet")
+                "three files in trip, two in trip/a, and one placeholder for everything not listed yet")
             fixture.queue.clock.advance(by: .seconds(30))
             _ = await queue.status()
         }
@@ -121,7 +121,7 @@ import TransportTesting
         try await queue.start()
         try await gate.reached()
         let stall = Task { await events.first { if case .attemptFailed(_, let error, _) = $0 { error } else { nil } } }
-        // The monitor samples ten times a second. The stall timeout starts with the first sample.
+        // The queue samples the progress ten times a second. The stall timeout starts with the first sample.
         for _ in 0..<62 {
             await fixture.queue.clock.waitForSleep(of: .milliseconds(100))
             fixture.queue.clock.advance(by: .milliseconds(100))
@@ -132,7 +132,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The size in a listing is only a hint. A file that turns out to be larger does not count as stalled.
+    /// The size in a listing is only a hint. A file that is larger than listed does not count as stalled.
     @Test func toleratesFileLargerThanListed() async throws {
         provide(2, in: "trip")
         let first = memory.gate("trip/0")
@@ -160,7 +160,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Files change on the server between the listing and the download.
+    /// Some files change on the server between the listing and the download, and one is added.
     @Test func acceptsFilesThatChangeAfterListing() async throws {
         provide(4, in: "trip")
         let gate = memory.gate("trip/0")

@@ -14,7 +14,7 @@ import TransportTesting
     import Darwin
 #endif
 
-/// The process is killed while it lists and downloads a folder: at a step of the store, or before or after the transport lists entries.
+/// Kills the process while it lists and downloads a folder: at a step of the store, or before or after the transport lists entries.
 @Suite(.oneProcessAtATime) struct RemoteFolderKillTests {
     private static let samples = 25
 
@@ -64,7 +64,7 @@ import TransportTesting
         #expect(received.map(\.destination.description).sorted() == stage.contents.keys.sorted(), comment)
         // The queue skips the 2,100 links.
         #expect(received.compactMap(\.error) == [] && items.count == received.count + 2_100, comment)
-        // Only the last known folder may be listed again, because its listing may have been incomplete.
+        // Only the last folder with stored files may be listed again, because its listing may have been incomplete.
         #expect(Set(stage.memory.listings.map(\.description)).intersection(known).count <= 1, comment)
         await queue.shutdown()
         for (name, content) in stage.contents {
@@ -93,9 +93,9 @@ private struct FolderStage {
         try FileManager.default.createDirectory(atPath: target.string, withIntermediateDirectories: true)
         let names = ["trip/1", "trip/2", "trip/a/1", "trip/a/in/1", "trip/b/1", "trip/b/2", "other/1"]
         contents = Dictionary(uniqueKeysWithValues: names.enumerated().map { ($1, DownloadFixture.content(500 + 300 * $0, seed: $0)) })
-        // The links need more rows than one transaction stores, so that a kill may leave a partly stored folder.
+        // The links need more rows than one transaction stores, so a kill may leave a partly stored folder.
         for number in 0..<2_100 { memory.provideLink("trip/b/link \(number)", to: "elsewhere") }
-        // With a fixed modification time, the files have the same versions in each process.
+        // The modification time is fixed, so that the next process recognizes the files as unchanged.
         for name in names { memory.provide(contents[name] ?? Data(), as: name, modificationTime: 1_000_000_000) }
     }
 
@@ -130,8 +130,7 @@ private struct FolderStage {
     }
 }
 
-/// A transport that lists folders with a memory transport. It calls `reachKillPoint` before and after each listing, and before and after each
-/// batch of entries.
+/// A memory transport that calls `reachKillPoint` before and after each listing, and before and after each batch of entries.
 private struct WatchedLister: FolderListing {
     let id = TransportID(rawValue: "memory")
     let memory: MemoryTransport

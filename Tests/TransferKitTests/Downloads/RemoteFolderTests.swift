@@ -93,7 +93,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// An expected checksum can't apply to a folder, because it is the checksum of a single file.
+    /// An expected checksum belongs to a single file, so it can't apply to a folder.
     @Test func rejectsExpectedChecksumOfFolder() async throws {
         _ = provide(["trip/1"])
         let queue = try await fixture.queue.openWithAccounts()
@@ -126,7 +126,7 @@ import TransportTesting
         #expect(items.map(\.state) == [.failed, .completed] && items[0].isFolder)
         #expect(items[0].error?.code == .noSuchRemoteFile && items[0].source == fixture.target.appending("gone"))
         #expect(try await session.status.statistics.filesFailed == 1)
-        // A retry finds the folder, which exists by then.
+        // By the time of the retry, the folder exists.
         let contents = provide(["gone/2"])
         try await queue.retry(session.id)
         #expect(try await session.value.statistics.files == 2)
@@ -168,7 +168,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The target contains folders with the names of both items. This is an error only for the item that turns out to be a file.
+    /// The target already contains folders with the names of both items. Only the item that turns out to be a file fails.
     @Test func downloadsFolderRequestedAsFileIntoExistingFolder() async throws {
         let contents = provide(["trip/1", "single"])
         for name in ["trip", "single"] {

@@ -8,7 +8,7 @@ import TransportTesting
 #if canImport(Glibc)
     import Glibc
 
-    /// A disk with space for only one of two downloads. Requires root, to mount such a disk.
+    /// Downloads to a disk with space for only one of two files. Requires root, because the tests mount a file system.
     @Suite(.enabled(if: geteuid() == 0)) struct SharedSpaceTests {
         private static let size = 2 << 20
 
@@ -34,8 +34,8 @@ import TransportTesting
             #expect(fixture.content("1") == DownloadFixture.content(Self.size))
             // The user frees the space that the second session needs.
             try FileManager.default.removeItem(atPath: fixture.target.appending("1").string)
-            // The queue also sleeps for 30 seconds for other reasons. So the test can't recognize the sleep that precedes the next check of the free
-            // space.
+            // The queue also sleeps for 30 seconds for other reasons, so the test can't wait for the sleep before the next check of the
+            // free space.
             while try await second.status.state != .completed {
                 if case .noSpace = try await second.status.why { fixture.queue.clock.advance(by: .seconds(30)) }
                 await Task.yield()
@@ -44,7 +44,7 @@ import TransportTesting
             await queue.shutdown()
         }
 
-        /// A resumed download may use the space that its part file has reserved.
+        /// A resumed download can use the space that its part file has reserved, although the disk has too little free space.
         @Test func resumedDownloadUsesItsReservedSpace() async throws {
             let fixture = try DownloadFixture()
             let target = fixture.target.string
@@ -90,7 +90,7 @@ import TransportTesting
             while fixture.content(first) == nil { _ = try await session.status }
             #expect(fixture.content(first) == DownloadFixture.content(Self.size))
             #expect(fixture.memory.attempts.count { $0.path.description == first } == 1)
-            // The queue retries the other file as soon as the first file has ended, without waiting for the end of the delay.
+            // The queue retries the other file as soon as the first file is complete, without waiting for the delay.
             var why: WaitReason?
             repeat { why = try await session.status.why } while why == nil
             if case .noSpace? = why {} else { Issue.record("\(String(describing: why))") }

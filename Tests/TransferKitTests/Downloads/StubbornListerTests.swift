@@ -8,11 +8,11 @@ import TransportTesting
 
 /// Transports that continue a listing after the queue has rejected it.
 @Suite struct StubbornListerTests {
-    /// A transport that lists one batch of entries for each value of `orders`, and ignores the errors of the queue.
+    /// A transport that lists one batch of entries for each value of `orders`, and ignores the errors that `receive` throws.
     private struct StubbornLister: FolderListing {
         let id = TransportID(rawValue: "memory")
         let orders: AsyncStream<Void>
-        /// Receives, for each batch, whether the queue accepted it.
+        /// Receives whether the queue accepted each batch.
         let results: AsyncStream<Bool>.Continuation
         let wasCancelled: Latch
 
@@ -49,7 +49,7 @@ import TransportTesting
             .download(items: [.remoteFolder(try RemotePath("x"))], from: "a", to: fixture.target, options: options))
         try await queue.start()
         var outcomes = results.makeAsyncIterator()
-        // Each batch contains the same thousand names. The queue notices this only when it has 16,384 entries in memory and checks them.
+        // Each batch contains the same thousand names. The queue checks for repeated names only when it has 16,384 entries in memory.
         for number in 0..<16 {
             order.yield()
             let isAccepted = await outcomes.next()

@@ -11,10 +11,9 @@ import TransferKit
     import Darwin
 #endif
 
-/// A page of the database is damaged. Whatever bytes the page contains, the queue either opens the store or reports that it is damaged. The queue
-/// never crashes.
+/// A store with one damaged page. Whatever bytes the page contains, the queue never crashes: it opens the store or reports the damage.
 ///
-/// Tries all pages if `TRANSFERKIT_DURABILITY` is `all`, otherwise a sample that varies between runs.
+/// Damages each page in turn if `TRANSFERKIT_DURABILITY` is `all`, otherwise a sample that varies between runs.
 @Suite(.oneProcessAtATime) struct DamagedPageTests {
     private static let count = 40
     private static let pageSize = 4_096
@@ -58,7 +57,7 @@ import TransferKit
                 try FileManager.default.copyItem(atPath: folder.path.appending(name).string, toPath: copy.path.appending(name).string)
             }
             try content.write(to: URL(fileURLWithPath: copy.path.appending("store").appending("queue.sqlite-wal").string))
-            // SQLite ignores the damaged part of the log and everything after it. The result is an earlier but consistent state.
+            // SQLite ignores the log from the damage on. The result is an earlier but consistent state.
             let stage = try await Stage(copy.path, isTimed: false)
             try StoreInspection(copy.path.appending("store")).expectNoContradictions("seed \(seed)")
             #expect(try await stage.queue.storeHealth().problems.isEmpty)

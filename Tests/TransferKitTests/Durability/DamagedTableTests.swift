@@ -9,7 +9,7 @@ import TransferKit
 @Suite struct DamagedTableTests {
     private static let pageSize = 4_096
 
-    /// The names of the sessions. The rows for the files of the last sessions are on the damaged page.
+    /// The names of the sessions. The damaged page contains the rows for the files of the last sessions.
     private static let names = (0..<40).map { "w\($0)" }
 
     @Test(.timeLimit(.minutes(10))) func sessionsWithUnreadableFilesWait() async throws {
@@ -29,7 +29,7 @@ import TransferKit
             #expect(error.code == .storageDamaged)
             break
         }
-        // The queue counts as idle: it retries the sessions, but only the user can repair the store.
+        // The queue counts as idle although it retries the sessions, because only the user can repair the store.
         await damaged.queue.waitUntilIdle()
         try await damaged.wait { sessions in sessions.allSatisfy { $0.state == .completed || $0.error?.code.rawValue == "storageDamaged" } }
         let sessions = try await damaged.queue.sessions()
@@ -72,10 +72,10 @@ import TransferKit
         await damaged.queue.shutdown()
     }
 
-    /// More sessions are unreadable than the queue quarantines at a time (64).
+    /// The queue quarantines at most 64 sessions at a time, and more are unreadable.
     @Test(.timeLimit(.minutes(10))) func omitsUnreadableSessionsAndQuarantinesSome() async throws {
         let folder = try await many(400)
-        // The queue needs the last session to find the next free key, so its page stays intact.
+        // The last page stays intact, because the queue needs the last session to find the next free key.
         try overwriteLeaves(of: "session", in: folder.path) { $0.dropFirst().dropLast() }
         let damaged = try await Stage(folder.path, isTimed: false)
         let events = damaged.queue.events

@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The disk fills up during an operation on a running queue, and has space again later. A full disk affects a whole process, so each test
+/// Operations on a running queue while the disk is full, and after it has space again. A full disk affects a whole process, so each test
 /// runs in its own process.
 @Suite(.oneProcessAtATime) struct FullDiskOperationTests {
     private static let names = ["f1", "f2", "f3", "f4", "f5"]
@@ -15,7 +15,7 @@ import TransferKit
         folder = try TemporaryFolder()
     }
 
-    /// The operations on a queue with three slots and five sessions. Most of them apply to the first session.
+    /// An operation on a queue with three slots and five sessions. Most operations apply to the first session.
     enum Operation: String, CaseIterable, Sendable {
         case run, pause, resume, stop, hold, cancel, remove, retry, block, unblock, drain, interrupt, readFolder
 
@@ -85,7 +85,7 @@ import TransferKit
         }
     }
 
-    /// Performs an operation. Returns false if there was no space, or if the session had already ended.
+    /// Performs an operation. Returns whether the queue accepted it: false if there was no space, or if the session had already ended.
     private static func isAccepted(_ body: () async throws -> Void) async throws -> Bool {
         do {
             try await body()
@@ -95,7 +95,7 @@ import TransferKit
         }
     }
 
-    /// Repeats all operations with which a user can make sessions continue, until every session has ended.
+    /// Unblocks, starts, resumes, releases and retries everything, until every session is completed or cancelled.
     private static func finish(_ stage: Stage) async throws {
         let queue = stage.queue
         while try await !queue.sessions().allSatisfy({ $0.state == .completed || $0.state == .cancelled }) {

@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The disk fills up. A full disk affects a whole process, so each test runs in its own process.
+/// Queues whose disk fills up. A full disk affects a whole process, so each test runs in its own process.
 @Suite(.oneProcessAtATime) struct FullDiskTests {
     private let folder: TemporaryFolder
 
@@ -13,7 +13,7 @@ import TransferKit
         folder = try TemporaryFolder()
     }
 
-    /// The commands concern accounts, limits, order, states, updates, removal, items and data items.
+    /// Runs commands for accounts, limits, order, states, updates, removal, items and data items.
     @Test(arguments: DiskKind.allCases) func commandIsDurableOrHasNoEffect(_ kind: DiskKind) async throws {
         let disk = try SmallDisk(kind, in: folder.path)
         await #expect(processExitsWith: .success) {
@@ -26,7 +26,7 @@ import TransferKit
             for step in steps {
                 let before = try await QueueSnapshot.of(stage.queue)
                 let spooled = try stage.spooled()
-                // Leaves slightly more space each time, until the step succeeds.
+                // Leaves more space each time, until the step succeeds.
                 for room in [0, 1, 3_000, 4_120, 8_300, 16_000, 100_000, nil] {
                     try disk.leave(room)
                     do {
@@ -42,7 +42,7 @@ import TransferKit
                 }
                 try disk.leave(nil)
             }
-            #expect(refusals > steps.count / 2, "too few commands met a full disk")
+            #expect(refusals > steps.count / 2, "too few commands failed because of the full disk")
             let after = try await QueueSnapshot.of(stage.queue)
             await stage.queue.shutdown()
             let again = try await Stage(FilePath(root))
@@ -52,7 +52,7 @@ import TransferKit
         }
     }
 
-    /// Creates the local files that the steps need, before a file size limit of the process prevents this.
+    /// Creates the local files that the steps need. Later, the file size limit of ``DiskKind/limited`` would prevent this.
     private static func makeSources(of steps: [Scenario.Step], _ root: FilePath) async throws {
         let folder = try TemporaryFolder()
         let stage = try await Stage(folder.path)
@@ -108,7 +108,7 @@ import TransferKit
                 do {
                     try await stage.queue.save(stage.account("a"))
                 } catch {
-                    // Without a shutdown, the store would be closed only some time after the last use of the queue.
+                    // Without a shutdown, the store would stay open for some time after the last use of the queue.
                     await stage.queue.shutdown()
                     throw error
                 }
@@ -138,7 +138,7 @@ import TransferKit
             await stage.queue.shutdown()
             let reopened = try await Stage(FilePath(root))
             try disk.leave(150_000)
-            // A removal first only marks the session. The mark needs hardly any space, but deleting the rows later needs more.
+            // A removal first only marks the session, which needs hardly any space. Deleting the rows later needs more space.
             try await reopened.queue.remove(session.id)
             await reopened.clock.waitForSleep(of: .seconds(30))
             #expect(await reopened.queue.sessionIDs().isEmpty)

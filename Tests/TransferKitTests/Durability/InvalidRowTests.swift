@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Rows with values that no version ever wrote. The queue quarantines or repairs them, and all other sessions continue.
+/// Rows with values that no version of the queue writes. The queue quarantines or repairs these rows, and all other sessions continue.
 @Suite struct InvalidRowTests {
     private static let names = ["w1", "w2", "w3", "w4", "w5"]
 
@@ -48,7 +48,7 @@ import TransferKit
         }
     }
 
-    /// All sessions still exist and complete.
+    /// The queue repairs the values, so all sessions still exist and complete.
     @Test(arguments: [
         "UPDATE schedule SET rank = 5",
         "UPDATE schedule SET rank = 9223372036854775807",
@@ -141,7 +141,7 @@ import TransferKit
         "confirmed = 9223372036854775807", "confirmed = -9223372036854775808", "expires_at = 9223372036854775807",
     ])
     func ignoresUnreadableCheckpoint(_ assignment: String) async throws {
-        // On a damaged page, values may have any type. So these statements replace the table with a table whose columns have no types.
+        // On a damaged page, values may have any type. So these statements replace the table with one whose columns have no types.
         let loosened = """
             ALTER TABLE checkpoint RENAME TO typed;
             CREATE TABLE checkpoint(

@@ -17,7 +17,7 @@ import TransferKit
         let undisturbed = try TemporaryFolder()
         let reference = try await ScenarioRun.play(scenario, in: undisturbed.path)
         let killPoints = Self.killPoints(reference.killPoints, of: scenario)
-        // Prints the progress, because it takes a long time to try all kill points.
+        // Prints the number of kill points, because testing all of them takes a long time.
         print("\(scenario): testing \(killPoints.count) of \(reference.killPoints) kill points")
         for killPoint in killPoints {
             let folder = try TemporaryFolder()
@@ -68,8 +68,8 @@ import TransferKit
         try await finish(stage, inspection, comment)
     }
 
-    /// Checks the state after a kill in a step with several transactions. Some of these transactions may be complete, but nothing else may have
-    /// changed, and no existing file may be missing.
+    /// Checks the state after a kill in a step with several transactions. Only some of the transactions may be complete, but each session
+    /// must be in a state between `before` and `after`.
     private static func expect(_ snapshot: QueueSnapshot, isBetween before: QueueSnapshot, _ after: QueueSnapshot, _ comment: Comment) {
         #expect(snapshot.sessions.map(\.name) == before.sessions.map(\.name), comment)
         for (index, session) in snapshot.sessions.enumerated() {
@@ -77,8 +77,8 @@ import TransferKit
         }
     }
 
-    /// Unblocks, releases and resumes everything, as a user would. Checks that all sessions then end, and that no unfinished upload
-    /// is left on the server, except for empty uploads that the queue had not stored.
+    /// Unblocks, releases and resumes everything, as a user would. Checks that all sessions then end, and that the server has no unfinished
+    /// uploads except empty ones that the queue had not stored.
     private static func finish(_ stage: Stage, _ inspection: StoreInspection, _ comment: Comment) async throws {
         let queue = stage.queue
         for account in await queue.accounts() { try await queue.unblockAccount(account.account.name) }

@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Sessions with more rows of one kind than the queue changes in one transaction, and the background work that deletes or moves these rows.
+/// Sessions with more rows of one kind than the queue changes in one transaction. The queue deletes or moves such rows in the background.
 @Suite struct LargeSessionTests {
     private static let count = QueueStore.maximumRowsPerSweep + 1
 
@@ -80,9 +80,9 @@ import TransportTesting
         try queue.close()
     }
 
-    /// Creates a store with a small session and a large session, which has very many rows of one kind. Then performs a write.
+    /// Creates a store with a small session and a large session, which has very many rows of one kind. Then changes the large session.
     ///
-    /// - Parameter write: A change to the large session, whose key is 1.
+    /// - Parameter write: The change. The key of the large session is 1.
     private func prepare(_ content: Content, _ write: StoreWrite) async throws {
         var store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)
         try await store.commit([
@@ -107,7 +107,7 @@ import TransportTesting
         try StoreInspection(fixture.folder.path.appending("store")).count(table) ?? -1
     }
 
-    /// The process that removed the session ended before it had deleted all rows.
+    /// An earlier process removed the session, but ended before it had deleted all rows.
     @Test(arguments: Content.allCases) func deletesRemainingRowsOfRemovedSessionAfterOpening(_ content: Content) async throws {
         try await prepare(content, .deleteSession(1))
         let queue = try await fixture.open()
@@ -132,7 +132,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// No matter which kind of row is very numerous, the queue does not report the store as damaged or unreadable.
+    /// Very many rows of any kind do not make the queue report the store as damaged or unreadable.
     @Test(arguments: Content.allCases) func showsAndRemovesLargeSession(_ content: Content) async throws {
         try await prepare(content, .settings(orderRevision: 0, maxConcurrentSessions: nil, rateLimit: nil))
         let queue = try await fixture.open(retention: .count(0))
@@ -148,8 +148,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Follows a large folder through its run, the discard outbox (the stored list of pending removals) and the expiry of the completed session,
-    /// until the last row is deleted.
+    /// Follows a large folder through expansion, upload and the expiry of the completed session, until its last row is deleted.
     @Test func expandsSendsAndRemovesLargeFolder() async throws {
         let tree = try FolderTree(fixture.folder.path.appending("tree"))
         try tree.folder("deep/er")

@@ -22,7 +22,7 @@ import TransferKit
 
     @Test func onlyOneProcessOpensFolder() async throws {
         let path = folder.path.appending("store")
-        // The child that opens the folder writes its process ID. It keeps the folder open until all other children have found the folder in use.
+        // The child process that opens the folder writes its process ID, and keeps the folder open until both others have found it in use.
         await withTaskGroup { group in
             for number in 0..<3 {
                 group.addTask { [root = folder.path] in
@@ -66,8 +66,8 @@ import TransferKit
         await store.close()
     }
 
-    /// The first path has a component that is too long for any file system. The second path is too long for SQLite (512 bytes; sqlite.org/src,
-    /// os_unix.c, MAX_PATHNAME).
+    /// The first path has a component that is too long for any file system. The second path is too long for SQLite (512 bytes;
+    /// sqlite.org/src, os_unix.c, MAX_PATHNAME).
     @Test(arguments: [[300], Array(repeating: 60, count: 12)]) func rejectsTooLongPath(_ lengths: [Int]) async throws {
         var path = folder.path
         for length in lengths { path.append(String(repeating: "d", count: length)) }
@@ -82,7 +82,7 @@ import TransferKit
         try FileManager.default.setAttributes([.posixPermissions: 0o555], ofItemAtPath: path.string)
         try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: folder.path.string)
         await #expect(processExitsWith: .success) { [path = path.string as String] in
-            // Root may write everywhere; an unprivileged user may not.
+            // Root can write even to a read-only folder, so the child process becomes an unprivileged user.
             if getuid() == 0, setuid(65_534) != 0 { return }
             let error = await #expect(throws: QueueError.self) { try await QueueStore.open(.folder(FilePath(path)), clock: .system) }
             #expect(error?.code == .storageUnavailable)

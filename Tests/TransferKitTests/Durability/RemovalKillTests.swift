@@ -13,7 +13,8 @@ import TransferKit
     import Darwin
 #endif
 
-/// Kills the process while it removes or quarantines a session with very many files. Afterwards, the session is either intact or completely removed.
+/// Kills the process while it removes or quarantines a session with very many files. Afterwards, the session is either intact or completely
+/// removed.
 @Suite(.oneProcessAtATime) struct RemovalKillTests {
     private static let count = 3 * QueueStore.maximumRowsPerSweep
 
@@ -29,7 +30,7 @@ import TransferKit
         try await Self.remove(operation, counted.path) { killPointCount.withLock { $0 += 1 } }
         let count = killPointCount.withLock { $0 }
         let samples = ProcessInfo.processInfo.environment["TRANSFERKIT_DURABILITY"] == "all" ? 200 : 4
-        // Each row adds a kill point, but all rows behave alike, so a sample of the kill points is enough.
+        // Each row adds a kill point. All rows behave alike, so a sample is enough.
         let distance = max(1, count / samples)
         print("\(operation): testing about \(count / distance) of \(count) kill points")
         for killPoint in stride(from: Int.random(in: 1...distance), through: count, by: distance) {

@@ -4,7 +4,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// A storage folder that is deleted or replaced while a queue has it open.
+/// Storage folders that are deleted or replaced while a queue has them open.
 @Suite struct ReplacedStoreTests {
     private let fixture: QueueFixture
 
@@ -57,7 +57,7 @@ import TransferKit
         await again.shutdown()
     }
 
-    /// The folder disappears between the check and the commit, so the store must not report the commit as done.
+    /// The folder disappears after the store has checked it, but before the commit. So the store must report that the commit failed.
     @Test func rejectsCommitToLostFile() async throws {
         let path = fixture.folder.path.appending("store")
         let store = try await QueueStore.open(.folder(path), clock: .system) { step in

@@ -23,7 +23,7 @@ final class SmallDisk {
     let kind: DiskKind
     private let path: String
 
-    /// Without the right to mount, uses ``DiskKind/limited`` and records a warning.
+    /// If the process may not mount file systems, uses ``DiskKind/limited`` and records a warning.
     init(_ kind: DiskKind, in root: FilePath) throws {
         path = root.appending("store").string
         guard kind == .mounted else {
@@ -51,7 +51,7 @@ final class SmallDisk {
     }
 }
 
-/// The disk of a store, for the process that uses it.
+/// The disk of a store, for the process that uses the store.
 struct Disk {
     private let kind: DiskKind
     private let store: FilePath
@@ -60,7 +60,7 @@ struct Disk {
     init(_ kind: DiskKind, _ root: FilePath) {
         self.kind = kind
         store = root.appending("store")
-        // By default, the signal of the first write beyond the limit would end the process.
+        // By default, SIGXFSZ ends the process at the first write beyond the limit.
         _ = signal(SIGXFSZ, SIG_IGN)
     }
 

@@ -141,7 +141,8 @@ import TransferKit
         await store.close()
     }
 
-    /// The queue removes spool files that no session needs, even while the quarantine is not empty. The files of quarantined sessions remain.
+    /// The queue removes spool files that no session needs, even while the quarantine is not empty. The files of quarantined sessions
+    /// remain.
     @Test func removesOrphansFromSpool() async throws {
         var store = try await open()
         let spool = storage.appending("spool")

@@ -11,7 +11,7 @@ import TransferKit
     import Darwin
 #endif
 
-/// A store that can't be opened stays unchanged, byte for byte, so that it can be repaired.
+/// Stores that can't be opened. Their files must stay unchanged, byte for byte, so that the user can repair them.
 @Suite(.oneProcessAtATime) struct UntouchedStoreTests {
     private static let pageSize = 4_096
     private let folder: TemporaryFolder
@@ -33,7 +33,7 @@ import TransferKit
         var refusals = 0
         for page in 0..<content.count / Self.pageSize {
             var damaged = content
-            // Does not damage the header of the file (100 bytes), because the queue checks it first.
+            // Keeps the first 100 bytes of each page. In the first page, they are the file's header, which the queue checks first.
             for index in page * Self.pageSize + 100..<(page + 1) * Self.pageSize { damaged[index] = 0xA5 }
             let copy = try TemporaryFolder()
             try FileManager.default.createDirectory(atPath: copy.path.appending("store").string, withIntermediateDirectories: true)

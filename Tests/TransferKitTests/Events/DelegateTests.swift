@@ -26,7 +26,7 @@ import TransportTesting
         #expect(await delegate.overlaps == 0)
     }
 
-    /// The test covers every kind of event, even those that no queue sends today.
+    /// Covers every kind of event, even kinds that no queue sends today.
     @Test func receivesEveryKindOfEvent() async throws {
         let fixture = try QueueFixture()
         // The folder is deleted with the fixture, so the fixture must live until the end of the test.
@@ -166,12 +166,12 @@ import TransportTesting
         await queue.shutdown()
         await queue.waitForDelegate()
         #expect(await second.kinds.isEmpty)
-        // The third delegate may have received events before the test removed it, but no later ones.
+        // The third delegate may have received events before the test removed it, but none afterwards.
         #expect(await third.kinds.allSatisfy { $0 == .queueStarted || $0 == .queueBecameIdle })
         #expect(await fourth.kinds == [.queueStopped])
     }
 
-    /// A delegate that shuts the queue down as soon as the queue starts. The test releases the queue before the delegate has received the last event.
+    /// A delegate that shuts the queue down as soon as it starts. The test releases the queue before the delegate receives the last event.
     private actor EndingDelegate: TransferQueueDelegate {
         private(set) var hasStopped = false
         private let started: AsyncStream<Void>.Continuation

@@ -77,7 +77,7 @@ import TransferKit
         for event in events { try await store.commit([.events([event], keeping: 1_000)]) }
         var read: [QueueEvent] = []
         while read.count < events.count { read += try await store.events(in: UInt64(read.count) + 1...UInt64(events.count)) }
-        // A queue never stores gaps, but the store reads the gap in this list back as a gap.
+        // The list includes a gap. A queue never stores gaps, but the store reads a stored gap correctly.
         #expect(read.map(\.kind) == kinds)
         #expect(read == events)
         await store.close()

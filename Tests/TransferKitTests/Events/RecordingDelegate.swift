@@ -25,7 +25,7 @@ actor RecordingDelegate: TransferQueueDelegate {
         return answer
     }
 
-    /// Suspends, so that an overlapping call would be noticed.
+    /// Detects overlapping calls. Suspends, to give other calls a chance to overlap.
     private func enter() async {
         if isInside { overlaps += 1 }
         isInside = true

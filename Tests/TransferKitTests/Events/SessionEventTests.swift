@@ -3,7 +3,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The events that the handle of a session delivers.
+/// The events of a session's handle.
 @Suite struct SessionEventTests {
     private let fixture: QueueFixture
 
@@ -45,7 +45,7 @@ import TransportTesting
         #expect(names(received).filter { $0 == "itemCompleted" }.count == 2)
         // The stream contains no events of other sessions.
         for case .event(let event) in received { #expect(event.session == sessions[0].id) }
-        // A removed session has no current state.
+        // A removed session has no status, so the stream begins with its end.
         #expect(names(await collect(last)) == ["ended removed"])
     }
 

@@ -61,7 +61,7 @@ import TransportTesting
         await store.close()
     }
 
-    /// The superuser may read everything, so a child process changes its user first.
+    /// The superuser can read every file, so the test runs in a child process that becomes an unprivileged user.
     @Test(.oneProcessAtATime) func reportsMissingPermissions() async throws {
         await #expect(processExitsWith: .success) {
             if geteuid() == 0 { try #require(seteuid(65_534) == 0) }

@@ -25,7 +25,7 @@ import TransferKit
         #expect(items.map(\.position) == Array(0..<Int64(expected.count)))
         #expect(Set(items.map(\.destination.description)) == Set(expected.map { "tree/\($0)" }))
         #expect(items.map(\.source) == items.map { fixture.folder.path.pushing(FilePath(bytes: $0.destination.bytes)) })
-        // The entries of each folder, files and subfolders alike, are in the byte order of their names.
+        // The files and subfolders of each folder are sorted together, by the bytes of their names.
         let keys = items.map { $0.destination.bytes.split(separator: UInt8(ascii: "/")).map(Array.init) }
         #expect(keys == keys.sorted { $0.lexicographicallyPrecedes($1) { $0.lexicographicallyPrecedes($1) } })
         let sizes = try expected.map { try FileManager.default.attributesOfItem(atPath: tree.path($0).string)[.size] as? Int64 ?? 0 }
@@ -72,7 +72,7 @@ import TransferKit
                 }
             }
         }
-        #expect(try await fixture.items(store, page: 500).count > 1_900, "a part of the folder is stored")
+        #expect(try await fixture.items(store, page: 500).count > 1_900, "some entries of the folder are stored")
         #expect(try await fixture.statistics(store)?.files == 2)
         await store.close()
         try FileManager.default.removeItem(atPath: tree.path("3").string)
@@ -95,7 +95,7 @@ import TransferKit
     @Test func expansionEndsIfReportsAreIgnored() async throws {
         try tree.file("x")
         let store = try await fixture.open([TransferItem(tree.root), TransferItem(tree.path("x"))])
-        // The closure ignores the reports, as the scheduler does after a session was removed.
+        // The closure ignores the reports, as the scheduler does for a removed session.
         await #expect(throws: CancellationError.self) { try await FolderExpansion(of: 1, in: store) { _ in }.run() }
         await store.close()
     }
@@ -170,7 +170,7 @@ import TransferKit
     @Test func retriesUnreadableFolder() async throws {
         try tree.file("a", "1")
         try tree.file("z", "1")
-        // Not even the superuser can read a path that is longer than the system permits.
+        // The path of the folder is longer than the system permits, so not even the superuser can read the folder.
         let component = String(repeating: "d", count: 250)
         try await fixture.withDeepFolder(component) {
             let store = try await fixture.open([TransferItem(tree.root)])

@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Uploads of folders and data items, from the request to the files on the server.
+/// Uploads of folders and data items, from the request to the server's files.
 @Suite struct FolderTransferTests {
     private let fixture: QueueFixture
     private let tree: FolderTree

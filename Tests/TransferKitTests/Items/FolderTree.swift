@@ -9,7 +9,7 @@ import TransferKit
     import Darwin
 #endif
 
-/// Creates folders and files below a root folder.
+/// A root folder, below which tests create folders and files.
 struct FolderTree {
     let root: FilePath
 

@@ -10,7 +10,7 @@ import TransferKit
     import Darwin
 #endif
 
-/// A store with one session. Tests expand the session's folders in the same way as a run.
+/// A store with one session, whose folders tests expand in the same way as a run.
 struct ItemFixture {
     let folder: TemporaryFolder
     let tree: FolderTree

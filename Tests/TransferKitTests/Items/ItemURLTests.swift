@@ -6,7 +6,8 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The upload URLs of items and the contexts of sessions are passed to the transport. An upload URL is secret, and appears nowhere else.
+/// The upload URLs of items and the contexts of sessions, which the queue passes to the transport. An upload URL is secret, and appears
+/// nowhere else.
 @Suite struct ItemURLTests {
     private static let url = "https://upload.example.com/files/capability-4711"
     private let fixture: QueueFixture
@@ -42,7 +43,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The transport must know that the upload may contain bytes of an earlier version of the file.
+    /// The server's upload may contain bytes of an earlier version of the file, so the transport must know about the restart.
     @Test func transportLearnsThatFileRestarts() async throws {
         let queue = try await open()
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint()]))

@@ -5,7 +5,8 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A file or folder is replaced with a link after the expansion. The link does not give access to files that the session's policy excludes.
+/// Files and folders that are replaced with links during or after the expansion. Such a link gives no access to files that the session's
+/// policy excludes.
 @Suite struct LinkSwapTests {
     private let fixture: QueueFixture
     private let tree: FolderTree

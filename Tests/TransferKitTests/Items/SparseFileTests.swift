@@ -19,7 +19,7 @@ private func makeSparse(_ path: FilePath, size: Int64) throws {
     try file.resize(to: size)
 }
 
-/// Sparse files with sizes larger than any disk. Only some file systems, such as tmpfs, support them.
+/// Sparse files that are larger than any disk. Only some file systems, such as tmpfs, support such files.
 @Suite(.enabled(if: memoryDiskSupportsHugeFiles)) struct SparseFileTests {
     /// Creates a folder with two files of 7 EiB and 17 files of 64 PiB.
     private static func folderOfHugeFiles() throws -> FilePath {

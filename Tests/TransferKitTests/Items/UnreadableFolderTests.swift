@@ -37,8 +37,8 @@ import TransportTesting
         return { $0 == path && $1 >= entries ? .ioError : nil }
     }
 
-    /// - Parameter count: The number of files in the folder. If it exceeds the number that the queue holds in memory (16,384), a part of the folder
-    ///   is stored before the error.
+    /// - Parameter count: The number of files in the folder. If the folder has more entries than the queue holds in memory (16,384), the
+    ///   queue stores some of the entries before the error.
     @Test(arguments: [(300, 200), (20_000, 17_000)])
     func listsWholeFolderOrNothing(_ count: Int, _ entries: Int) async throws {
         try tree.file("a", "1")
@@ -98,7 +98,7 @@ import TransportTesting
         return descriptors
     }
 
-    /// Runs two reads at the same time, so that each reader of the store opens all files that it needs.
+    /// Runs two reads at the same time, so that both readers of the store open all files that they need.
     private static func openBothReaders(of pool: DatabasePool) async throws {
         let (first, second) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         // The semaphores block only threads of the pool.

@@ -55,7 +55,7 @@ import TransferKit
         try queue.call(.run(), "C")
         #expect(queue.line == "A=ending(waiting) B=ending(waiting) C=waiting D=waiting")
         try queue.finishStopping("B")
-        // Of two sessions with a pending `run` call, the session with the later call starts first.
+        // C starts before D, because the `run` call for C is the later one.
         #expect(queue.line == "A=ending(waiting) B=waiting C=running D=waiting")
         try queue.finishStopping("A")
         #expect(queue.line == "A=waiting B=waiting C=running D=running")

@@ -1,9 +1,9 @@
 import Testing
 import TransferKit
 
-/// Forecasts match start and end times that were computed by hand.
+/// Forecasts, compared with start and end times that were computed by hand.
 @Suite struct ForecastTests {
-    /// A test case. A session is written as `bytes@rate`, followed by words for its other properties, for example `limit=5`.
+    /// A test case. Describes each session as `bytes@rate`, followed by words for its other properties, for example `limit=5`.
     struct Case: CustomTestStringConvertible, Sendable {
         var name: String
         var queue = Forecast.Limits(sessions: 1)

@@ -2,7 +2,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Operations on sessions that were looked up earlier, and that may have changed since.
+/// Operations on sessions that were looked up earlier, and may have changed since.
 @Suite struct FoundSessionTests {
     private func draft(_ tags: [String]) -> SessionDraft {
         var draft = SessionDraft.draft()
@@ -38,7 +38,7 @@ import TransferKit
         let drafts = [draft(["red"]), draft(["red"])]
         let ids = drafts.map(\.id)
         _ = try scheduler.perform(.enqueue(drafts))
-        // Two operations read the tags at the same time. The first one ends before the update.
+        // Two operations read the tags at the same time. The first operation ends before the update.
         scheduler.beginReadingTags()
         scheduler.beginReadingTags()
         scheduler.endReadingTags()

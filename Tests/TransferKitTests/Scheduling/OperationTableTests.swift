@@ -8,7 +8,7 @@ import TransferKit
     @Test(arguments: OperationTable.cells) func performsOrRejectsOperation(cell: OperationTable.Cell) throws {
         var queue = try Rehearsal(limit: 3)
         let command = try #require(OperationTable.command(cell.operation, .id(SessionID(named: "S"))))
-        // The other session keeps the account's only slot, so that no waiting session starts immediately. A paused session keeps a second slot.
+        // The other session keeps the account's only slot, so no waiting session starts immediately. A paused session keeps a second slot.
         try queue.add("other S")
         try bring(&queue, to: cell.state)
         try queue.perform(.setMaxConcurrentSessions(cell.state == "paused" ? 2 : 1, account: "a"))
@@ -58,8 +58,8 @@ import TransferKit
         #expect(lines.count == 16)
         #expect(lines.allSatisfy { $0.split(separator: "|").count == 9 })
         #expect(lines[6] == "| `resume` | – | – | – | running / waiting | – | – | – | – |")
-        // 14 operations, with 8 states in each of the modes "running" and "draining". A stopped queue has no running or ending sessions, so 6
-        // states are left.
+        // 14 operations, with 8 states in each of the modes "running" and "draining". A stopped queue has no running or ending sessions, so
+        // 6 states remain.
         #expect(OperationTable.cells.count == 14 * (8 + 8 + 6))
     }
 

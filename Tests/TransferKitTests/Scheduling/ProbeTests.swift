@@ -2,12 +2,12 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Probes of an endpoint that failed too often: which runs may probe it, and when.
+/// Probes: the runs that may use an endpoint that failed too often, and the times at which they may.
 @Suite struct ProbeTests {
     private let endpoint = Account.memory("a").endpoints[0]
     private let outage = TransferError(.unreachable, .connectionRefused, "No server answers.")
 
-    /// A scheduler with three sessions, and an endpoint that failed too often. Sessions may probe it from 30 s on.
+    /// A scheduler with three sessions, and an endpoint that failed too often. Probes may start after 30 s, in an outage after 10 s.
     private func scheduler(_ error: TransferError = .broken) throws -> Scheduler {
         var scheduler = try Scheduler.fixture(maxConcurrentSessions: 3)
         _ = try scheduler.perform(.enqueue([.draft(), .draft(), .draft()]))
@@ -22,7 +22,7 @@ import TransferKit
         _ = try scheduler.perform(.start, at: .seconds(30))
         #expect(scheduler.runningIDs.count == 1)
         #expect(scheduler.nextDue(after: .seconds(30)) == .seconds(35))
-        // The first run has not probed yet: it may still be reading a folder, or waiting for its delegate or a stream.
+        // The first run has sent no request within 5 s. It may still be reading a folder, or waiting for the delegate or a stream.
         _ = scheduler.schedule(at: .seconds(35))
         #expect(scheduler.runningIDs.count == 2)
         #expect(try scheduler.report(.probe(endpoint), of: 2, at: .seconds(36)).answer.isGranted)
@@ -74,7 +74,7 @@ import TransferKit
         #expect(scheduler.nextDue(after: .seconds(35)) == .seconds(60))
     }
 
-    /// Each of the listed commands lets one session probe immediately.
+    /// Each of these commands lets one session probe immediately.
     @Test(arguments: [
         Command.perform(.run(), .one(.index(2))), .unblockAccount(name: "a"), .saveAccount(.memory("a")), .retryEndpoints(account: "a"),
         .setNetwork(.expensive),
@@ -86,7 +86,7 @@ import TransferKit
         if case .perform = command { #expect(scheduler.view(3)?.state == .running) }
         let key = try #require(scheduler.sessions.first { $0.run != nil }).key
         #expect(try scheduler.report(.probe(endpoint), of: key, at: .seconds(3)).answer.isGranted)
-        // The probe fails, and the endpoint stays unavailable for twice as long.
+        // The probe fails, so the endpoint stays unavailable for 60 s, twice as long as before.
         _ = try scheduler.report(.endpointFailed(endpoint, .broken), of: key, at: .seconds(4))
         _ = try scheduler.report(.ended(.endpointsUnavailable(.broken)), of: key, at: .seconds(4))
         #expect(scheduler.nextDue(after: .seconds(4)) == .seconds(64))
@@ -111,7 +111,7 @@ import TransferKit
         #expect(scheduler.view(2)?.state == .running)
     }
 
-    /// A server asked for a delay of one day, but the user overrides it.
+    /// The sessions wait for one day, but a user's command ends the wait of the account's session.
     @Test(arguments: [Command.retryEndpoints(account: "a"), .unblockAccount(name: "a")]) func endsRetryDelays(command: Command) throws {
         var queue = try Rehearsal()
         try queue.add("A")

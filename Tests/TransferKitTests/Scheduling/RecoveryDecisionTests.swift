@@ -20,8 +20,8 @@ import TransferKit
         #expect(decision(.transient, History(failures: 8)) == .giveUpFile)
     }
 
-    /// An attempt that reaches no server is cheap, so it is repeated soon. An attempt is costly if a proxy accepts a large body although its
-    /// server is stopped. Such an attempt is repeated later.
+    /// In an outage, attempts are repeated soon if they are cheap, for example because they reach no server. They are repeated later if
+    /// they are costly, for example because a proxy accepts a large body although its server is stopped.
     @Test(arguments: [(false, Duration.seconds(5)), (true, .seconds(64))]) func retriesSoonInOutageUnlessAttemptsAreCostly(
         isCostly: Bool, delay: Duration
     ) {
@@ -74,7 +74,7 @@ import TransferKit
     @Test func forbiddenWithValidCredentialsFailsOnlyFile() {
         #expect(decision(.credentials, History(failures: 1, isAuthenticated: true), code: .forbidden) == .giveUpFile)
         #expect(decision(.credentials, History(failures: 1), code: .forbidden) == .blockAccount)
-        // An example is an expired token. It worked before, but no request with it succeeds anymore.
+        // For example, the token worked before, but has expired.
         #expect(decision(.credentials, History(failures: 1, isAuthenticated: true), code: .credentialsRejected) == .blockAccount)
     }
 

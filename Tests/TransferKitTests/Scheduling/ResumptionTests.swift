@@ -60,7 +60,7 @@ import TransferKit
         try queue.call(.run(), "X")
         try queue.finishStopping("R")
         #expect(queue.line == "P=paused(displaced) R=waiting X=running")
-        // The session that displaced P no longer runs.
+        // R displaced P, so the cancellation of R ends the displacement.
         try queue.call(.cancel(), "R")
         #expect(queue.line == "P=paused R=cancelled X=running")
         try queue.call(.resume, "P")

@@ -2,7 +2,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The run time of a session is stored along with other changes to the session.
+/// The run time of sessions, which is stored along with other changes.
 @Suite struct RunTimeTests {
     private struct Ran: Equatable {
         var key: SessionKey?
@@ -33,7 +33,7 @@ import TransferKit
         let finished = RunEvent.Content.ended(.finished(failure: nil, itemsSeen: 1))
         #expect(ran(try scheduler.report(finished, of: 2, at: milliseconds(6_000))) == [Ran(key: 2, session: 6_000, queue: 1_000)])
         #expect(ran(try scheduler.report(finished, of: 1, at: milliseconds(7_250))) == [Ran(key: 1, session: 2_250, queue: 1_250)])
-        // The time in which no session runs does not count.
+        // Time without a running session does not count.
         _ = try scheduler.perform(.enqueue([.draft()]), at: milliseconds(20_000))
         #expect(ran(try scheduler.report(finished, of: 3, at: milliseconds(20_100))) == [Ran(key: 3, session: 100, queue: 100)])
     }

@@ -25,7 +25,7 @@ extension Scheduler {
         return transaction
     }
 
-    /// Whether a run that is not the probe of `endpoint` may use it. The endpoint belongs to the account of the first session.
+    /// Whether `endpoint` is available to runs that don't probe it. The endpoint belongs to the account of the first session.
     func offers(_ endpoint: Endpoint, at now: DualInstant = .start) -> Bool {
         endpoints(for: 1, run: .max, at: now)?.available.contains(endpoint) == true
     }

@@ -4,7 +4,7 @@ import TransferCore
 import TransferKit
 
 @Suite struct SchedulerTests {
-    /// Even if a waiting session changes often, the scheduler keeps each of the session's due times only once.
+    /// However often a waiting session changes, the scheduler keeps each of its due times only once.
     @Test func doesNotDuplicateUnchangedDueTimes() throws {
         var scheduler = try Scheduler.fixture()
         var draft = SessionDraft.draft()
@@ -211,7 +211,7 @@ import TransferKit
             #expect(scheduler.accounts[1]?.block == nil)
         }
         #expect(scheduler.runningIDs.count == 3)
-        // These runs began after the answer, so they block the account again.
+        // These runs began after the command, so they block the account again.
         #expect(try scheduler.report(.ended(refused), of: 2).events.contains(where: isQuestion))
         #expect(scheduler.accounts[1]?.block != nil)
     }
@@ -284,7 +284,7 @@ import TransferKit
             transaction = scheduler.schedule(at: .start)
             scheduler.commit()
         }
-        // The counts include the session that has ended and the one that begins.
+        // The counts include the session that ended and the next one, which begins.
         #expect(batches.allSatisfy { $0 <= 10_002 } && batches.reduce(0, +) <= 25_004 && batches.count == 3)
         #expect(
             scheduler.sessions.dropFirst().allSatisfy {

@@ -3,7 +3,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Strict queues, dependencies and deduplication keys.
+/// Strict ordering, dependencies and deduplication keys.
 @Suite struct StrictOrderTests {
     @Test func waitsForUnfinishedSession() throws {
         var queue = try Rehearsal(limit: 3, isStrict: true)
@@ -105,7 +105,7 @@ import TransferKit
         #expect(queue.line == "A=running B=waiting")
     }
 
-    /// A later session of a group may depend on an earlier one, so the check must cover the whole group.
+    /// Sessions of a group may depend on each other, so the check must cover the whole group.
     @Test func checksMoveOfWholeGroup() throws {
         var scheduler = Scheduler(Scheduler.Settings(transports: ["memory"], ordering: .strict))
         _ = try scheduler.perform(.saveAccount(.memory("a")))

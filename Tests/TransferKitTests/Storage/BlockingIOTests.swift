@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Blocking calls delay neither the cooperative pool nor other blocking calls.
+/// Blocking calls, which must delay neither the cooperative pool nor other blocking calls.
 @Suite(.serialized) struct BlockingIOTests {
     /// A gate that blocks calling threads until the test opens it.
     private final class Gate: Sendable {
@@ -30,7 +30,8 @@ import TransportTesting
         func open(_ count: Int) { for _ in 0..<count { exit.signal() } }
     }
 
-    /// There may be more blocked calls than cores. On the pool's threads, such calls would block every task until Dispatch reacts after a second.
+    /// On the pool's threads, more blocked calls than cores would block every task until Dispatch replaces the blocked threads after a
+    /// second.
     @Test(arguments: [4, 64]) func blockedCallsDoNotOccupyPool(_ count: Int) async {
         let gate = Gate()
         let blocked = Task {
@@ -48,7 +49,7 @@ import TransportTesting
         #expect(await BlockingIO.run { 7 } == 7)
     }
 
-    /// The calls hang, like calls to a network share that does not respond.
+    /// All calls of a lane hang, like calls to a network share that does not respond.
     @Test(arguments: BlockingIO.Lane.allCases) func hangingLaneDoesNotAffectOthers(_ lane: BlockingIO.Lane) async {
         let gate = Gate()
         let blocked = Task {
@@ -62,7 +63,7 @@ import TransportTesting
         await blocked.value
     }
 
-    /// Calls for local files of other sessions hang. The spool of a stream is in the storage folder, so the hanging calls don't delay the stream.
+    /// Hanging calls for local files don't delay a stream, because the stream's spool is in the storage folder, which has its own lane.
     @Test func shutsDownQueueWithStreamWhileFilesHang() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()

@@ -4,9 +4,9 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The queue finds due removals quickly, even if many other removals wait for an unavailable server.
+/// Queries for due removals, which must be fast even if many other removals wait for an unavailable server.
 @Suite struct DiscardQueryTests {
-    /// The index contains only the rows of removals whose server asked for a delay. There are few such rows.
+    /// The index contains only removals whose server requested a delay, so it is small.
     @Test func findsPostponedRowsWithIndex() async throws {
         let folder = try TemporaryFolder()
         let store = try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)
@@ -17,7 +17,7 @@ import TransferKit
         await store.close()
     }
 
-    /// All removals in the store were postponed while the date was far in the future.
+    /// All removals in the store were postponed while the machine's date was far in the future.
     @Test func correctsFarDatesInBatches() async throws {
         let folder = try TemporaryFolder()
         let store = try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)

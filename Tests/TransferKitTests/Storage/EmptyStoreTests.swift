@@ -4,7 +4,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Empty database files: new ones, and those of a store that lost its content.
+/// Empty database files, of new stores and of stores that lost their content.
 @Suite struct EmptyStoreTests {
     private let folder: TemporaryFolder
 
@@ -66,8 +66,8 @@ import TransferKit
         try await expectDamage()
     }
 
-    /// The write-ahead log may contain the only remaining data of the store. SQLite would delete the log, so the queue must not let SQLite open the
-    /// store.
+    /// The write-ahead log may contain the only remaining data of the store. SQLite would delete the log, so the queue must not open the
+    /// database.
     @Test func keepsWriteAheadLogWithoutDatabase() async throws {
         let store = try await open()
         try await store.commit([.saveAccount(1, .memory("a"))])

@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Quarantined sessions are always visible, and the user can restore or drop them.
+/// Quarantined sessions, which the user can list, restore and drop.
 @Suite struct QuarantineTests {
     private let fixture: QueueFixture
 
@@ -18,7 +18,7 @@ import TransportTesting
 
     private func change(_ sql: String) throws {
         var configuration = Configuration()
-        // The queue may write at the same time.
+        // Waits while the queue writes.
         configuration.busyMode = .timeout(60)
         let queue = try DatabaseQueue(path: database, configuration: configuration)
         try queue.write { try $0.execute(sql: sql) }
@@ -98,7 +98,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The process ended before the last step of restoring a session. The session is then dropped or trimmed.
+    /// A session is dropped or trimmed after a process ended before the last step of restoring the session.
     @Test(arguments: [false, true]) func deletesPartiallyRestoredSession(isTrimmed: Bool) async throws {
         let (queue, _) = try await openWithQuarantinedSession()
         try change("CREATE TRIGGER refusal BEFORE INSERT ON schedule BEGIN SELECT raise(ABORT, 'killed'); END")
@@ -120,7 +120,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The process ended before the last step of dropping a session. Some rows may already be gone, so the session can't be restored.
+    /// A process ended before the last step of dropping a session. Some rows may already be deleted, so the session can't be restored.
     @Test func rejectsRestoringAfterInterruptedDropping() async throws {
         let (queue, _) = try await openWithQuarantinedSession()
         try change("CREATE TRIGGER refusal BEFORE INSERT ON schedule BEGIN SELECT raise(ABORT, 'killed'); END")

@@ -33,7 +33,7 @@ import TransferKit
         }
         #expect(settings.0 == "wal")
         #expect(settings.1 == 2, "2 is FULL")
-        // The setting `synchronous` belongs to a connection. It must still apply after writes through the pool.
+        // The setting `synchronous` belongs to a connection, and must still apply after writes through the pool.
         try await store.commit([.saveAccount(1, .memory("a"))])
         #expect(try await store.pool.write { try Int.fetchOne($0, sql: "PRAGMA synchronous") } == 2)
         await store.close()
@@ -213,7 +213,7 @@ import TransferKit
         await again.close()
     }
 
-    /// The queue finds an inconsistency only when it reads the session, so the other sessions stay accessible.
+    /// A store with a file whose session is missing can be opened, so all sessions stay accessible.
     @Test func opensDespiteFileWithoutSession() async throws {
         try await open().close()
         var configuration = Configuration()

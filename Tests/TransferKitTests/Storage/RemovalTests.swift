@@ -98,7 +98,7 @@ import TransferKit
         let store = try await preparedStore()
         #expect(try await store.commitIdentifyingFailure([.quarantine(1, "for a test")]).hasRowsToSweep)
         #expect(try await store.load(.memory).0.sessions.map(\.key) == [2])
-        // The run saves another checkpoint before it ends. This checkpoint also belongs to the session.
+        // The session's run saves another checkpoint before it ends. The quarantine must keep this checkpoint, too.
         try await store.commit([.holdDiscard(1, position: 5, Checkpoint(data: Data("late".utf8), confirmed: 9), account.endpoints[0])])
         while try await store.sweep() {}
         #expect(try await store.dueDiscards(at: .distantFuture, limit: 9).due.isEmpty, "the partial uploads on the server are kept")
@@ -136,7 +136,7 @@ import TransferKit
                     .file(1, position: 0, .checkpoint(Checkpoint(data: Data(), confirmed: 1), endpoint: $0, generation: 1, identity))
                 })
         try await store.commit([.quarantine(1, "for a test")])
-        // Creates checkpoints as if a killed process had left them.
+        // Creates checkpoints as if a killed process had left them behind.
         try await store.pool.write { db in
             for endpoint in endpoints {
                 try db.execute(

@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Resets of sessions with more files than one transaction changes. A reset covers all files, or only the failed ones.
+/// Resets of all files of a session, or of only the failed ones. The sessions have more files than one transaction changes.
 @Suite struct ResetTests {
     private static let count = 2 * QueueStore.maximumRowsPerSweep + 7
 
@@ -20,8 +20,8 @@ import TransportTesting
         try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)
     }
 
-    /// Creates a store with a session whose files are all in one state, except for two failed rows. The last row is a folder that could not be
-    /// read. The first row stands for a name that can't be stored. Each row has a checkpoint.
+    /// Creates a store with a session whose files are all in one state, except for the first and the last, which failed. The first row
+    /// stands for a name that can't be stored. The last row is a folder that could not be read. Each row has a checkpoint.
     private func preparedStore(_ state: String) async throws -> QueueStore {
         let store = try await open()
         var draft = SessionDraft.draft()
@@ -62,7 +62,7 @@ import TransportTesting
         #expect(totals.states[.waiting]?.filesFailed == 1 && totals.states[.waiting]?.filesDone == 0)
     }
 
-    /// A reset changes rows only in batches, and continues after a restart.
+    /// A reset changes the rows in batches, and continues after a restart.
     @Test(arguments: [true, false]) func resetChangesRowsInBatches(_ isWhole: Bool) async throws {
         var store = try await preparedStore(isWhole ? "completed" : "failed")
         let state = isWhole ? "completed" : "failed"
@@ -130,8 +130,8 @@ import TransportTesting
 
     // MARK: Cancelled sessions
 
-    /// The unfinished uploads of a cancelled session move to the discard outbox, the stored list of pending removals, in batches. This continues
-    /// after a restart.
+    /// The unfinished uploads of a cancelled session move in batches to the discard outbox, the stored list of pending removals. After a
+    /// restart, the queue moves the remaining uploads.
     @Test func discardsCancelledSessionInBatches() async throws {
         var store = try await preparedStore("pending")
         try await store.pool.write { try $0.execute(sql: "UPDATE schedule SET state = 'cancelled'") }
@@ -154,7 +154,8 @@ import TransportTesting
         await store.close()
     }
 
-    /// Only the last batch contains removals that an endpoint of the account can perform. The queue performs them without a delay.
+    /// Only the last batch contains removals that an endpoint of the account can perform. The queue performs these removals without a
+    /// delay.
     @Test func performsRemovalsOfLaterBatchesWithoutDelay() async throws {
         let store = try await preparedStore("pending")
         try await store.pool.write { db in
@@ -186,7 +187,7 @@ import TransportTesting
         await store.close()
     }
 
-    /// If the app retries the session while its uploads move to the discard outbox, the retry resumes the remaining uploads.
+    /// If the app retries the session while its uploads move to the discard outbox, the remaining uploads stay and can resume.
     @Test func retryEndsDiscarding() async throws {
         let store = try await preparedStore("failed")
         try await store.commit([.discardPartial(1), .resetSession(1, isWhole: false)])

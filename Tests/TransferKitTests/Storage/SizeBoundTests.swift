@@ -6,8 +6,8 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Sizes up to the largest integer, in the store, in the file system and from transports. Sums of such sizes neither crash the process nor count as
-/// damage to the store.
+/// Sizes up to the largest integer, in the store, in the file system and from transports. The sums of such sizes must neither crash the
+/// process nor count as damage to the store.
 @Suite struct SizeBoundTests {
     private static let sizes: [Int64] = [0, 1 << 31, 1 << 32, (1 << 56) - 1, 1 << 56, 1 << 60, .max]
 
@@ -73,7 +73,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// New files get the positions after the last file, so the store must reject the largest integer as a position.
+    /// New files get the positions after the last file. After the largest integer, there are none, so the store must reject this position.
     @Test func rejectsLargestPosition() async throws {
         let store = try await QueueStore.open(.folder(storage), clock: .system)
         try await store.commit([.saveAccount(1, .memory("a")), .session(1, rank: 0, draft(2, 1))])
@@ -107,7 +107,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A transport that claims that each file is complete and has the given size.
+    /// A transport that reports each file as complete, with `size` bytes.
     private struct ClaimingTransport: Transport {
         let id = TransportID(rawValue: "memory")
         let size: Int64
@@ -124,8 +124,8 @@ import TransportTesting
 
     @Test(arguments: OverwritePolicy.allCases, [TransferDirection.upload, .download])
     func falseClaimsOfTransportsDoNotDamageStore(_ policy: OverwritePolicy, _ direction: TransferDirection) async throws {
-        // A false receipt of an upload counts as a failure of the endpoint. After five failures, the queue stops using the endpoint for some time,
-        // so a larger number of files would test nothing new.
+        // A false receipt of an upload counts as a failure of the endpoint. After five failures, the queue does not use the endpoint for
+        // some time, so more files would test nothing new.
         for count in direction == .upload ? [1, 17] : [1, 17, 200] {
             for size in Self.sizes {
                 let fixture = try QueueFixture()

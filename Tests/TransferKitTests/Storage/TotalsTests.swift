@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The totals of a store match its rows after any sequence of changes.
+/// The stored totals, compared with the rows after random changes.
 @Suite struct TotalsTests {
     @Test(arguments: UInt64(1)...6)
     func totalsMatchRows(_ seed: UInt64) async throws {
@@ -36,7 +36,7 @@ import TransferKit
             let (totals, counted) = (try await store.totals(leavingOut: []), try await counted(in: store))
             #expect(totals.states.filter { $0.value != SessionFigures() } == counted)
         }
-        // Compute the totals without some sessions, and then delete these sessions.
+        // Compute the totals without some sessions, and compare them with the totals after these sessions are deleted.
         let some = Array(present.prefix(3))
         let without = try await store.totals(leavingOut: some)
         try await store.commit(some.map { .deleteSession($0) })

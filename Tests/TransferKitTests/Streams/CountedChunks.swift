@@ -3,7 +3,7 @@ import Locking
 import TransferCore
 import TransportTesting
 
-/// A sequence of chunks of bytes that counts how many chunks were requested.
+/// A sequence of chunks of bytes that counts the requested chunks.
 struct CountedChunks: AsyncSequence, Sendable {
     typealias Element = Data
 

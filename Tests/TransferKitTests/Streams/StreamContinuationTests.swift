@@ -6,7 +6,8 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The written bytes of a stream outlive their queue, so that the next queue can send them and a new producer can continue the stream.
+/// Streams that continue in the next queue. The queue stores the written bytes, so the next queue can send them, and a new producer can
+/// write the remaining bytes.
 @Suite struct StreamContinuationTests {
     private let fixture: QueueFixture
     private let name: RemotePath
@@ -39,7 +40,7 @@ import TransportTesting
         return session.id
     }
 
-    /// Opens the queue's database. Changes wait while the queue itself writes.
+    /// Opens another connection to the queue's database. Its changes wait while the queue writes.
     private func database() throws -> DatabaseQueue {
         var configuration = Configuration()
         configuration.busyMode = .timeout(60)
@@ -146,8 +147,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A quarantined session keeps the bytes of its streams, because the user can restore the session. If restoring the session
-    /// is interrupted, the bytes are kept, too.
+    /// A quarantined session keeps the bytes of its streams, because the user can restore the session. The bytes also survive an
+    /// interrupted attempt to restore it.
     @Test(arguments: [false, true]) func quarantineKeepsStreams(isInterrupted: Bool) async throws {
         var queue = try await fixture.openWithAccounts()
         let gate = fixture.memory.gate("way/stream", atByte: 2_000)

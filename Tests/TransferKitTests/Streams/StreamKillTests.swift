@@ -13,7 +13,7 @@ import TransferKit
     import Darwin
 #endif
 
-/// The process is killed while an app streams: at a step of the store, before or after the transport reports progress or saves a
+/// Kills the process while an app writes a stream: at a step of the store, before or after the transport reports progress or saves a
 /// checkpoint, or after a call of the writer returns.
 @Suite(.oneProcessAtATime) struct StreamKillTests {
     private static let samples = 25
@@ -129,7 +129,7 @@ private struct StreamStage {
             try await writer.write(content[start..<end])
             reachKillPoint()
             try await writer.flush()
-            // The data in the kernel outlives the process.
+            // Written bytes survive a kill of the process, because the kernel has them.
             _ = try journal.writeAll(Array("\(end)\n".utf8))
             reachKillPoint()
         }
@@ -159,7 +159,7 @@ private struct StreamStage {
     }
 }
 
-/// A transport that appends the content of a source to a file. Like the file on a real server, this file outlives the client.
+/// A transport that appends the content of a source to a file. Like an upload on a server, the file survives a kill of the client.
 private struct AppendingTransport: Transport {
     let id: TransportID = "appending"
     let folder: FilePath

@@ -45,7 +45,7 @@ import TransportTesting
         #expect(spooled == [])
     }
 
-    /// A stream may last for months, with any number of attempts, so ended attempts must not use memory.
+    /// A stream may last for months and need any number of attempts, so attempts must use no memory after their end.
     @Test func endedAttemptsOfStreamUseNoMemory() async throws {
         let queue = try await fixture.openWithAccounts()
         let gate = fixture.memory.gate("stream", atByte: 2_000)
@@ -85,7 +85,7 @@ import TransportTesting
     @Test func limitsLeadOfProducer() async throws {
         let queue = try await fixture.openWithAccounts()
         let latch = Latch()
-        // 2,000 bytes are confirmed, and 5,000 more may wait. So seven chunks of 1,000 bytes fit, and the eighth does not.
+        // The server confirms 2,000 bytes, and up to 5,000 more may wait. So seven chunks of 1,000 bytes fit, and the eighth does not.
         let chunks = CountedChunks(content(50_000), size: 1_000, opening: latch, at: 8)
         let gate = fixture.memory.gate("stream", atByte: 2_000)
         let session = try await queue.enqueue(.upload(items: [.stream(chunks, as: name, ahead: 5_000)], to: "a"))
@@ -166,7 +166,7 @@ import TransportTesting
         #expect(error?.failureClass == .sourceLost && error?.code == .producerGone)
         #expect(error?.message.contains("stream") == true && error?.message.contains("The camera went away.") == true)
         #expect(arrived() == nil)
-        // The stream's spool file was removed after the failure. The error of a retry explains that the stream can't be sent again.
+        // The queue removed the stream's spool file after the failure. So a retry also fails, with an error that suggests another stream.
         try await queue.retry(session.id)
         let again = await #expect(throws: TransferError.self) { try await session.value }
         #expect(again?.failureClass == .sourceLost && again?.message.contains("with another stream") == true)
@@ -188,7 +188,7 @@ import TransportTesting
 
     // MARK: Releasing disk space
 
-    /// Uses a transport with large chunks, because disk space is released in megabytes.
+    /// Uses large chunks, because the queue releases disk space in steps of megabytes.
     @Test func releasesDiskSpaceOfConfirmedBytes() async throws {
         let memory = MemoryTransport(chunkSize: 256 << 10)
         let fixture = try QueueFixture(memory: memory)
@@ -216,8 +216,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The number of bytes that a file occupies on disk, from its number of blocks of 512 bytes (inode(7)). Does not use Foundation, which assumes
-    /// another block size on Linux.
+    /// The number of bytes that a file occupies on disk, from its number of blocks of 512 bytes (inode(7)). Does not use Foundation, which
+    /// assumes another block size on Linux.
     private static func bytesOnDisk(_ path: FilePath) throws -> Int {
         var status = stat()
         try #require(unsafe path.withPlatformString { unsafe stat($0, &status) } == 0)

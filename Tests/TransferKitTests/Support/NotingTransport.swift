@@ -2,7 +2,7 @@ import Locking
 import TransferCore
 import TransportTesting
 
-/// A transport that records its attempts, and forwards them to a memory transport.
+/// A memory transport that records its attempts.
 struct NotingTransport: Transport {
     let id = TransportID(rawValue: "memory")
     let memory: MemoryTransport

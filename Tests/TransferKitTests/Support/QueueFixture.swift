@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A storage folder, a memory transport and a clock. They outlive the queues that use them, so a test can open one queue after another.
+/// A storage folder, a memory transport and a clock. With one fixture, a test can open one queue after another.
 struct QueueFixture {
     let folder: TemporaryFolder
     let memory: MemoryTransport

@@ -7,7 +7,8 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A stored session that tests run without a scheduler. Like the queue, the fixture stores the reports of a run. It also records the reports.
+/// A stored session that tests run without a scheduler. Like the queue, the fixture stores the reports of a run. The fixture also records
+/// them.
 final class RunFixture: Sendable {
     let folder: TemporaryFolder
     let memory: MemoryTransport
@@ -15,7 +16,8 @@ final class RunFixture: Sendable {
     let store: QueueStore
     let mailbox = Mailbox()
     let account: Locked<Account>
-    /// The unavailable endpoints. The value is the time until which the endpoint's host is busy, or zero if the host is not busy.
+    /// The unavailable endpoints. Each value is the time until which the endpoint's host is busy, or zero if the endpoint is unavailable
+    /// for another reason.
     let unavailable = Locked<[Endpoint: Duration]>([:])
     let allowance = Locked<@Sendable (Int) -> Allowance>({ Allowance(bytes: $0) })
     let live: Locked<LiveRun?> = Locked(nil)
@@ -27,17 +29,17 @@ final class RunFixture: Sendable {
     private let present = Locked<Task<Void, Never>?>(nil)
     private let reported = Locked<[RunEvent.Content]>([])
     private let commitCount = Locked(0)
-    /// Called with each report before it is stored and answered.
+    /// Called with each report, before the fixture stores the report and replies.
     let whenReported = Locked<@Sendable (RunEvent.Content) -> Void>({ _ in })
-    /// Returns a closure that runs between storing a report and answering it, to delay the answer; nil for no delay.
+    /// Returns a closure that delays the reply to a stored report; nil for no delay.
     let delay = Locked<@Sendable (RunEvent.Content) -> (@Sendable () async -> Void)?>({ _ in nil })
-    /// The files' histories at the end of the last run. The next run would resume from them.
+    /// The histories of files when the last run reported its end.
     let historiesAtEnd = Locked<[Int64: FileHistory]>([:])
     private let writer: Task<Void, Never>
 
     /// - Parameters:
     ///   - hosts: The hosts of the account's endpoints.
-    ///   - transport: Serves the endpoints instead of the memory transport; nil to use the memory transport.
+    ///   - transport: The transport for all endpoints; nil to use the memory transport.
     init(
         _ sizes: KeyValuePairs<String, Int>, _ direction: TransferDirection = .upload, hosts: [String] = ["a"],
         options: SessionOptions = SessionOptions(),
@@ -126,7 +128,7 @@ final class RunFixture: Sendable {
         present.withLock { $0 = run }
         return Task { [mailbox, reported] in
             await run.value
-            // Once the store has handled this message, it has stored all earlier reports.
+            // The fixture handles messages in order. After this one, all earlier reports are stored.
             try await mailbox.send(.tick)
             guard case .ended(let outcome) = reported.withLock({ $0.last }) else { return nil }
             return outcome
@@ -146,7 +148,7 @@ final class RunFixture: Sendable {
     /// The number of transactions that stored reports about files.
     var commits: Int { commitCount.withLock { $0 } }
 
-    /// The names of the reports, except for reports about chosen endpoints and about the progress of files.
+    /// The names of the reports, except reports about chosen endpoints and about the progress of files.
     var eventNames: [String] {
         reports.compactMap { report in
             switch report {

@@ -1,7 +1,7 @@
 import TransferCore
 import TransportTesting
 
-/// A transport that lists the entries that a test specifies, batch by batch. It downloads files with a memory transport.
+/// A memory transport that lists the entries that a test specifies, in batches.
 struct ScriptedLister: FolderListing {
     var id = TransportID(rawValue: "memory")
     let memory: MemoryTransport

@@ -1,4 +1,4 @@
-/// A small random number generator with a seed, so that a failing test run can be repeated (Steele, Lea and Flood, 2014).
+/// A small random number generator with a seed, which makes failures reproducible (Steele, Lea and Flood, 2014).
 struct SplitMix64: RandomNumberGenerator {
     private var state: UInt64
 

@@ -24,7 +24,9 @@ final class StubbornTransport: PartialDiscarding {
 
     var id: TransportID { memory.id }
 
-    /// - Returns: A latch that the first hanging discard opens.
+    /// Makes removals at a host hang.
+    ///
+    /// - Returns: A latch that opens when a removal hangs.
     func hang(at host: String, ignoresCancellation: Bool) -> Latch {
         state.withLock { state in
             state.host = host
@@ -41,7 +43,7 @@ final class StubbornTransport: PartialDiscarding {
         }
     }
 
-    /// Ends all hanging discards. Later discards no longer hang.
+    /// Ends all hanging removals. Later removals no longer hang.
     func release() { end.open() }
 
     func acceptRequests() { state.withLock { $0.host = nil } }

@@ -2,7 +2,7 @@ import Locking
 import Testing
 import TransferKit
 
-/// Reads by clients. Only a limited number of them run concurrently.
+/// The limit on concurrent reads by clients.
 @Suite struct ClientReadsTests {
     @Test func limitsParallelReadsAndServesAll() async {
         let reads = ClientReads(limit: 2)
@@ -43,7 +43,7 @@ import TransferKit
         await hung.value
     }
 
-    /// An operation on a tag looks up sessions like a client's read, so it also waits for a free slot.
+    /// An operation on a tag looks up its sessions as a client's read does, so the operation also waits for a free slot.
     @Test func operationOnTagWaitsForFreeSlot() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()

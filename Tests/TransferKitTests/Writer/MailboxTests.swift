@@ -23,7 +23,7 @@ import TransferKit
         }
     }
 
-    /// Closes the mailbox, and returns whether it had rung to notify its reader. Closing the mailbox does not discard earlier rings.
+    /// Closes the mailbox, and returns whether it had notified ("rung") its reader before. Closing does not discard earlier rings.
     private func hasRung() async -> Bool {
         mailbox.close()
         for await _ in mailbox.rings { return true }

@@ -91,7 +91,7 @@ struct TestTransfer {
         return try await transport.perform(attempt, reporting: recorder.reporter())
     }
 
-    /// Runs one attempt, and returns its error; nil if the attempt succeeds.
+    /// Runs one attempt, and returns its error. Returns nil if the attempt succeeds or fails with an error of a different type.
     func failure(from checkpoint: Checkpoint? = nil) async -> TransferError? {
         do {
             _ = try await run(from: checkpoint)

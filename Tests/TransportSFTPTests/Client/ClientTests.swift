@@ -43,7 +43,7 @@ import TransportSFTP
             case .open:
                 openID.withLock { $0 = question.id }
                 return []
-            // Each later request also answers the pending open request.
+            // Responds to each later request, and to the pending open request.
             default: return (openID.withLock { $0 }.map { [ScriptedPeer.handle($0)] } ?? []) + [ScriptedPeer.status(question.id, .ok)]
             }
         }

@@ -112,7 +112,7 @@ import TransportSFTP
             for _ in 0..<Int.random(in: 0...4, using: &generator) {
                 bytes[Int.random(in: bytes.indices, using: &generator)] = UInt8.random(in: 0 ... .max, using: &generator)
             }
-            // The length is usually corrected, so that the rest of the packet is decoded.
+            // Usually corrects the length, so the rest of the packet is decoded.
             if Int.random(in: 0..<4, using: &generator) > 0 { bytes.replaceSubrange(0..<4, with: Self.number(bytes.count - 4)) }
             _ = try? Self.decode(bytes)
             _ = try? ServerLimits(bytes)

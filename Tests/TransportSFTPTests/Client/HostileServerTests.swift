@@ -101,7 +101,7 @@ struct HostileServerTests {
         #expect(error?.message == "peer: The server answered a request that was not made.")
     }
 
-    /// An attacker has replaced a local subfolder or the part file with a link. The transport does not follow the link.
+    /// An attacker has replaced a local subfolder or the part file with a link, which the transport must not follow.
     @Test func doesNotFollowPlantedLinks() async throws {
         let outside = FileManager.default.temporaryDirectory.appending(path: "sftp-outside-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: outside, withIntermediateDirectories: true)

@@ -84,7 +84,7 @@ struct PoolTests {
             throw TransferError(.transient, .serverError, "There is no room.")
         }
         var policy = clock.policy
-        // The server never responds. The limit has no effect, because it is longer than the test takes.
+        // The server never responds, so this limit must be longer than the test takes.
         policy.silence = .seconds(1_000_000)
         let clockReads = Locked(0)
         policy.now = { [now = policy.now] in
@@ -93,13 +93,12 @@ struct PoolTests {
         }
         let transport = SFTPTransport(connector: connector, policy: policy)
         var tasks: [Task<Void, any Error>] = []
-        // The third check requests another connection, which is refused, and then uses the existing connection. All later checks use the
-        // existing connection, and do not request another one.
+        // The third check requests another connection. After the refusal, this check and all later ones use the existing connection.
         for count in 1...20 {
             let before = clockReads.withLock { $0 }
             tasks.append(Task { try await check(transport) })
             while busy.requests.count < count { await Task.yield() }
-            // The pool reads the clock when the check arrives, and again when it records the refusal.
+            // The pool reads the clock twice: when the check arrives, and when the pool records the refusal.
             if count == 3 { while clockReads.withLock({ $0 }) < before + 2 { await Task.yield() } }
         }
         #expect(connector.attempts == 2)
@@ -159,12 +158,12 @@ struct PoolTests {
         return (server, waiting)
     }
 
-    /// The SFTP server process hangs, although the SSH server is alive and responds. After a stalled attempt is cancelled, the next attempt
-    /// opens another connection.
+    /// The SFTP server process hangs, although the SSH server responds. After the time `PoolPolicy.silence`, the next attempt opens another
+    /// connection.
     @Test func abandonsSilentConnection() async throws {
         let connector = ProcessConnector()
         var policy = clock.policy
-        // The limit has no effect, because it is longer than the test takes.
+        // Disables this shorter limit.
         policy.silenceAfterCancellation = .seconds(1_000_000)
         let transport = SFTPTransport(connector: connector, policy: policy)
         let (first, hanging) = try await waitForSuspended(connector, transport)
@@ -190,7 +189,7 @@ struct PoolTests {
         #expect(connector.servers.count == 2 && first.client.isOpen)
         first.resume()
         try await slow.value
-        // No other request uses this connection, so it is closed after the response.
+        // No other request uses this connection, so the pool closes the connection after the response.
         while first.client.isOpen { await Task.yield() }
         try await check(transport)
         #expect(connector.servers.count == 2)
@@ -207,7 +206,7 @@ struct PoolTests {
         await transport.shutdown()
     }
 
-    /// After the queue cancels a stalled attempt, its next attempt uses another connection.
+    /// After the queue has cancelled a stalled attempt, the next attempt uses another connection.
     @Test func silentConnectionCostsOneAttempt() async throws {
         let connector = ProcessConnector()
         let transport = SFTPTransport(connector: connector, policy: clock.policy)
@@ -221,7 +220,7 @@ struct PoolTests {
         await transport.shutdown()
     }
 
-    /// Connecting has its own limits, so the queue must not consider the attempt stalled.
+    /// Connecting has its own time limits, so the queue must not consider the attempt stalled.
     @Test func reportsActivityWhileConnecting() async throws {
         let clock = clock
         let connector = TestConnector { _ in

@@ -50,7 +50,7 @@ import TransportSFTP
         return most
     }
 
-    /// A small file that shares the connection with a large file waits only about a second for each response. With a full window, it would
+    /// Next to a large file on the same connection, a small file waits only about a second for each response. With a full window, it would
     /// wait much longer.
     @Test func doesNotFillSlowPath() async throws {
         #expect(try await maximumInFlight(30_000, for: 4) <= 512 << 10)

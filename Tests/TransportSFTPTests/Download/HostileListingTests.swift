@@ -55,7 +55,7 @@ struct HostileListingTests {
         return ScriptedPeer.packet(.name, ScriptedPeer.number(Int(id)), ScriptedPeer.number(names.count), files)
     }
 
-    /// The receiver stops the listing by throwing an error. The transport then requests no more entries.
+    /// The receiver stops the listing by throwing an error, so the transport requests no more entries.
     @Test func receiverStopsEndlessListing() async throws {
         let number = Locked(0)
         let result = try await list(atMost: 1_000) { question in
@@ -71,8 +71,8 @@ struct HostileListingTests {
         #expect(result.peer.requests.count { $0.type == .close } == 1)
     }
 
-    /// One response may contain tens of thousands of names whose attributes must be requested. The receiver gets the first entries before the
-    /// attributes of all entries have been requested.
+    /// A response may contain thousands of names without attributes. The receiver gets the first entries before the transport has requested
+    /// the attributes of all entries.
     @Test func deliversEntriesInBatches() async throws {
         let result = try await list(atMost: 1) { question in
             switch question.type {

@@ -3,7 +3,7 @@ import Logging
 import TransferCore
 import TransportSFTP
 
-/// A clock for a connection pool. It follows the system's clock, and a test can advance it.
+/// A clock for a connection pool. It runs like the system's clock, but tests can advance it.
 final class PoolClock: Sendable {
     private struct Sleeper {
         let number: Int
@@ -41,12 +41,12 @@ final class PoolClock: Sendable {
         for sleeper in awake { sleeper.continuation.resume() }
     }
 
-    /// Returns the number of current sleeps of a duration.
+    /// Returns the number of current sleeps with a duration.
     func sleepers(for duration: Duration) -> Int {
         state.withLock { $0.sleepers.count { $0.duration == duration } }
     }
 
-    /// Waits until a sleep of a duration has begun.
+    /// Waits until a sleep with a duration has begun.
     func waitForSleeper(for duration: Duration) async {
         while sleepers(for: duration) == 0 { await Task.yield() }
     }

@@ -6,7 +6,7 @@ import TransportSFTP
 import TransportSupport
 import TransportTesting
 
-/// A fixture for a folder on OpenSSH's SFTP server. The connections to the server break on request.
+/// A fixture with a folder on OpenSSH's SFTP server. Tests can break the connections to the server.
 final class ProcessFixture: DownloadingFixture {
     private struct Credentials: CredentialProvider {
         func secret(for reference: CredentialReference) async throws -> Secret { Secret("hunter2-correct-horse") }
@@ -53,7 +53,7 @@ final class ProcessFixture: DownloadingFixture {
 
     /// Returns the path of the complete file, or of its part file if the upload is incomplete; nil if neither exists.
     private func file(_ path: RemotePath) async throws -> FilePath? {
-        // Waits for the server process of each broken connection, because it processes all received bytes before it ends.
+        // Waits for the server process of each broken connection, which processes all received bytes before it exits.
         for server in connector.servers where !server.client.isOpen { await server.close() }
         let final = FilePath(server.path).appending(path.bytes)
         if final.exists { return final }

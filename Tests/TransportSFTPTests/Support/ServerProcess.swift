@@ -27,7 +27,7 @@ final class ServerProcess: SFTPLink {
     /// - Parameters:
     ///   - options: The options of sftp-server(8).
     ///   - cuts: Determines when the connection breaks.
-    ///   - commands: Runs the commands that the client sends to the server, or nil if the server does not run commands.
+    ///   - commands: Runs the client's commands, or nil if the server runs no commands.
     init(_ options: [String] = [], cuts: CutPlan = CutPlan(), commands: (any CommandRunner)? = nil) throws {
         self.commands = commands
         guard let program = Self.programs.first(where: { FileManager.default.isExecutableFile(atPath: $0) }) else { throw Missing() }
@@ -162,7 +162,7 @@ private struct PipedProcess {
 
     init(_ arguments: [String]) throws {
         var ends: [CInt] = [-1, -1]
-        // The sockets are close-on-exec from the start. Otherwise, a program that another test starts could keep the connection open.
+        // Creates the sockets with the close-on-exec flag. Otherwise, a program that another test starts could keep the connection open.
         guard unsafe socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
             throw Errno(rawValue: errno)
         }
@@ -199,7 +199,7 @@ final class ProcessConnector: SFTPConnector {
         self.commands = commands
     }
 
-    /// All servers that were started so far.
+    /// The servers of all connections so far.
     var servers: [ServerProcess] { links.withLock { $0 } }
 
     func connect(to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger) async throws -> any SFTPLink {

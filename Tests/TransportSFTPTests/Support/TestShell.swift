@@ -5,7 +5,7 @@ import TransferCore
 import TransportSFTP
 import TransportSupport
 
-/// Runs the commands that the client sends to the server in a local shell.
+/// Runs the client's commands in a local shell, instead of on the server.
 final class TestShell: CommandRunner {
     private let path: String?
     private let before: @Sendable () throws -> Void
@@ -56,7 +56,7 @@ final class HeldShell: CommandRunner {
     /// The inputs of all commands so far except the first, which has no input.
     var commands: [[UInt8]] { state.withLock { $0.inputs } }
 
-    /// Completes all commands that are running.
+    /// Completes all running commands.
     func release() {
         let answers = state.withLock { state in
             defer { state.answers = [] }

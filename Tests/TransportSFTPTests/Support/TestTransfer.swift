@@ -6,7 +6,7 @@ import TransferCore
 import TransportSFTP
 import TransportSupport
 
-/// Performs attempts to transfer a file with the server of a fixture.
+/// Performs attempts to upload or download a file, with the server of a fixture.
 struct TestTransfer {
     let fixture: ProcessFixture
     var name = "a.bin"
@@ -113,7 +113,7 @@ final class Recorder: Sendable {
     private let state = Locked<(checkpoints: [Checkpoint], sent: [Int64])>(([], []))
     private let isOver = Locked(false)
 
-    /// Whether no more reports will follow, so that tests can stop waiting.
+    /// Whether the attempt has finished, so tests that wait for a report can stop.
     var isFinished: Bool { isOver.withLock { $0 } }
 
     func finish() { isOver.withLock { $0 = true } }

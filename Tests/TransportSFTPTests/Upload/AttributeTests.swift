@@ -22,7 +22,7 @@ import TransferCore
         return (found[.posixPermissions] as? Int, (found[.modificationDate] as? Date).map { Int($0.timeIntervalSince1970) })
     }
 
-    /// Copies attributes even of read-only files. Set-user-ID bits are not copied.
+    /// The attributes of read-only files are copied too. Set-user-ID bits are not.
     @Test(arguments: [(0o640, 0o640), (0o444, 0o444), (0o4755, 0o755)])
     func copiesAttributes(mode: Int, expectedMode: Int) async throws {
         try await ProcessFixture.with { fixture in
@@ -64,7 +64,7 @@ import TransferCore
         }
     }
 
-    /// Uploads a file. Returns the modes that its part file had at each report, and the final mode of the file.
+    /// Uploads a file. Returns the modes of the part file at all reports, and the final mode of the file.
     private func modes(_ transfer: TestTransfer, _ source: UploadSource) async throws -> (part: Set<Int>, file: Int?) {
         let part = transfer.fixture.server.appending(path: ".tq-t-1.part").path
         let seen = Locked<Set<Int>>([])
@@ -81,7 +81,7 @@ import TransferCore
 
     /// Only the owner may read a part file while its content is incomplete. The complete file never gets more permissions than its source.
     @Test(arguments: [0o644, 0o640, 0o600, 0o777, 0o444]) func onlyOwnerCanReadPartFiles(mode: Int) async throws {
-        // From the first file, the transport learns the server's default mode, which it uses for the second file.
+        // The transport learns the server's default mode from the first file, and uses it for the second file.
         try await ProcessFixture.with { fixture in
             for name in ["a.bin", "b.bin"] {
                 let transfer = TestTransfer(fixture, name)

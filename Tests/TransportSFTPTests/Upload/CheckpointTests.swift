@@ -57,7 +57,7 @@ struct CheckpointTests {
         return count
     }
 
-    /// Returns the position in a checkpoint up to which the server has acknowledged bytes without a sync.
+    /// Returns the position, from a checkpoint, up to which the server has acknowledged bytes without syncing them.
     private func acknowledged(_ checkpoint: Checkpoint) throws -> Int64? {
         try (JSONSerialization.jsonObject(with: checkpoint.data) as? [String: Any])?["acknowledged"] as? Int64
     }
@@ -89,11 +89,12 @@ struct CheckpointTests {
             let transfer = TestTransfer(fixture)
             let source = try transfer.source(content(Self.size))
             let (count, checkpoint) = try await breakConnection(transfer, source)
-            // On a slow machine, the transport has already saved a regular checkpoint.
+            // On a slow machine, the transport may already have saved a regular checkpoint.
             let position = try acknowledged(checkpoint) ?? checkpoint.confirmed
             #expect(position == Int64(count) && checkpoint.confirmed <= position)
             try await resume(transfer, source, from: checkpoint, at: Int64(count))
-            // The first new checkpoint does not cover these bytes, in case the result of the sync remains unknown. The second checkpoint covers them.
+            // The first new checkpoint excludes these bytes, in case the result of the sync remains unknown. The second checkpoint confirms
+            // them.
             let checkpoints = transfer.recorder.checkpoints
             let first = try #require(checkpoints.firstIndex(of: checkpoint)) + 1
             #expect(checkpoints[first...].prefix(2).map(\.confirmed) == [checkpoint.confirmed, Int64(count)])
@@ -101,7 +102,8 @@ struct CheckpointTests {
         }
     }
 
-    /// The damage to a part file with acknowledged bytes after the server lost power: missing bytes at the end, or different content.
+    /// The damage to a part file with acknowledged bytes after a power failure of the server: missing bytes at the end, or different
+    /// content.
     enum Loss: CaseIterable {
         case size
         case content
@@ -112,7 +114,7 @@ struct CheckpointTests {
             let transfer = TestTransfer(fixture)
             let source = try transfer.source(content(Self.size))
             let (count, checkpoint) = try await breakConnection(transfer, source)
-            // On a slow machine, the transport has already saved a regular checkpoint.
+            // On a slow machine, the transport may already have saved a regular checkpoint.
             guard checkpoint.confirmed < count else { return }
             var part = try #require(transfer.part)
             switch loss {
@@ -124,7 +126,7 @@ struct CheckpointTests {
         }
     }
 
-    /// A damaged store may contain arbitrary positions.
+    /// A checkpoint from a damaged storage folder may contain arbitrary positions.
     @Test(arguments: [Int64.min, -1, 3_000_001, .max]) func rejectsImpossiblePositions(position: Int64) async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture)
@@ -298,7 +300,7 @@ struct CheckpointTests {
     }
 
     /// The server's operating system reports a failed write-back only once, and drops the bytes. A later sync succeeds although the bytes
-    /// are lost, even in another attempt.
+    /// are lost. This also applies to a sync in another attempt.
     @Test func laterSyncDoesNotConfirmLostBytes() async throws {
         let (events, error) = try await upload(30_000, reported: 30_000, syncs: [.failure])
         #expect(error != nil && !events.contains(.rename), "\(error?.description ?? "")")
@@ -317,7 +319,7 @@ struct CheckpointTests {
         #expect(events.count { $0 == .sync } == 2)
     }
 
-    /// An earlier attempt left bytes unsynced. If their sync fails, the bytes may be lost, even if a later sync succeeds.
+    /// An earlier attempt left unsynced bytes. If their sync fails, the bytes may be lost, even if a later sync succeeds.
     @Test func forgetsAcknowledgedBytesAfterFailedSync() async throws {
         var stored = UploadCheckpoint(part: Array("p".utf8), final: Array("reel.mov".utf8), stage: .writing)
         stored.acknowledged = 20_000
@@ -328,14 +330,15 @@ struct CheckpointTests {
             events.allSatisfy { if case .checkpoint(let confirmed, let more) = $0 { confirmed == 10_000 && more == nil } else { true } })
     }
 
-    /// The server responds to the sync of a cancelled attempt with a failure, which no task awaits. A second sync would succeed.
+    /// The sync of a cancelled attempt fails, but no task waits for this response. A second sync would succeed.
     @Test func unknownSyncResultConfirmsNothing() async throws {
         let (events, _) = try await upload(24 << 20, reported: 24 << 20, number: 2, syncs: [.failure], isCancelledAtSync: true)
         #expect(events.allSatisfy { if case .checkpoint(let confirmed, let more) = $0 { confirmed == 0 && more == nil } else { true } })
         #expect(events.count { $0 == .sync } == 1, "\(events)")
     }
 
-    /// Like ``unknownSyncResultConfirmsNothing()``, but the attempt resumes, and syncs the acknowledged bytes of an earlier attempt.
+    /// Like ``unknownSyncResultConfirmsNothing()``, but the attempt resumes an upload, and syncs the acknowledged bytes of an earlier
+    /// attempt.
     @Test func unknownSyncResultForgetsAcknowledgedBytes() async throws {
         var stored = UploadCheckpoint(part: Array("p".utf8), final: Array("reel.mov".utf8), stage: .writing)
         stored.acknowledged = 20_000

@@ -39,8 +39,8 @@ import TransportSFTP
         }
     }
 
-    /// The queue removes abandoned content as soon as the server permits it. This may be after the file was restarted or retried, or after it arrived
-    /// through another endpoint, so the removal must not delete the file with the final name.
+    /// The queue removes abandoned content as soon as the server permits the removal. By then, the file may have been retried, or sent
+    /// through another endpoint. So the removal must not delete the file with the final name.
     @Test func lateRemovalKeepsCompleteFile() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = transfer(fixture)
@@ -94,7 +94,7 @@ import TransportSFTP
         }
     }
 
-    /// The setting `partFiles` changes between two attempts. The upload resumes with the name that it started with.
+    /// The setting `partFiles` changes between two attempts. The upload resumes under its original name.
     @Test(arguments: ["true", "false"]) func changedSettingDoesNotAffectResumedUpload(setting: String) async throws {
         try await ProcessFixture.with { fixture in
             var transfer = transfer(fixture)
@@ -111,8 +111,8 @@ import TransportSFTP
         }
     }
 
-    /// Checks the requests for a small file that is the first file in its folder. From such a file, the transport learns the server's
-    /// default mode, and only then restricts the permissions of the part file. It creates later part files with restricted permissions.
+    /// Checks the requests for the first small file in a folder. The transport learns the server's default mode from this file before it
+    /// restricts the permissions of the part file. It creates later part files with restricted permissions.
     @Test(
         arguments: [
             (["partFiles": "false", "sync": "false"], [.open, .write, .fstat, .close]),

@@ -52,8 +52,8 @@ struct RangeTests {
             let receipt = try await uploadDespiteHangingConnection(transfer, transfer.source(Self.large)) {
                 [recorder = transfer.recorder] _ in
                 while fixture.connector.servers.count < 4, !recorder.isFinished { await Task.yield() }
-                // Waits until all bytes are sent, except the bytes in flight on the first connection and the end of its range. That end is too small
-                // for another connection to take over.
+                // Waits until all bytes are sent, except the bytes in flight on the first connection and the rest of its range. That rest
+                // is too small to split.
                 while recorder.sent.last ?? 0 < Self.large.count - 7_000_000, !recorder.isFinished { await Task.yield() }
             }
             #expect(receipt.bytes == Self.large.count && transfer.stored == Self.large)
@@ -121,8 +121,8 @@ struct RangeTests {
         }
     }
 
-    /// Creates a part file whose bytes differ from the source, and a checkpoint with ranges of 100,000 bytes. The stored content then shows which
-    /// bytes a resumed upload sends.
+    /// Creates a checkpoint with ranges of 100,000 bytes, and a part file whose bytes differ from the source. The stored content then shows
+    /// which bytes a resumed upload sends.
     ///
     /// - Parameter confirmed: The number of confirmed bytes in each range.
     private func beginUpload(_ transfer: TestTransfer, _ source: UploadSource, confirmed: [Int64], partSize: Int) async throws -> Checkpoint
@@ -195,7 +195,7 @@ struct RangeTests {
         return (0..<200).reduce(into: Data()) { $0 += Data("\($1)".utf8) + chunk }
     }()
 
-    /// Opens two connections, and returns a download that uses both. If the second connection were not open yet, the first one might receive the
+    /// Opens two connections, and returns a download that uses both. Without the second open connection, the first one might receive the
     /// whole file.
     private func parallelDownload(_ fixture: ProcessFixture) async throws -> TestTransfer {
         var transfer = splitTransfer(fixture, connections: 2)

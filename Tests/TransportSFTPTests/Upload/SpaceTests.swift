@@ -80,7 +80,7 @@ struct SpaceTests {
         #expect(other.error?.failureClass == .transient)
     }
 
-    /// The transport keeps the part file, so that the upload can resume when there is enough space.
+    /// The transport keeps the part file, so the upload can resume when there is enough space.
     @Test func keepsPartFileOfResumedUploadOnFullDisk() async throws {
         let begun = try await upload(3_000_000, free: 0, extensions: ["fstatvfs@openssh.com"])
         let checkpoint = Checkpoint(data: try #require(begun.checkpoints.last).data, confirmed: 1_000_000)

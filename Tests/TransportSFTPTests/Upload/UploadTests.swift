@@ -122,12 +122,12 @@ import TransportSFTP
 
     // MARK: Resuming
 
-    /// Interrupts an upload, and returns a checkpoint of it with a given position.
+    /// Interrupts an upload, and returns its first checkpoint with a given position.
     private func interruptUpload(_ transfer: TestTransfer, _ source: UploadSource, at position: Int64) async throws -> Checkpoint {
         transfer.fixture.connector.cuts.cut(.fromClient, after: 400_000)
         _ = await transfer.failure { try await transfer.upload(source) }
         for server in transfer.fixture.connector.servers { await server.close() }
-        // Uses the first checkpoint, which does not contain the position that the server acknowledged later.
+        // Uses the first checkpoint, because later ones may contain an acknowledged position.
         return Checkpoint(data: try #require(transfer.recorder.checkpoints.first).data, confirmed: position)
     }
 
@@ -156,7 +156,7 @@ import TransportSFTP
         }
     }
 
-    /// The response to the request that renames the part file was lost, so the file may have its final name or the part file's name.
+    /// The response to the request that renames the part file was lost, so the file may have either name.
     @Test func resumesAfterLostResponseToRename() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture)
@@ -223,7 +223,7 @@ import TransportSFTP
         try await ProcessFixture.with { fixture in
             let transport = SFTPTransport(connector: PeerConnector(peer: peer))
             let source = try TestTransfer(fixture).source(content(10))
-            // After the permanent failure, the user may retry the file, which permits the same number of attempts again.
+            // If the user retries the file after the permanent failure, the same number of attempts is permitted again.
             for expected in [FailureClass.transient, .transient, .permanent, .transient] {
                 let attempt = FileAttempt(
                     transferID: "t-1", endpoint: .sftp("sftp://me@peer/"), source: source, remotePath: try RemotePath("a.bin"),
@@ -237,7 +237,7 @@ import TransportSFTP
         }
     }
 
-    /// The server's status does not contain a reason, so the transport determines it.
+    /// The server's status contains no reason, so the transport determines the reason.
     @Test func explainsGenericFailure() async throws {
         let checks = Locked(0)
         let peer = ScriptedPeer { question in

@@ -6,7 +6,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// The header hook of an app.
+/// Calls to an app's header hook.
 @Suite struct HeaderHookTests {
     /// A server that accepts the token with the given number, and all later tokens.
     private static func script(from number: Int, status: Int = 401) -> ScriptedServer.Script {

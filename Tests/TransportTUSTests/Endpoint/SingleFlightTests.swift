@@ -4,8 +4,8 @@ import Testing
 
 /// Several tasks that await the same result, such as the response to `OPTIONS`.
 @Suite(.timeLimit(.minutes(10))) struct SingleFlightTests {
-    /// The tasks and the test run on the main actor. When the test learns that a task has started, that task is therefore already suspended
-    /// in `value(for:)`.
+    /// The tasks and the test run on the main actor. When the test receives a task's report, that task is therefore already suspended in
+    /// `value(for:)`.
     @MainActor @Test func cancellationAffectsOnlyOneTask() async throws {
         let flight = SingleFlight<String, Int>()
         let (released, release) = AsyncStream.makeStream(of: Void.self)

@@ -21,7 +21,7 @@ import TransportTUS
         other.stop()
     }
 
-    /// An address such as localhost may lead to a different server than the user expects.
+    /// An address such as localhost may refer to a different server than the user expects.
     @Test(arguments: [
         "http://127.0.0.1:1/files/1", "http://localhost/files/1", "http://169.254.169.254/latest", "https://127.0.0.1/files/1",
     ])

@@ -304,7 +304,7 @@ import TransportTUS
                 [.tus(200, ["Upload-Offset": "5", "Date": Self.date])], [.accepted(10)],
             ])
         #expect(await upload.failure()?.failureClass == .transient)
-        // The status display shows the last of the two dates above.
+        // The checkpoint contains the last reported date, for the status display.
         #expect(upload.recorder.checkpoints.last?.expiresAt == Date(timeIntervalSince1970: 1_403_712_001))
         _ = try await upload.run(from: upload.recorder.checkpoints.last)
         await upload.end()

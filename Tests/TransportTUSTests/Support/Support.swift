@@ -28,7 +28,7 @@ final class Recorder: Sendable {
 
     /// The number of activity reports. An attempt sends them while it works without transferring new bytes.
     var activity: Int { signs.withLock { $0.activity } }
-    /// The number of reports that the attempt awaits a response.
+    /// The number of reports that the attempt is waiting for a response.
     var waiting: Int { signs.withLock { $0.waiting } }
 
     func reporter(allowance: @escaping @Sendable (Int) -> Allowance = { Allowance(bytes: $0) }) -> AttemptReporter {
@@ -123,7 +123,7 @@ struct TestUpload {
         return try await (other ?? transport).perform(attempt, reporting: recorder.reporter(allowance: allowance))
     }
 
-    /// Runs one attempt, and returns its error. Returns nil if the attempt succeeds, or throws an error of a different type.
+    /// Runs one attempt, and returns its error. Returns nil if the attempt succeeds or fails with an error of a different type.
     func failure(from checkpoint: Checkpoint? = nil, source: UploadSource? = nil) async -> TransferError? {
         do {
             _ = try await run(from: checkpoint, source: source)

@@ -43,7 +43,7 @@ struct TestDownload {
         return try await transport.perform(attempt, reporting: recorder.reporter())
     }
 
-    /// Runs one attempt, and returns its error. Returns nil if the attempt succeeds, or throws an error of a different type.
+    /// Runs one attempt, and returns its error. Returns nil if the attempt succeeds or fails with an error of a different type.
     func failure(from checkpoint: Checkpoint? = nil) async -> TransferError? {
         do {
             _ = try await run(from: checkpoint)

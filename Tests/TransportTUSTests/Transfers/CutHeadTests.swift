@@ -4,8 +4,8 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Connections that break before the whole head of a request has arrived. The server has not acted on the request, but the client can't
-/// know that.
+/// Connections that break before the whole head of a request has arrived. The server has not acted on the request, but the client can't be
+/// sure.
 @Suite struct CutHeadTests {
     private static let size = 100
 

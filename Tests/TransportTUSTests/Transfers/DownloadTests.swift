@@ -151,7 +151,7 @@ import TransportTUS
         await download.end()
     }
 
-    /// The process ended after the file got its final name and before the queue stored the result.
+    /// The process exited after the file got its final name and before the queue stored the result.
     @Test func doesNotRepeatCompletedDownload() async throws {
         let download = try TestDownload(answers: [[.answer(200, body: "0123456789")], [.answer(200, body: "abcdefghij")]])
         _ = try await download.run()

@@ -4,7 +4,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Activity reports. They keep the queue from ending an attempt that is slow but does not hang.
+/// Activity reports, which keep the queue from ending a slow attempt that has not stalled.
 @Suite struct EndpointActivityTests {
     /// A buffering network path loses the whole content of an interrupted request. The server has no bytes, and the content is sent again.
     @Test func repeatedContentIsActivity() async throws {

@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// A program that ends during an upload and restarts with only the checkpoint.
+/// Programs that exit during an upload, and restart with only the checkpoint.
 @Suite(.timeLimit(.minutes(5))) struct RestartTests {
     /// The members of a checkpoint that these tests read.
     private struct Stored: Decodable {

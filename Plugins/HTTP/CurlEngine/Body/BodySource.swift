@@ -13,7 +13,7 @@ enum BodySource {
         switch self {
         case .none: return .end
         case .bytes(let bytes, let position): return position < bytes.count ? .bytes(min(limit, bytes.count - position)) : .end
-        // A read may still return `.later`, because only the read shows whether the bytes are in memory.
+        // The next read may still return `.later`, because only a read shows whether the bytes are in the page cache.
         case .file(let body): return body.remaining > 0 ? .bytes(Int(min(Int64(limit), body.remaining))) : .end
         case .stream(let body, let remaining):
             if remaining == 0 { return .end }

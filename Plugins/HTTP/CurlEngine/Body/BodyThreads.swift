@@ -1,7 +1,7 @@
 import TransferCore
 import TransportSupport
 
-/// Reads the bodies of requests, and writes the bodies of responses, on threads that may block. Used by the loop's thread.
+/// Connects the loop to the threads that read request bodies and write response bodies. Confined to the loop's thread.
 struct BodyThreads {
     let mailbox: LoopMailbox
     let readers: ReaderThreads
@@ -48,7 +48,7 @@ struct BodyThreads {
         }
     }
 
-    /// Creates the destination of a response's body; returns nil if the body is kept in memory.
+    /// Creates the state of a download; returns nil if the response's body is kept in memory.
     func download(_ pending: PendingRequest) -> DownloadState? {
         guard case .download(let sink, let threads) = pending.purpose else { return nil }
         let id = pending.id

@@ -42,8 +42,8 @@ final class FileBody {
     private let end: Int64
     /// Reads a chunk on a reader thread and sends it back to the loop.
     private let readElsewhere: (FileChunk) throws(TransferError) -> Void
-    /// The chunks that reader threads have read and libcurl has not received completely, in file order. libcurl has already received the bytes before
-    /// `position`.
+    /// The chunks from reader threads that libcurl has not received completely, in file order. libcurl has already received the bytes
+    /// before `position`.
     private var delivered: [FileChunk] = []
     private var spare: TransferBuffer?
     private var isReadingElsewhere = false

@@ -1,12 +1,12 @@
 import Locking
 import TransferCore
 
-/// A request's body that the app produces while it is sent. The app writes bytes and the engine sends them. The transfer pauses while no bytes are
-/// available.
+/// A request body that the app produces while the request is running. The app writes bytes, and the engine sends them. The transfer pauses
+/// while no bytes are available.
 ///
 /// A stream serves one request. It does not keep sent bytes.
 public final class HTTPBodyStream: Sendable {
-    /// The result of ``take()``, which supplies the engine with bytes.
+    /// The bytes that ``take()`` returns to the engine, or the reason why it returns none.
     enum Supply {
         case pieces([[UInt8]])
         /// No bytes are available yet. The wake-up function is called when bytes arrive.
@@ -104,7 +104,7 @@ extension HTTPBodyStream {
     /// Binds the stream to a request.
     ///
     /// - Parameter wake: Called from any thread when bytes are available after ``take()`` found none.
-    /// - Returns: Whether the stream could be bound; false if it already belongs to a request.
+    /// - Returns: False if the stream already belongs to a request; otherwise true.
     func attach(wake: @escaping @Sendable () -> Void) -> Bool {
         state.withLock { state in
             guard !state.isAttached else { return false }
@@ -114,7 +114,7 @@ extension HTTPBodyStream {
         }
     }
 
-    /// Removes and returns all waiting bytes, and resumes the writers.
+    /// Removes and returns all unsent bytes, and resumes the writers.
     func take() -> Supply {
         let (supply, writers) = state.withLock { state -> (Supply, [CheckedContinuation<Void, any Error>]) in
             if let failure = state.failure { return (.failed(failure), []) }

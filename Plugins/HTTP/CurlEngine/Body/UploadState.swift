@@ -2,7 +2,7 @@ import TransferCore
 
 /// The unsent part of a request's body, and its rate limit. Confined to the loop's thread.
 struct UploadState {
-    /// The result of ``read(into:)``, which supplies libcurl with bytes of the body.
+    /// The result of ``read(into:)``.
     enum Read {
         case bytes(Int)
         /// No bytes are available yet, so the transfer pauses.
@@ -14,7 +14,7 @@ struct UploadState {
     private let isChunked: Bool
     private var pace: Pace
     private let progress: (@Sendable (Int64) -> Void)?
-    /// The number of bytes that libcurl sent as the framing of HTTP chunks rather than as the body.
+    /// The number of framing bytes that libcurl sent for HTTP chunks, in addition to the body.
     private var framing: Int64 = 0
     private(set) var sent = SentBytes()
     private(set) var isPaused = false

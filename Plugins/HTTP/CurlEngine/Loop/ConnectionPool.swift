@@ -3,8 +3,8 @@ import TransferCore
 
 /// The key of a connection pool: all connection options, including secrets. Requests share connections only if their keys are equal.
 ///
-/// libcurl itself compares most options, but not all. In version 7.88, a request without an interface reuses a connection that is bound to an
-/// interface, a request for HTTP/2 reuses an HTTP/1.1 connection, and the key of a client certificate is ignored.
+/// libcurl itself compares most options, but not all. In version 7.88, a request without an interface reuses a connection that is bound to
+/// an interface. A request for HTTP/2 reuses an HTTP/1.1 connection. The key of a client certificate is ignored.
 struct ConnectionKey: Hashable {
     private let texts: [String?]
     private let pinnedPublicKeys: [String]
@@ -33,7 +33,7 @@ struct ConnectionKey: Hashable {
 @safe final class ConnectionPool {
     /// libcurl's share object. Its connections close when it is freed.
     let share: UnsafeMutableRawPointer
-    /// The value of the loop's use counter when the pool was last used. It orders the pools by recency.
+    /// The value of the use counter when the pool was last used. The pool with the lowest value is the least recently used.
     fileprivate var lastUse: UInt64 = 0
     /// The number of transfers that use the pool.
     fileprivate var users = 0

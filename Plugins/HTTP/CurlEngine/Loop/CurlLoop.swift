@@ -49,9 +49,9 @@ import TransportSupport
         self.configuration = configuration
         bodies = BodyThreads(mailbox: mailbox, readers: readers, writers: WorkerThreads(limit: configuration.writerThreads))
         handles = EasyHandles(limit: configuration.maximumConnections)
-        // This limit and the next one apply to each pool separately.
+        // Limits the open connections. This limit and the next one apply to each pool separately.
         unsafe ccurl_multi_setopt_long(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, configuration.maximumConnections)
-        // This limits the idle connections.
+        // Limits the idle connections.
         unsafe ccurl_multi_setopt_long(multi, CURLMOPT_MAXCONNECTS, configuration.maximumConnections)
     }
 
@@ -146,7 +146,7 @@ import TransportSupport
     }
 
     private func release(_ handle: EasyHandle, _ pool: ConnectionPool, isClean: Bool) {
-        // The handle must be given back first, because that ends its use of the pool.
+        // The handle must be given back first, because its reset detaches it from the pool.
         handles.giveBack(handle, isClean: isClean)
         pools.giveBack(pool)
     }
@@ -165,7 +165,7 @@ import TransportSupport
 
     /// Resumes the transfers that the rate limits had paused and now allow again.
     ///
-    /// - Returns: The number of milliseconds until the next paused transfer may resume, or 10,000 if no transfer is paused.
+    /// - Returns: The number of milliseconds until the next paused transfer may resume, at most 10,000.
     private func resumePaced() -> CInt {
         var wait = Duration.seconds(10)
         let now = ContinuousClock.now

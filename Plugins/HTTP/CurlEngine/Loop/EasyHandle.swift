@@ -5,8 +5,8 @@ import CCurl
     let pointer: UnsafeMutableRawPointer
     private let errorText: UnsafeMutablePointer<CChar>
     private let socketFailure: UnsafeMutablePointer<CInt>
-    /// The number of bytes to read from a socket in one call. It is below M_MMAP_THRESHOLD (mallopt(3)). For every larger allocation, the C library
-    /// requests new memory from the system.
+    /// The number of bytes to read from a socket in one call. The number is below M_MMAP_THRESHOLD (mallopt(3)), beyond which the C library
+    /// requests new memory from the system for every allocation.
     private static let readBufferSize = 100 * 1024
 
     init() throws(CurlEngineError) {

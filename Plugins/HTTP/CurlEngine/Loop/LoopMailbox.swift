@@ -25,8 +25,8 @@ enum LoopCommand: Sendable {
     }
 
     private let state = Locked(State())
-    /// libcurl's multi handle. The loop's thread uses it, and frees it after closing the mailbox. This class uses it only to wake that thread, under
-    /// the lock and while the mailbox is open.
+    /// libcurl's multi handle. The loop's thread uses it, and frees it after closing the mailbox. This class uses the handle only to wake
+    /// that thread, under the lock and while the mailbox is open.
     nonisolated(unsafe) let multi: UnsafeMutableRawPointer  // Any thread may call curl_multi_wakeup(3), the only call made here.
 
     init(multi: UnsafeMutableRawPointer) {

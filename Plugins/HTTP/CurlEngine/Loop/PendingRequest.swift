@@ -41,7 +41,7 @@ struct PendingRequest: Sendable {
     let purpose: Purpose
     let pacing: (@Sendable (Int) -> Allowance)?
     let progress: (@Sendable (Int64) -> Void)?
-    /// Whether the request was cancelled. The cancellation command can reach the loop before the request does.
+    /// Whether the request was cancelled. The command that cancels the request can reach the loop before the command that starts it.
     let isCancelled: Locked<Bool>
     /// The lane that runs the request, and the request's use of the lane; nil for the shared loop.
     let lane: (lane: DownloadLane, turn: DownloadLane.Turn)?

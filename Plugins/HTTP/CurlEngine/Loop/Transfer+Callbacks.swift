@@ -82,9 +82,9 @@ extension Transfer {
         return true
     }
 
-    /// Counts the requests that libcurl is about to send, and prevents repeated requests that could do harm. libcurl silently repeats a request when
-    /// a reused connection closes before the first byte of the response, although the server may have acted on the request. It also repeats a request
-    /// after a 417.
+    /// Counts how often libcurl sends the request, and prevents unsafe repetitions. libcurl silently repeats a request if a reused
+    /// connection closes before the first byte of the response, although the server may have acted on the request. libcurl also repeats a
+    /// request after a 417.
     ///
     /// - Returns: Whether libcurl may send the request.
     private func beginRequest() -> Bool {

@@ -65,7 +65,7 @@ extension Transfer {
     private func error(_ code: CURLcode) -> CurlEngineError {
         let error = plainError(code)
         guard requestsBegun > 0, !isRepeatable, error.isConnectFailure else { return error }
-        // libcurl sent the request, lost the connection, and automatically opened or tried to open another one.
+        // libcurl sent the request, lost the connection, and tried to establish another one.
         var unknown = CurlEngineError(
             .outcomeUnknown, "The connection broke after the request was sent, before any response arrived.", cause: error.cause)
         unknown.wasServerGone = code == CURLE_COULDNT_CONNECT && error.kind == .refused

@@ -10,9 +10,9 @@ import TransferCore
     var upload: UploadState
     var download: DownloadState?
     var response: ResponseCollector
-    /// The error with which a callback ended the transfer. It is more precise than libcurl's code.
+    /// The error of a callback that ended the transfer. It is more precise than libcurl's code.
     var failure: (any Error)?
-    /// How many times libcurl started to send the request, including its own retries.
+    /// How many times libcurl started to send the request, including libcurl's own retries.
     var requestsBegun = 0
     let isRepeatable: Bool
     /// libcurl's result; nil while the transfer runs.
@@ -48,7 +48,8 @@ import TransferCore
         return unsafe Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
     }
 
-    /// Pauses or resumes sending and receiving in libcurl to match this transfer. libcurl may call back before this method returns.
+    /// Pauses or resumes libcurl's sending and receiving to match the state of this transfer. libcurl may call callbacks before this method
+    /// returns.
     func applyPauses() {
         let sending = upload.isPaused ? CURLPAUSE_SEND : CURLPAUSE_SEND_CONT
         let receiving = download?.isPaused == true ? CURLPAUSE_RECV : CURLPAUSE_RECV_CONT

@@ -94,7 +94,7 @@ public struct Proxy: Sendable {
         case environment
         case direct
         case url(String)
-        /// The value of an environment variable. It may lack a scheme and contain a password.
+        /// The value of an environment variable. The value may lack a scheme and contain a password.
         case variable(String)
     }
 

@@ -11,7 +11,7 @@ public enum HTTPBody: Sendable {
     /// Bytes that are produced while they are sent. Without a length, HTTP/1.1 sends them in chunks (RFC 9112, section 7.1). With a length, the
     /// stream must have at least that many bytes.
     case stream(HTTPBodyStream, length: Int64? = nil)
-    /// Several bodies, sent one after the other. None of them may be a stream.
+    /// Several bodies, sent one after the other. None of them may be a stream or ``HTTPBody/none``.
     case sequence([HTTPBody])
 
     var isNone: Bool {

@@ -18,7 +18,7 @@ public struct HTTPHeaders: Sendable, RandomAccessCollection, ExpressibleByDictio
         fields = elements.map { Field(name: $0.0, value: $0.1) }
     }
 
-    /// The first value of a header. Setting it replaces all fields of that name; setting nil removes them.
+    /// The first value of a header. Setting a value replaces all fields of that name; setting nil removes them.
     public subscript(name: String) -> String? {
         get { fields.first { $0.name.equalsIgnoringCase(name) }?.value }
         set {
@@ -27,7 +27,7 @@ public struct HTTPHeaders: Sendable, RandomAccessCollection, ExpressibleByDictio
         }
     }
 
-    /// Adds a field at the end. It keeps existing fields of the same name.
+    /// Appends a field, and keeps existing fields of the same name.
     public mutating func append(_ name: String, _ value: String) {
         fields.append(Field(name: name, value: value))
     }

@@ -1,5 +1,5 @@
 extension HTTPRequest {
-    /// Rejects values that could insert another header or request into the connection.
+    /// Rejects requests that can't be sent, and values that could insert another header or request into the connection.
     func validate() throws(CurlEngineError) {
         guard !method.isEmpty, method.utf8.allSatisfy(isTokenByte) else {
             throw CurlEngineError(.invalidRequest, "The HTTP method is empty or contains an invalid character.")

@@ -26,9 +26,9 @@ public struct HTTPRequest: Sendable {
     /// fields (`Trailer`, RFC 9110, section 6.6.2). Called once, on the engine's thread. Must not block. An error ends the request.
     public var trailers: (@Sendable () throws -> HTTPHeaders)?
 
-    /// Observes the bytes of a file while they are sent, for example to hash them without a second read. Called for each chunk in order, on a reader
-    /// thread, so it does not delay other transfers. The function has seen the whole file before the end of the body is sent. If the request ends
-    /// early, it may have seen more bytes than were sent.
+    /// Observes the bytes of a file while they are sent, for example to hash them without a second read. Called for each chunk in order, on
+    /// a reader thread, so it does not delay other transfers. The function receives the last bytes before the end of the body is sent. If
+    /// the request ends early, it may have received more bytes than were sent.
     public var observeBody: (@Sendable (_ bytes: RawSpan) -> Void)?
 
     /// A file with the certificates (PEM) to trust instead of the system's. Same as the property of ``connection`` with this name.
@@ -61,7 +61,7 @@ public struct HTTPRequest: Sendable {
 
     /// Whether sending the request twice has the same effect as sending it once (RFC 9110, section 9.2.2).
     ///
-    /// `PUT` is excluded, because its body has already been consumed when libcurl repeats the request.
+    /// `PUT` is excluded, because libcurl would have to send the consumed body again.
     var isRepeatable: Bool {
         ["GET", "HEAD", "OPTIONS", "DELETE"].contains(method)
     }

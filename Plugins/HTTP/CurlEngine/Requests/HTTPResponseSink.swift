@@ -14,8 +14,8 @@ public protocol HTTPResponseSink: Sendable {
     /// - Throws: Any error. It ends the request.
     func write(_ bytes: RawSpan) throws
 
-    /// The position of the next bytes in a file, so that chunks can end at page boundaries; 0, the default, if the position does not matter. Called
-    /// before each chunk, on the same thread as ``write(_:)``.
+    /// The position of the next bytes in the file, which lets the engine end chunks at page boundaries; 0, the default, if the position
+    /// does not matter. Called before each chunk, on the same thread as ``write(_:)``.
     var offset: Int64 { get }
 }
 

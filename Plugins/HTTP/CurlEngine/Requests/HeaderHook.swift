@@ -39,13 +39,13 @@ public struct RequestInfo: Sendable {
 
 /// An app's function that adds, changes or removes headers of a request before it is sent, for example to sign it or to add a fresh token.
 ///
-/// A transport calls the hook from one of its tasks, before every request to the endpoint's origin or to an origin in the setting `origins`. The hook
-/// receives the headers of the request, including credentials, and returns the headers to send. When the attempt is cancelled, the hook's task is
-/// cancelled, and the attempt does not wait for it.
+/// A transport calls the hook from one of its tasks, before every request to the endpoint's origin or to an origin in the setting
+/// `origins`, except after a redirect to another origin. The hook receives the headers of the request, including credentials, and returns
+/// the headers to send. When the attempt is cancelled, the hook's task is cancelled, and the attempt does not wait for the hook.
 ///
-/// The headers `Content-Length`, `Content-Type`, `Host`, `Expect`, `Connection`, `Transfer-Encoding`, `Trailer` and `TE` are reserved. With tus,
-/// `Upload-…`, `Tus-…` and `X-HTTP-Method-Override` are also reserved; with plain HTTP, `Range`, `If-Range` and `Content-Range`. Changing a reserved
-/// header ends the attempt with an error.
+/// The headers `Content-Length`, `Content-Type`, `Host`, `Expect`, `Connection`, `Transfer-Encoding`, `Trailer`, `TE`, `Range` and
+/// `If-Range` are reserved. With tus, `Upload-…`, `Tus-…` and `X-HTTP-Method-Override` are also reserved; with plain HTTP, `Content-Range`.
+/// Changing a reserved header ends the attempt with an error.
 ///
 /// An error from the hook ends the attempt. The attempt throws a `TransferError` unchanged; any other error becomes a transient failure.
 public typealias HeaderHook = @Sendable (_ request: RequestInfo, _ headers: HTTPHeaders) async throws -> HTTPHeaders

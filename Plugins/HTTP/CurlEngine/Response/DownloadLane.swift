@@ -2,13 +2,13 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// A lane: a loop for one download at a time. The sink writes on the loop's own thread, so the loop does not need to wake another thread. A sink that
-/// hangs blocks only this thread.
+/// A dedicated loop that runs one download at a time. The sink writes on the loop's own thread, which avoids waking another thread. A sink
+/// that hangs blocks only that thread.
 final class DownloadLane: Sendable {
     /// One download's use of a lane.
     final class Turn: Sendable {
         private struct State {
-            /// The reason why the caller no longer waits; nil while it waits.
+            /// The reason why the caller no longer waits; nil while the caller waits.
             var end: (any Error)?
             var isWriting = false
         }
@@ -20,7 +20,7 @@ final class DownloadLane: Sendable {
 
         /// Marks the start of a write by the sink.
         ///
-        /// - Throws: If the caller no longer waits, the reason why it stopped waiting.
+        /// - Throws: The reason why the caller stopped waiting, if it no longer waits.
         func beginWriting() throws {
             try state.withLock { state in
                 if let end = state.end { throw end }

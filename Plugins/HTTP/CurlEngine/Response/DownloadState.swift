@@ -34,14 +34,14 @@ struct DownloadState {
     /// The download's use of a lane; nil without a lane.
     private let turn: DownloadLane.Turn?
     private let queue = WriteQueue()
-    /// Lets a writer thread write the chunks in the queue.
+    /// Requests a writer thread for the chunks in the queue.
     private let writeElsewhere: (WriteQueue) throws(TransferError) -> Void
     private let extraChunks: ChunkAllowance
     private var pace: Pace
     private let progress: (@Sendable (Int64) -> Void)?
     private var gathering: WriteChunk?
-    /// On a lane, the size limit of the current chunk. Chunks end at file offsets that are multiples of `chunkSize`, because the system writes whole
-    /// pages faster.
+    /// On a lane, the size limit of the current chunk. The limit makes chunks end at file offsets that are multiples of `chunkSize`,
+    /// because the system writes whole pages faster.
     private var laneLimit = 0
     /// On a lane, the time of the last write.
     private var wroteAt = ContinuousClock.now

@@ -1,4 +1,4 @@
-/// Collects the headers and the body of a server's response, up to their limits.
+/// Collects the headers and the body of a server's response, each up to a maximum size.
 struct ResponseCollector {
     private let maximumHeaders: Int
     private let maximumBody: Int

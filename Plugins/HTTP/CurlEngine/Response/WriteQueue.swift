@@ -6,7 +6,7 @@ import TransferCore
 final class WriteQueue: Sendable {
     private struct State {
         var chunks: [WriteChunk] = []
-        /// Chunks that were written or failed, and that the loop has not collected yet.
+        /// The written and failed chunks that the loop has not collected yet.
         var written: [WriteChunk] = []
         /// The number of unwritten chunks, including the one being written.
         var unwritten = 0

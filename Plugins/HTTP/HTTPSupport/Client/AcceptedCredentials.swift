@@ -1,12 +1,12 @@
 import CurlEngine
 import Locking
 
-/// Remembers which credentials each origin has accepted. After a 403, this record distinguishes a forbidden file from wrong credentials.
+/// The credentials that each origin has accepted. After a 403, this record distinguishes a forbidden file from wrong credentials.
 ///
-/// An account's credentials are the secrets that its endpoint references. Headers from the app's hook are not remembered: the hook may sign each
-/// request differently, and after a 401 or 403, the client first requests new headers from the hook.
+/// An account's credentials are the secrets that its endpoint references. Headers from the app's hook are not recorded, because the hook
+/// may sign each request differently. After a 401 or 403, the client requests new headers from the hook anyway.
 ///
-/// Stores hashes with a random seed of this process, never secrets. The endpoint's address identifies the account.
+/// Stores only hashes of the secrets, with a random seed for each process. The endpoint's address identifies the account.
 final class AcceptedCredentials: Sendable {
     private struct Entry: Hashable {
         var account: String

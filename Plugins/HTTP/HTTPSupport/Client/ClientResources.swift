@@ -22,6 +22,6 @@ package struct ClientResources: Sendable {
     /// Returns whether this is the first call with this warning. Used to log each warning only once.
     func isFirst(_ warning: String) -> Bool { warnings.withLock { $0.insert(warning).inserted } }
 
-    /// Returns resources with the same configuration, but with new connections and no cached knowledge of servers.
+    /// Creates resources with the same disk threads and header hook, but with new connections and empty caches.
     package func makeInstance() -> ClientResources { ClientResources(disks: disks, hook: hook) }
 }

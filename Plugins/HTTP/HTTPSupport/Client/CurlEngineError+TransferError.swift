@@ -2,7 +2,7 @@ package import CurlEngine
 package import TransferCore
 
 extension CurlEngineError {
-    /// Whether it is certain that the request never reached the server. If so, the caller need not query the server for the outcome.
+    /// Whether the request certainly never reached the server, so the caller need not query the server for the outcome.
     package var neverArrived: Bool {
         [
             .invalidRequest, .hostNotFound, .refused, .timedOut, .tlsNotTrusted, .tlsFailed, .certificateFileUnusable,
@@ -11,7 +11,7 @@ extension CurlEngineError {
             kind)
     }
 
-    /// Converts the error of a request that got no response.
+    /// Converts this error to a `TransferError` whose message names the origin.
     ///
     /// - Parameters:
     ///   - network: The network options. The message names the options that may be the cause.
@@ -100,7 +100,7 @@ extension CurlEngineError {
         return "\(host):\(port)"
     }
 
-    /// Returns whether the origin itself refused the connection, rather than a proxy in front of it.
+    /// Returns whether the origin refused the connection, rather than a proxy in front of the origin.
     package func isRefused(by origin: Origin) -> Bool {
         guard kind == .refused, let (host, port) = unreachableAddress else { return false }
         return origin.isProbably(host: host, port: port)

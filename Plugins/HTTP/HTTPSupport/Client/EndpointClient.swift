@@ -5,9 +5,9 @@ package import TransferCore
 
 /// Sends the requests of one attempt to one endpoint.
 ///
-/// Adds the headers of the endpoint, the session, the credentials and the app's hook to each request for a trusted origin. Follows redirects that
-/// keep the method and lead to a trusted origin (RFC 9110, section 15.4). Sends a request a second time in two cases: after rejected credentials if
-/// the app has a header hook, and after a 400 that a broken connection may have caused.
+/// Adds the headers of the endpoint, the session, the credentials and the app's hook to each request for a trusted origin. Follows
+/// redirects that keep the method and lead to a trusted origin (RFC 9110, section 15.4). Repeats a request once after a 401 or 403 if the
+/// app has a header hook, and after a 400 that a broken connection may have caused.
 package struct EndpointClient: Sendable {
     private static let maximumRedirects = 5
 
@@ -82,7 +82,7 @@ package struct EndpointClient: Sendable {
                 quirks.recordRefusedExpectation(target)
                 throw error
             }
-            // The server can respond with 417 after the content was sent, because the client waits only briefly for 100.
+            // The server can respond with 417 after the content was sent, because the client waits only briefly for 100 (Continue).
             if sending.request.expectsContinue, response.status == 417 { quirks.recordRefusedExpectation(target) }
             if response.status == 401 || response.status == 403, isTrusted, hasHeaderHook, sending.repeatsAfterRejection,
                 sending.rejectedSince == nil
@@ -93,7 +93,8 @@ package struct EndpointClient: Sendable {
             } else if let next = response.response.redirection(
                 ofGet: sending.request.method == "GET", from: first, or: trustedOrigins)
             {
-                // After a redirect to another origin, the request carries no credentials, even if that origin is in `trustedOrigins`.
+                // After a redirect to another origin, the request carries no credentials and no configured headers, even if
+                // `trustedOrigins` contains that origin.
                 if next.origin != target { isTrusted = false }
                 target = next.origin
                 sending.request.url = next.url
@@ -132,7 +133,7 @@ package struct EndpointClient: Sendable {
                 try await resources.engine.perform(request, pacing: sending.pacing, progress: sending.progress)
             }
         let latency = ContinuousClock.now - start
-        // Omits the path, which can be secret, for example in an upload's URL.
+        // The message omits the path, because the URL of an upload can be secret.
         logger.debug("\(request.method) \(target)", metadata: ["status": "\(response.status)", "latency": "\(latency)"])
         return EndpointResponse(
             response: response, method: request.method, origin: target, latency: latency,
@@ -155,7 +156,7 @@ package struct EndpointClient: Sendable {
             passphrase: secrets.passphrase, proxyPassword: secrets.proxyPassword, warn: { logger.warning("\($0)") })
     }
 
-    /// Remembers that the server accepted the credentials of a request.
+    /// Records that the server accepted the credentials of a request.
     package func recordAcceptedCredentials(_ response: EndpointResponse) {
         guard !response.withheldCredentials else { return }
         resources.accepted.insert(response.credentials, of: account, at: response.origin)
@@ -164,7 +165,7 @@ package struct EndpointClient: Sendable {
     /// Returns the origin of a URL; the endpoint's origin if there is no URL, or the URL has no origin.
     package func origin(of url: String?) -> Origin { url.flatMap { URL(string: $0) }.flatMap(Origin.init) ?? origin }
 
-    /// Converts the error of a request that got no response.
+    /// Converts an engine's error to a `TransferError` whose message names the origin.
     ///
     /// - Parameters:
     ///   - url: The requested URL; nil for the endpoint's address.

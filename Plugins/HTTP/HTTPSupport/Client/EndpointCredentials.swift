@@ -22,7 +22,7 @@ package struct EndpointCredentials {
         self.provider = provider
     }
 
-    /// Rejects a password if the address has no user name.
+    /// Rejects an endpoint that has a password but no user name in its address.
     ///
     /// - Throws: A ``TransferError`` with the code `invalidEndpoint`.
     package static func check(_ endpoint: Endpoint) throws(TransferError) {

@@ -13,12 +13,12 @@ package struct EndpointRequest {
     private(set) var pacing: (@Sendable (Int) -> Allowance)?
     private(set) var progress: (@Sendable (Int64) -> Void)?
 
-    /// Changes the request each time it is about to be sent, for example to observe its body from the first byte.
+    /// Changes the request before each time it is sent, for example to observe the body from its first byte.
     package var prepare: ((inout HTTPRequest) -> Void)?
     /// Whether to send the request again with renewed headers after a 401 or 403.
     package var repeatsAfterRejection = true
-    /// For a request that is sent again after its credentials were rejected: the value of ``EndpointClient/renewals`` before the request was first
-    /// sent.
+    /// The value of ``EndpointClient/renewals`` before the request was first sent; nil unless the request is repeated after rejected
+    /// credentials.
     package var rejectedSince: Int?
     /// Returns whether a broken connection may have caused the response. The request is then sent once more, on a new connection.
     package var mayResultFromBrokenConnection: (HTTPResponse) -> Bool = { $0.mayResultFromBrokenConnection }
@@ -26,7 +26,7 @@ package struct EndpointRequest {
     package var redirectLoopClass = FailureClass.unreachable
 
     /// - Parameters:
-    ///   - request: The request. `expectsContinue` has no effect for servers that are known to reject `Expect`.
+    ///   - request: The request. `expectsContinue` has no effect for servers that have rejected `Expect` before.
     ///   - secrets: Values that errors and receipts must not repeat.
     ///   - sink: Receives the body of the response; nil to keep its first bytes in memory.
     ///   - threads: The threads on which the sink writes.

@@ -10,7 +10,7 @@ extension HTTPResponse {
         return url
     }
 
-    /// The redirect target, if the client may follow the redirect; otherwise nil.
+    /// Returns the target of a redirect; nil if the client must not follow it.
     ///
     /// - Parameters:
     ///   - isGet: Whether the request was a `GET`. All redirects of a `GET` are followed; otherwise, only 307 and 308 (RFC 9110, section 15.4).
@@ -24,25 +24,25 @@ extension HTTPResponse {
         return (url.absoluteString, target)
     }
 
-    /// Whether this is the page with which nginx rejects every request from a client that has no valid certificate.
+    /// Whether this is nginx's error page for clients without a valid certificate.
     package var refusesClientCertificate: Bool {
         status == 400 && String(decoding: body, as: UTF8.self).contains("SSL certificate")
     }
 
-    /// Whether this is the page with which nginx, Apache or Go rejects a plain HTTP request on a TLS port.
+    /// Whether this is the error page of nginx, Apache or Go for a plain HTTP request on a TLS port.
     package var requiresTLS: Bool {
         let signs = ["HTTP request was sent to HTTPS port", "speaking plain HTTP to an SSL-enabled", "HTTP request to an HTTPS server"]
         let text = String(decoding: body, as: UTF8.self)
         return status == 400 && signs.contains { text.contains($0) }
     }
 
-    /// Whether a broken connection may have caused the response. If a connection closes in one direction before the whole request has arrived,
-    /// servers based on SwiftNIO, Node or HAProxy report that the request is malformed. Repeating the request on another connection shows whether it
-    /// really is malformed.
+    /// Whether a broken connection may have caused the response. If a connection closes in one direction before the whole request has
+    /// arrived, servers based on SwiftNIO, Node or HAProxy report that the request is malformed. Repeating the request on a new connection
+    /// shows whether the request really is malformed.
     package var mayResultFromBrokenConnection: Bool { status == 400 && !refusesClientCertificate && !requiresTLS }
 
-    /// The server's explanation of a rejection: the first line of a plain-text or JSON body, or the text of an HTML or XML page. nil if there is no
-    /// explanation, or if the response repeats a secret.
+    /// Returns the server's explanation of a rejection: the first line of a plain-text or JSON body, or the text of an HTML or XML page.
+    /// Returns nil without an explanation, or if the response repeats a secret.
     package func explanation(excluding secrets: [String]) -> String? {
         let type = headers["Content-Type"]?.lowercased() ?? "text/plain"
         let isText = ["text/plain", "application/json", "application/problem+json"].contains { type.hasPrefix($0) }

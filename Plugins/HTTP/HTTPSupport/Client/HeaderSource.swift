@@ -52,7 +52,7 @@ package final class HeaderSource: Sendable {
         while self.renewals(of: account) == renewals {
             let number = nextNumber()
             let renewal = try await work.value(for: .renewal(account: account)) {
-                // Another renewal may have ended just before this one started.
+                // Another call may have renewed the credentials just before this renewal started.
                 guard self.renewals(of: account) == renewals else { return (Self.noOwner, headers) }
                 var request = request
                 request.reason = .rejected

@@ -1,7 +1,7 @@
 import Locking
 package import TransferCore
 
-/// Remembers the protocol deviations that servers showed in their responses. An instance lives as long as its transport and is never stored.
+/// The protocol deviations that servers showed in their responses. An instance lives as long as its transport and is never saved.
 package final class ServerQuirks: Sendable {
     /// Identifies a file at an endpoint. The file's URL can't identify it, because the query may contain a signature that differs each time.
     package struct File: Hashable, Sendable {

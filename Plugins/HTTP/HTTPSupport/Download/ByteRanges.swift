@@ -2,7 +2,7 @@
 struct ByteRanges: Sendable, Hashable {
     private(set) var ranges: [Range<Int64>] = []
 
-    /// All bytes before a position.
+    /// Creates the set of all bytes before a position.
     init(upTo position: Int64 = 0) {
         if position > 0 { ranges = [0..<position] }
     }
@@ -19,7 +19,7 @@ struct ByteRanges: Sendable, Hashable {
     mutating func insert(_ range: Range<Int64>) {
         guard !range.isEmpty else { return }
         if let last = ranges.last, last.upperBound == range.lowerBound {
-            // The usual case. It allocates nothing.
+            // The usual case, without an allocation.
             ranges[ranges.count - 1] = last.lowerBound..<range.upperBound
             return
         }

@@ -8,9 +8,9 @@ extension Checksum {
 
     private static let algorithms: [String: ChecksumAlgorithm] = ["sha-512": .sha512, "sha-256": .sha256, "sha": .sha1, "md5": .md5]
 
-    /// Returns the best supported checksum in a response, or nil.
+    /// Creates the strongest supported checksum from a response's headers; nil if they contain no supported checksum.
     ///
-    /// - Parameter isWhole: Whether the response contains the whole file. A checksum of its content is then a checksum of the file.
+    /// - Parameter isWhole: Whether the response contains the whole file, so a checksum of the content is also a checksum of the file.
     init?(_ headers: HTTPHeaders, isWhole: Bool) {
         var found: [ChecksumAlgorithm: Checksum] = [:]
         for field in headers {

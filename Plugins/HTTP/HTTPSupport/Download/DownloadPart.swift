@@ -19,7 +19,7 @@ final class DownloadPart: Sendable {
     /// The bytes that were written so far. After a sync, a checkpoint can confirm them.
     struct Extent {
         var received: ByteRanges
-        /// The position to pass to `FileWriter.sync(upTo:)`. It grows with each written byte, wherever in the file the byte is.
+        /// The position to pass to `FileWriter.sync(upTo:)`. It grows with each written byte, even if ranges are written out of order.
         var mark: Int64
     }
 

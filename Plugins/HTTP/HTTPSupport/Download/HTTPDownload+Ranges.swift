@@ -14,8 +14,8 @@ extension HTTPDownload {
         }
     }
 
-    /// Downloads all missing ranges over several connections. If one connection ends with a transient failure, the other connections take over its
-    /// ranges, because a server may allow fewer connections than requested. Any other failure ends the attempt.
+    /// Downloads all missing ranges over several connections. If one connection has a transient failure, the other connections request its
+    /// remaining bytes, because a server may allow fewer connections than requested. Any other failure ends the attempt.
     private func fetchAll(into part: DownloadPart) async throws {
         let ends = try await withThrowingTaskGroup(of: [TransferError?].self) { group in
             if let length = part.known?.length {
@@ -30,7 +30,7 @@ extension HTTPDownload {
             return try await group.reduce([], +)
         }
         var failure = ends.compactMap(\.self).first
-        // If a connection failed after the other connections had ended, its range is still missing.
+        // If a connection failed after the other connections had finished, its range is still missing.
         if failure != nil, ends.contains(nil), !part.plan({ $0.isEmpty }) { failure = try await work(on: part) }
         let length = part.remote?.length
         if let failure, length == nil || part.received.prefix != length { throw failure }
@@ -50,7 +50,7 @@ extension HTTPDownload {
 
     /// Requests one range after another until no range is left.
     ///
-    /// - Returns: The failure that ended the work early; otherwise nil.
+    /// - Returns: The transient failure that ended the requests early; nil if no range is left.
     private func work(on part: DownloadPart) async throws -> TransferError? {
         while let range = part.plan({ $0.nextRange() }) {
             do {
@@ -91,7 +91,7 @@ extension HTTPDownload {
         throws(TransferError)
     {
         guard answer.response.status == 416, range.headerValue != nil else { throw answer.refusal }
-        // An empty file has no first byte (RFC 9110, section 14.1.2).
+        // The file may be empty: without a first byte, any range is invalid (RFC 9110, section 14.1.2). Requests the whole file instead.
         if part.version == nil { return part.plan { $0.add(.whole) } }
         // If the server has the same version, and the file ends where the range begins, no bytes are missing (RFC 9110, section 15.5.17).
         let reported = RemoteFile(status: 416, headers: answer.response.headers)

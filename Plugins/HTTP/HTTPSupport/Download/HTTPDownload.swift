@@ -4,12 +4,13 @@ package import TransportSupport
 
 /// One attempt to download one file with `GET`. It resumes if the server still has the same version of the file (RFC 9110, sections 13.1.5 and 14).
 ///
-/// An attempt continues a part file only if the server identifies the version by a strong validator. Otherwise, each attempt starts at the first
-/// byte.
+/// An attempt resumes a part file only if the server identifies the version by a strong validator. Otherwise, each attempt restarts from
+/// byte 0.
 ///
-/// If the session allows several segments, the first request is for the beginning of the file. If the response has exactly this range, identifies the
-/// version, and reports a large total size, more requests download the remaining ranges in parallel. Otherwise, the download uses only one
-/// connection. If a file changed between two requests, for example because it is still being written, later attempts download it with one request.
+/// If the session allows several segments, the first request is for the beginning of the file. If the response has exactly this range,
+/// identifies the version, and reports a large total size, more requests download the remaining ranges in parallel. Otherwise, the download
+/// uses only one connection. If a file changes between two requests, for example because the server is still writing the file, later
+/// attempts download it with one request.
 ///
 /// A checkpoint stores the received ranges. Its position is the end of the range that starts at byte 0.
 package struct HTTPDownload: Sendable {
@@ -22,7 +23,7 @@ package struct HTTPDownload: Sendable {
     private let checkpoint: Checkpoint?
     private let parallel: Int
 
-    /// - Throws: A ``TransferError`` if the attempt is not a download.
+    /// - Throws: A ``TransferError`` if the attempt is not a download, or if its options are invalid or conflict.
     package init(
         _ attempt: FileAttempt, from source: DownloadSource, on threads: WorkerThreads, reporting reporter: AttemptReporter
     ) throws(TransferError) {
@@ -149,8 +150,8 @@ package struct HTTPDownload: Sendable {
         return receipt
     }
 
-    /// Stores the local name of the file. If the name were not stored and this process were killed, the server might suggest another name to the next
-    /// attempt, and the file would exist under both names.
+    /// Saves the file's local name in a checkpoint before the file gets that name. Otherwise, after a crash, the server might suggest
+    /// another name to the next attempt, and the file would exist under both names.
     private func keepName(of remote: RemoteFile?, _ writer: FileWriter, size: Int64) async throws {
         guard var remote, remote.name != nil, !writer.isInPlace else { return }
         remote.length = size

@@ -39,7 +39,7 @@ struct RangePlan: Sendable {
 
     var isEmpty: Bool { pending.isEmpty }
 
-    /// The first request for a file of unknown size. The response reports its size.
+    /// The first request for a file of unknown size. The response reports the file's size.
     var first: FileRange { parallel > 1 ? FileRange(start: 0, end: smallest) : .whole }
 
     private var smallest: Int64 { min(Self.smallest, threshold) }

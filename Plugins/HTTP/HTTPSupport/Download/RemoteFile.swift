@@ -8,8 +8,8 @@ package struct RemoteFile: Codable, Sendable, Hashable {
     /// The largest plausible length, 64 PiB. Sums of smaller lengths do not overflow.
     static let maximumLength: Int64 = 1 << 56
 
-    /// The header value that identifies this version of the file byte for byte: a strong entity tag, or a modification time that counts as strong
-    /// (RFC 9110, section 8.8). nil if the server sends neither.
+    /// The strong validator of this version of the file: a strong entity tag, or a modification time that counts as strong (RFC 9110,
+    /// section 8.8); nil if the server sends neither.
     var validator: String?
     /// The length in bytes; nil if the server does not send it.
     var length: Int64?
@@ -71,7 +71,7 @@ package struct RemoteFile: Codable, Sendable, Hashable {
         return Checkpoint(data: try JSONEncoder().encode(remote), confirmed: received.prefix)
     }
 
-    /// Returns whether this description certainly belongs to a different version of the file than an earlier description.
+    /// Returns whether this description definitely belongs to another version of the file than an earlier description.
     ///
     /// - Parameter headers: The response's headers. A weak validator in them can't identify a version, but it can show a difference.
     func differs(from earlier: RemoteFile, _ headers: HTTPHeaders) -> Bool {

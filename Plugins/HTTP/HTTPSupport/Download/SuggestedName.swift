@@ -1,7 +1,7 @@
 import CurlEngine
 import SystemPackage
 
-/// The file name that a server suggests (`Content-Disposition`, RFC 6266), reduced to one safe name.
+/// The file name that a server suggests (`Content-Disposition`, RFC 6266), reduced to one safe path component.
 ///
 /// The name is the part after the last path separator of any operating system, without control characters. It is not hidden, does not look like an
 /// option or a home folder to a shell, and is no longer than file systems allow.

@@ -10,7 +10,7 @@ public struct NetworkOptions: Hashable, Sendable {
         case environment
         /// No proxy.
         case direct
-        /// The proxy with a URL. Its scheme is `http`, `https`, `socks4`, `socks4a`, `socks5` or `socks5h`, and it has no user name.
+        /// The proxy with this URL. The scheme is `http`, `https`, `socks4`, `socks4a`, `socks5` or `socks5h`. The URL has no user name.
         case url(String)
     }
 
@@ -27,7 +27,7 @@ public struct NetworkOptions: Hashable, Sendable {
     /// The proxy; nil for the transport's default. HTTP defaults to ``Proxy/environment``, and SFTP to ``Proxy/direct``.
     public var proxy: Proxy?
 
-    /// The user name for the proxy; nil for none. A credential of the kind `proxyPassword` contains the password.
+    /// The user name for the proxy; nil if the proxy needs no user name. A credential of the kind `proxyPassword` contains the password.
     public var proxyUser: String?
 
     /// The hosts, domains, IP addresses and networks (CIDR) to connect to without the proxy; nil for those in `no_proxy`.

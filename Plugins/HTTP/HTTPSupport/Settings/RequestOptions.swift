@@ -41,15 +41,17 @@ public struct RequestOptions: Hashable, Sendable {
     /// they must not contain secrets.
     public var headers: [String: String]
 
-    /// Other trusted origins, each as `scheme://host:port`. The server may keep uploads at these origins, and may redirect to them. Requests for an
-    /// upload at such an origin carry credentials and headers; redirected requests carry no credentials.
+    /// Other trusted origins, each as `scheme://host:port`. The server may keep uploads at these origins, and may redirect to them.
+    /// Requests for an upload at such an origin carry credentials and headers. Requests that were redirected to another origin carry
+    /// neither.
     public var origins: [String]
 
-    /// The minimum size in bytes of a file that is transferred in several segments, if the session and the server allow that; 1 or more.
+    /// The minimum size, in bytes, of files that are transferred in several segments; 1 or more. The session and the server must also allow
+    /// segments.
     public var parallelThreshold: Int64
 
-    /// Whether to save a download under the name that the server suggests (`Content-Disposition`, RFC 6266), unless the app names the file. The name
-    /// is reduced to one safe name.
+    /// Whether to save a download under the name that the server suggests (`Content-Disposition`, RFC 6266), unless the app names the file.
+    /// The suggested name is reduced to one safe path component.
     public var contentDisposition: Bool
 
     /// Creates options. Each parameter sets the property of the same name.

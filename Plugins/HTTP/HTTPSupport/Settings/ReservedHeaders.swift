@@ -40,7 +40,7 @@ package struct ReservedHeaders: Sendable {
         return names.contains(name) || prefixes.contains { name.hasPrefix($0) }
     }
 
-    /// Rejects a reserved header. Also rejects a header for a secret, because settings and session headers are stored.
+    /// Rejects reserved headers, and headers that carry secrets, such as `Authorization`, because settings and session headers are stored.
     ///
     /// - Throws: A ``TransferError`` that names the header.
     package func check(_ name: String, in place: Place = .setting) throws(TransferError) {

@@ -109,7 +109,7 @@ final class AgentClient {
         return bytes
     }
 
-    /// Waits until the socket is ready, after a call on it has failed with EAGAIN or EINTR.
+    /// Waits until the socket is ready, after EAGAIN or EINTR. Throws any other error in `errno`.
     private func wait(_ events: Int32, by deadline: Deadline) throws(Failure) {
         guard errno == EAGAIN || errno == EINTR else { throw Failure(errno) }
         do {

@@ -46,7 +46,7 @@ final class AgentSigner {
         }
     }
 
-    /// Returns the agent's flags (RFC 8332) for the signature algorithm that the data names (RFC 4252, section 7).
+    /// Returns the agent flags that select the signature algorithm named in the data (RFC 4252, section 7; RFC 8332).
     private static func flags(_ data: [UInt8]) -> UInt32 {
         var reader = WireReader(data)
         guard reader.readString() != nil, reader.readByte() != nil, reader.readString() != nil, reader.readString() != nil,

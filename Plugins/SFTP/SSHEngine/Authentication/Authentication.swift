@@ -2,7 +2,7 @@ import CSSH2
 import Logging
 import TransferCore
 
-/// Authenticates the user with the agent's keys, key files, answers to the server's prompts, and the password, in this order.
+/// Authenticates the user with the agent's keys, the key files, responses to the server's prompts, and the password, in this order.
 struct Authentication {
     /// The result of an attempt.
     private enum Outcome {
@@ -57,9 +57,9 @@ struct Authentication {
 
     // MARK: Methods
 
-    /// Asks the server for its authentication methods, by trying to log in without credentials.
+    /// Requests the server's authentication methods by trying to log in without credentials.
     ///
-    /// - Returns: Whether the server accepted this login.
+    /// - Returns: Whether the server accepted the login without credentials.
     private mutating func requestMethods() throws -> Bool {
         var list: UnsafeMutablePointer<CChar>?
         let user = settings.user
@@ -82,7 +82,7 @@ struct Authentication {
         let keys: [HostKey]
         do throws(AgentClient.Failure) {
             client = try AgentClient(path: path, mailbox: secrets.mailbox)
-            // The client reports a timeout with its own error, so the deadline's error is not used.
+            // The client has its own error for a timeout, so it never throws the deadline's error.
             keys = try client.identities(by: Deadline(in: settings.authentication.agentListTimeout, deadline.error))
         } catch {
             try checkStopAndDeadline()
@@ -157,7 +157,7 @@ struct Authentication {
             unsafe key.content.withUnsafeBytes { content in
                 unsafe libssh2_userauth_publickey_frommemory(
                     session.pointer, user, user.utf8.count, nil, 0, content.baseAddress?.assumingMemoryBound(to: CChar.self),
-                    // The count excludes the terminating zero, although the library requires the zero.
+                    // The library requires a terminating zero, but the count excludes it.
                     content.count - 1, passphrase.reveal())
             }
         }

@@ -7,10 +7,10 @@ import TransferCore
     import Darwin
 #endif
 
-/// Responds to the server's prompts (RFC 4256): with the password if the input is hidden, and with an empty text otherwise.
+/// Responds to the server's prompts (RFC 4256): with the password if the input is hidden, and with an empty string otherwise.
 final class KeyboardAnswers {
     private let password: Secret
-    /// The number of further prompts that get the password. All later prompts get empty answers.
+    /// The number of further prompts that get the password. Later prompts get an empty string.
     private var remainingPasswords = 3
 
     init(_ password: Secret) {

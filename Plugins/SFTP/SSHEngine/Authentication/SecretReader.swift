@@ -6,7 +6,7 @@ struct SecretReader: Sendable {
     let provider: any CredentialProvider
     let mailbox: ConnectionMailbox
 
-    /// Reads a secret, and waits until the provider returns it.
+    /// Reads a secret. Blocks until the provider returns it.
     ///
     /// - Returns: The secret, or the provider's error.
     /// - Throws: The deadline's error, or `CancellationError` if the connection must stop.

@@ -2,13 +2,13 @@ import CSSH2
 import TransferCore
 import TransportSupport
 
-/// Runs one channel on the connection's thread: opens it, moves its bytes, and closes it, without blocking.
+/// Runs one channel on the connection's thread: opens it, transfers its bytes, and closes it. Never blocks.
 @safe final class ChannelPump {
-    /// The result of a turn, which is one call of ``advance(_:)``.
+    /// The result of a turn, which is one call to ``advance(_:)``.
     enum Turn {
         /// The channel has no work until bytes arrive.
         case idle
-        /// Bytes moved; there may be more.
+        /// The channel made progress, and may make more.
         case moved
         /// A packet is partly sent. This channel must continue before any other.
         case stuck
@@ -37,8 +37,8 @@ import TransportSupport
     private let receiveWindow: UInt32
     private var phase = Phase.opening
     private var stuckCall: StuckCall?
-    /// The bytes that are being sent. They do not change while the library uses them, so that a repeated write finds the same bytes at the same
-    /// address.
+    /// The bytes that are being sent. The library requires that a repeated write passes the same bytes at the same address, so they stay
+    /// unchanged until they are sent.
     private var outgoing: [UInt8] = []
     private var sentCount = 0
     private var isInputEnded = false
@@ -62,7 +62,7 @@ import TransportSupport
         if case .opening = phase { true } else { false }
     }
 
-    /// Closes the channel. If a packet is partly sent, the library completes the packet first.
+    /// Closes the channel, after the library has completed any partly sent packet.
     func close() {
         wantsClose = true
         pending.opened.resume(.failure(CancellationError()))
@@ -71,7 +71,7 @@ import TransportSupport
 
     /// Makes as much progress as possible without waiting.
     ///
-    /// - Parameter buffer: Storage for received bytes until the handler gets them.
+    /// - Parameter buffer: A buffer for received bytes, valid for this turn.
     /// - Throws: The error that ended the whole connection.
     func advance(_ buffer: UnsafeMutableRawBufferPointer) throws(TransferError) -> Turn {
         switch phase {
@@ -95,7 +95,7 @@ import TransportSupport
     private func endHandler(_ error: TransferError?) {
         guard !hasReportedEnd else { return }
         hasReportedEnd = true
-        // The handler is notified only if its channel was opened.
+        // Notifies the handler only if its channel was opened.
         if !isBeingOpened { pending.handler.end(error) }
     }
 
@@ -208,7 +208,7 @@ import TransportSupport
         return hasMoved ? .moved : .idle
     }
 
-    /// - Returns: Whether bytes arrived.
+    /// Reads the standard output. Returns whether bytes arrived.
     private func read(_ channel: OpaquePointer, _ buffer: UnsafeMutableRawBufferPointer) throws(TransferError) -> Bool {
         var total = 0
         while total < Self.bytesPerTurn {
@@ -223,6 +223,7 @@ import TransportSupport
         return total > 0
     }
 
+    /// Reads the error output, and keeps its beginning. Returns whether bytes arrived.
     private func readErrorOutput(_ channel: OpaquePointer, _ buffer: UnsafeMutableRawBufferPointer) throws(TransferError) -> Bool {
         let count = unsafe libssh2_channel_read_ex(channel, 1, buffer.baseAddress?.assumingMemoryBound(to: CChar.self), buffer.count)
         guard count > 0 else {
@@ -234,7 +235,7 @@ import TransportSupport
         return true
     }
 
-    /// - Returns: Whether bytes were sent.
+    /// Sends the handler's bytes. Returns whether bytes were sent.
     private func write(_ channel: OpaquePointer) throws(TransferError) -> Bool {
         var total = 0
         while total < Self.bytesPerTurn {
@@ -276,7 +277,7 @@ import TransportSupport
         case LIBSSH2_ERROR_EAGAIN:
             if session.hasPartialPacket { stuckCall = call }
         case LIBSSH2_ERROR_CHANNEL_CLOSED, LIBSSH2_ERROR_CHANNEL_EOF_SENT:
-            // The end is handled after all bytes before it have been read.
+            // ``pump(_:_:)`` handles the end after it has read all preceding bytes.
             break
         default: throw session.failure(code)
         }

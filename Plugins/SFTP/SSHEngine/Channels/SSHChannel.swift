@@ -1,12 +1,12 @@
 package import TransferCore
 
-/// Receives and supplies the bytes of a channel. Its methods are called on the connection's thread. They must not block.
+/// Receives and supplies the bytes of a channel. The connection calls the methods on its thread, so they must not block.
 package protocol SSHChannelHandler: AnyObject, Sendable {
     /// Receives bytes from the server. The buffer is valid only during the call.
     func receive(_ bytes: UnsafeRawBufferPointer)
 
-    /// Returns the next bytes to send; empty if there are none now. Called again after all of these bytes were sent, after each ``receive(_:)``, and
-    /// after each ``SSHChannel/wake()``.
+    /// Returns the next bytes to send, or an empty array if no bytes are ready. Called again after these bytes were sent, after each
+    /// ``receive(_:)``, and after each ``SSHChannel/wake()``.
     func bytesToSend() -> [UInt8]
 
     /// Called once after the channel has ended; no calls follow.
@@ -25,7 +25,7 @@ package final class SSHChannel: Sendable {
         self.mailbox = mailbox
     }
 
-    /// Makes the connection call ``SSHChannelHandler/bytesToSend()`` again. This call is cheap. It is not needed within the handler's own methods.
+    /// Makes the connection call ``SSHChannelHandler/bytesToSend()`` again. Cheap. Not needed in the handler's own methods.
     package func wake() {
         mailbox.wake()
     }

@@ -1,9 +1,9 @@
 import Locking
 import TransferCore
 
-/// Notifies waiting tasks of the end of a connection and its reason.
+/// Notifies waiting tasks when a connection ends, and why.
 final class ConnectionEnding: Sendable {
-    /// The reason for the end; the error is nil if the end was requested.
+    /// The reason why the connection ended; the error is nil if the client closed it.
     struct Outcome: Sendable {
         let error: TransferError?
     }

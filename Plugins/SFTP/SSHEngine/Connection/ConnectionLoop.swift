@@ -11,10 +11,10 @@ import TransportSupport
     import Darwin
 #endif
 
-/// The loop that runs an SSH connection on a dedicated thread. It opens the connection, and then executes commands, moves the channels' bytes, and
-/// waits for the socket.
+/// The loop that runs an SSH connection on a dedicated thread. It opens the connection, and then executes commands, transfers the channels'
+/// bytes, and waits for the socket.
 ///
-/// It is created on that thread and used only there, so its properties need no lock.
+/// The thread creates the loop, and no other thread uses it. So its properties need no lock.
 final class ConnectionLoop {
     private let settings: SSHSettings
     private let mailbox: ConnectionMailbox
@@ -24,7 +24,7 @@ final class ConnectionLoop {
     private var stuck: ChannelPump?
     private var stuckSince = ContinuousClock.now
     private var lastKeepalive = ContinuousClock.now
-    /// The time at which the loop last began to read bytes. It does not read while there are no channels.
+    /// The time at which the loop last began to read bytes. Without channels, the loop does not read.
     private var listensSince = ContinuousClock.now
 
     private static let bufferSize = 256 << 10
@@ -39,7 +39,7 @@ final class ConnectionLoop {
     ///
     /// - Parameters:
     ///   - given: A descriptor that is already connected to the server; nil to connect to the server.
-    ///   - credentials: Set to nil after the server was reached.
+    ///   - credentials: The credential provider. Set to nil once the socket is connected.
     func run(
         over given: FileDescriptor?, _ opened: Once<SSHConnection.Agreement>, _ credentials: Locked<(any CredentialProvider)?>,
         _ ending: ConnectionEnding
@@ -66,8 +66,7 @@ final class ConnectionLoop {
         ending.resolve(error)
     }
 
-    /// Verifies the server and logs in. Removes the credentials from their holder, because a connection may stay open for hours without needing them
-    /// again.
+    /// Verifies the server and logs in. Sets `credentials` to nil first, because an open connection no longer needs them.
     private func agree(
         over session: SSHSession, _ credentials: Locked<(any CredentialProvider)?>
     ) throws -> SSHConnection.Agreement {
@@ -82,7 +81,7 @@ final class ConnectionLoop {
 
     /// Serves the channels until the connection ends.
     ///
-    /// - Returns: The error that ended the connection; nil if the end was requested.
+    /// - Returns: The error that ended the connection; nil if the client closed it.
     private func serve(_ session: SSHSession) -> TransferError? {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.bufferSize, alignment: 16)
         defer { unsafe buffer.deallocate() }
@@ -109,9 +108,9 @@ final class ConnectionLoop {
         }
     }
 
-    /// Lets each channel make progress once.
+    /// Gives each channel one turn.
     ///
-    /// - Returns: Whether bytes moved, so there may be more to do.
+    /// - Returns: Whether a channel made progress, and may make more.
     private func advance(_ buffer: UnsafeMutableRawBufferPointer) throws(TransferError) -> Bool {
         var hasMoved = false
         var isOpening = false
@@ -163,8 +162,8 @@ final class ConnectionLoop {
         _ = mailbox.sleep([(session.socket, Int32(POLLIN))], milliseconds: wait.pollMilliseconds)
     }
 
-    /// Waits while there are no channels. The library reads only for channels, so received bytes stay in the socket and do not end the wait. The
-    /// wait ends when the connection ends or another thread wakes this one.
+    /// Waits while there are no channels, until the connection ends or another thread wakes this one. Received bytes do not end the wait,
+    /// because the library reads the socket only for channels.
     private func sleepWithoutChannels(_ session: SSHSession) throws(TransferError) {
         #if canImport(Glibc)
             // POLLRDHUP (poll(2)), which Swift does not import.

@@ -14,8 +14,8 @@ enum ConnectionCommand: Sendable {
     case close(ChannelRequest.ID)
 }
 
-/// Passes commands from other threads to a connection's thread, and wakes that thread. Other threads access the connection only through
-/// its mailbox.
+/// Passes commands from other threads to a connection's thread, and wakes that thread. Other threads use the connection only through its
+/// mailbox.
 final class ConnectionMailbox: Sendable {
     private struct State {
         var commands: [ConnectionCommand] = []
@@ -93,10 +93,10 @@ final class ConnectionMailbox: Sendable {
         if isAsleep { wakeThread() }
     }
 
-    /// Wakes the thread with a byte in the pipe. The caller must not hold the lock. If the byte arrives after the thread woke, the thread
-    /// merely checks its channels once more.
+    /// Wakes the thread by writing a byte to the pipe. The caller must not hold the lock. If the thread is already awake, it checks its
+    /// channels once more.
     private func wakeThread() {
-        // If the pipe is full, the write fails, but the thread wakes anyway.
+        // If the pipe is full, the write fails, but the bytes in the pipe wake the thread.
         _ = try? wakePipeWriter.writeAll([0])
     }
 
@@ -111,7 +111,7 @@ final class ConnectionMailbox: Sendable {
 
     var isStopping: Bool { state.withLock { $0.isStopping } }
 
-    /// Rejects further commands. Returns the commands that the thread has not executed.
+    /// Rejects all later commands, and returns the commands that the thread has not executed.
     func close() -> [ConnectionCommand] {
         state.withLock { state in
             defer { state.commands = [] }

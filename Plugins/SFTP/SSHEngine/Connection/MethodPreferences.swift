@@ -1,8 +1,8 @@
 import CSSH2
 import TransferCore
 
-/// The methods of one kind, such as ciphers, that are offered to a server, in order of preference. The session drops the methods that libssh2
-/// does not support.
+/// The SSH algorithms (methods) of one kind, such as ciphers, to offer to a server, in order of preference. The session drops those that
+/// libssh2 does not support.
 struct MethodPreferences {
     let kind: CInt
     let names: [String]
@@ -35,8 +35,8 @@ struct MethodPreferences {
         ]
     }
 
-    /// Returns the types of host keys to offer. The types of keys that are already known for the server come first. Otherwise, a server with several
-    /// keys might present an unknown one and appear to have changed its key.
+    /// Returns the types of host keys to offer. The types of the server's known keys come first. Otherwise, a server with several keys
+    /// might present an unknown key, and the key would appear to have changed.
     ///
     /// - Parameter refused: Types to exclude.
     static func hostKeyTypes(known: [String], refused: [String] = [], allowsSHA1: Bool) -> [String] {

@@ -30,24 +30,28 @@ package final class SSHConnection: Sendable {
 
     /// Connects, verifies the server, and authenticates the user.
     ///
-    /// When the task is cancelled, throws immediately; a blocking call may continue for a while on the connection's thread.
+    /// Throws immediately when the task is cancelled, although a blocking call may continue for a while on the connection's thread.
     ///
     /// - Parameters:
-    ///   - openSocket: Opens a socket that is connected to the server; the connection takes ownership of the socket. If it is nil or returns nil,
-    ///     this method connects to the server itself. Called once per connection attempt; finding the server's pinned key can take several attempts.
+    ///   - openSocket: Opens a socket that is connected to the server; the connection takes ownership of the socket. If this closure is nil
+    ///     or returns nil, the method connects directly. Called again for each additional connection that is
+    ///     needed to find the server's pinned key.
     ///   - credentials: Supplies passwords and passphrases when they are needed.
     ///   - logger: Logs how the server was verified and the user was authenticated.
-    /// - Throws: `CancellationError`, or a `TransferError`. Its class is `unreachable` if no SSH server responds, `trust` if the host key is not
-    ///   trusted, `credentials` if the server accepts none of the credentials, `unsupported` if the server and this machine have no method in common,
-    ///   and `transient` if the connection breaks.
+    /// - Throws: `CancellationError`, or a `TransferError` of one of these classes:
+    ///   - `unreachable`: No SSH server responds.
+    ///   - `trust`: The host key is not trusted.
+    ///   - `credentials`: The server accepts none of the credentials.
+    ///   - `unsupported`: The server and libssh2 have no permitted algorithm in common.
+    ///   - `transient`: The connection breaks.
     package static func open(
         _ settings: SSHSettings, over openSocket: (@Sendable () async throws -> FileDescriptor?)? = nil,
         credentials: any CredentialProvider,
         logger: Logger
     ) async throws -> SSHConnection {
         var settings = settings
-        // A server with several keys shows a key of the first requested type, and a pinned fingerprint does not reveal the type of its key. So
-        // several types must be tried.
+        // A server with several keys presents a key of the first requested type. The type of the pinned key is unknown, because a
+        // fingerprint does not contain it. So the loop tries one type after another.
         var shown: [HostKey] = []
         while true {
             let socket = try await openSocket?()
@@ -89,7 +93,7 @@ package final class SSHConnection: Sendable {
             try? socket?.close()
             throw TransferError(.noSpace, .internalFailure, "Cannot create a thread for an SSH connection.", cause: "\(error)")
         }
-        // Each step has its own deadline. The limit for all steps together also covers calls that block, such as the decryption of a key.
+        // Each step has its own deadline. This limit for all steps also covers blocking calls, such as the decryption of a key.
         let limit = settings.connectTimeout + settings.handshakeTimeout + settings.authenticationTimeout + .seconds(5)
         let watch = Task {
             try await Task.sleep(for: limit)
@@ -137,21 +141,21 @@ package final class SSHConnection: Sendable {
     ///
     /// - Parameter handler: Receives and supplies the channel's bytes, possibly before this method returns. If this method throws,
     ///   ``SSHChannelHandler/end(_:)`` is not called.
-    /// - Throws: `CancellationError`, or a `TransferError`. Its class is `unreachable` if the server has no such subsystem, and `transient` if the
-    ///   server does not open another channel or the connection broke.
+    /// - Throws: `CancellationError`, or a `TransferError`. Its class is `unreachable` if the server has no such subsystem, and `transient`
+    ///   if the server refuses to open another channel or the connection breaks.
     package func openSubsystem(_ name: String, handler: any SSHChannelHandler) async throws -> SSHChannel {
         let pending = ChannelRequest(id: mailbox.nextID(), program: .subsystem(name), handler: handler, opened: Once())
         try await open(pending)
         return SSHChannel(id: pending.id, mailbox: mailbox)
     }
 
-    /// Runs a command in the user's shell on the server, and waits until it has ended.
+    /// Runs a command in the user's shell on the server, and waits until it exits.
     ///
     /// - Parameters:
     ///   - command: The command in the server's encoding. The caller must quote it for the shell.
     ///   - input: The command's standard input.
-    ///   - outputLimit: The maximum number of bytes of the output to keep. Further bytes are read and dropped.
-    /// - Throws: `CancellationError` after the channel was closed, or a `TransferError`. Its class is `unsupported` if the server runs no commands.
+    ///   - outputLimit: The maximum number of output bytes to keep. Further bytes are read and dropped.
+    /// - Throws: `CancellationError`, or a `TransferError`. Its class is `unsupported` if the server does not let the user run commands.
     package func run(_ command: [UInt8], input: [UInt8] = [], outputLimit: Int = 1 << 20) async throws -> SSHCommandResult {
         let handler = CommandHandler(input: input, outputLimit: outputLimit)
         let done = Once<ChannelRequest.End>()

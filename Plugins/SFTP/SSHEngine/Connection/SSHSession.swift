@@ -55,13 +55,13 @@ import TransferCore
     /// Frees the session and closes the socket without sending. Call ``disconnect()`` first to notify the server.
     func end() {
         shutdown(socket, CInt(SHUT_RDWR))
-        // No call blocks on a socket that is shut down. The limit on repetitions guards against bugs in the library; at the limit, a little memory
-        // leaks.
+        // Calls never block on a socket that is shut down. The limit on repetitions guards against bugs in the library; if reached, a
+        // little memory leaks.
         for _ in 0..<1000 where unsafe libssh2_session_free(pointer) != LIBSSH2_ERROR_EAGAIN { break }
         close(socket)
     }
 
-    /// Notifies the server of the end, if the socket accepts the message immediately.
+    /// Sends a disconnect message to the server, if the socket accepts it immediately.
     func disconnect() {
         unsafe libssh2_session_disconnect_ex(pointer, CInt(SSH_DISCONNECT_BY_APPLICATION), "closed", "")
     }
@@ -74,11 +74,11 @@ import TransferCore
     /// The events to wait for after EAGAIN, and the maximum time to wait.
     var awaited: (events: Int32, atMost: Duration?) {
         switch directions {
-        // libssh2 1.11.1 sometimes does not report what it waits for. The call is then repeated soon.
+        // libssh2 1.11.1 sometimes does not report the direction that it waits for. The call is then repeated soon.
         case 0: (Int32(POLLIN | POLLOUT), .milliseconds(20))
         case CInt(LIBSSH2_SESSION_BLOCK_INBOUND): (Int32(POLLIN), nil)
-        // Waits only until the socket accepts bytes. Received bytes may stay unread until the packet is sent, so waiting for received bytes as well
-        // would be a busy loop.
+        // Waits only until the socket accepts bytes. The library may leave received bytes unread until the packet is sent, so waiting for
+        // them as well would be a busy loop.
         default: (Int32(POLLOUT), nil)
         }
     }

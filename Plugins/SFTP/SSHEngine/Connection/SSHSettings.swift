@@ -17,17 +17,17 @@ package struct SSHSettings: Sendable {
     package var connectTimeout: Duration = .seconds(30)
     /// The time limit for the key exchange.
     package var handshakeTimeout: Duration = .seconds(30)
-    /// The time limit for authentication. It leaves time for an agent that asks the user.
+    /// The time limit for authentication. Includes the time for an agent to ask the user.
     package var authenticationTimeout: Duration = .seconds(60)
     /// How long the server may be silent before a keepalive request is sent. After three times this interval, the connection counts as lost.
     package var keepaliveInterval: Duration = .seconds(15)
     /// The maximum number of unread bytes of a channel.
     package var receiveWindow = 4 << 20
-    /// The types of host keys that are not requested, because the server's keys of these types are not pinned.
+    /// The types of host keys to exclude, because the server's keys of these types are not pinned.
     var refusedKeyTypes: [String] = []
     /// Whether to accept host keys and key exchanges with SHA-1.
     package var allowsSHA1 = false
-    /// The size of the socket's buffers in bytes; nil to leave it to the system, which is recommended.
+    /// The size of the socket's buffers in bytes; nil for the system's default, which is recommended.
     package var socketBufferSize: Int?
 
     /// Creates settings with defaults for all optional values.
@@ -70,12 +70,12 @@ package struct SSHAuthentication: Sendable {
 
     /// The agent. Its keys are tried first.
     package var agent = Agent.environment
-    /// The time limit for the agent to list its keys, so that a hanging agent leaves time for other methods. Signing may take longer, because the
-    /// agent may ask the user.
+    /// The time limit for the agent to list its keys. A hanging agent therefore leaves time for other methods. The limit does not apply to
+    /// signing, because the agent may ask the user.
     package var agentListTimeout = Duration.seconds(5)
     /// The key files, tried next, in this order.
     package var keyFiles: [KeyFile] = []
-    /// The password. It also answers prompts with hidden input.
+    /// The password. Also used for prompts with hidden input (keyboard-interactive).
     package var password: CredentialReference?
     /// The maximum total number of attempts. OpenSSH's server disconnects at the sixth attempt (`MaxAuthTries`, sshd_config(5)).
     package var maximumAttempts = 5

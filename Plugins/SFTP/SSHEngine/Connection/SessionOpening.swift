@@ -95,11 +95,11 @@ struct SessionOpening {
         return greeting.hasPrefix("SSH-") || greeting.contains("\nSSH-")
     }
 
-    /// The lines that OpenSSH's server sends instead of a greeting before it disconnects. It sends them if too many clients log in (`MaxStartups`),
-    /// or to a client whose address has a penalty (`PerSourcePenalties`, sshd_config(5)).
+    /// The lines that OpenSSH's server sends instead of its identification string before it disconnects: if too many clients are logging in
+    /// (`MaxStartups`), or if the client's address has a penalty (`PerSourcePenalties`, sshd_config(5)).
     private static let refusals = ["Exceeded MaxStartups", "Not allowed at this time"]
 
-    /// The error for a greeting that is not an SSH greeting.
+    /// The error for a server that sent something other than an SSH identification string.
     private var otherGreeting: TransferError {
         let greeting = printable(session.traffic.greeting.prefix(60))
         if Self.refusals.contains(where: greeting.hasPrefix) {
@@ -130,7 +130,7 @@ struct SessionOpening {
                 "The server \(settings.server) closed the connection without a message; it may be overloaded.",
                 cause: words)
         }
-        // If the connection ended during the greeting or the method list, the server may still be an SSH server.
+        // If the connection ended within the identification string or later, the server may still be an SSH server.
         if traffic.hasEnded, hasGreeted || "SSH-".utf8.starts(with: traffic.greeting) { return lostConnection(words) }
         guard hasGreeted else { return otherGreeting }
         switch code {

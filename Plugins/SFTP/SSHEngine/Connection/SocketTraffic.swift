@@ -6,9 +6,9 @@ import CSSH2
     import Darwin
 #endif
 
-/// Moves the bytes of a session's socket, and holds the state for libssh2's callbacks. Used by one thread.
+/// Receives and sends the bytes of a session's socket, and holds the state for libssh2's callbacks. Used by one thread.
 ///
-/// libssh2 reads the bytes before the identification string one by one and sets no limit for them. ``limit`` adds a limit.
+/// libssh2 reads an unlimited number of bytes before the server's identification string, so ``limit`` bounds them.
 final class SocketTraffic {
     /// The maximum number of received bytes before the key exchange is complete. The largest packet has 35,000 bytes (RFC 4253, section 6.1).
     static let handshakeLimit = 256 << 10
@@ -29,7 +29,7 @@ final class SocketTraffic {
     private(set) var hasEnded = false
     /// The server's reason for disconnecting (RFC 4253, section 11.1).
     var disconnectReason: String?
-    /// Answers the server's prompts during keyboard-interactive authentication.
+    /// Responds to the server's prompts during keyboard-interactive authentication.
     var answers: KeyboardAnswers?
     /// Signs data during public key authentication.
     var signer: AgentSigner?

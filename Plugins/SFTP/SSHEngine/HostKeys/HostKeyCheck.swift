@@ -7,7 +7,7 @@ struct UnpinnedHostKey: Error {
     let key: HostKey
 }
 
-/// Verifies the identity of a server before anything is sent to it.
+/// Verifies a server's host key before the client sends credentials.
 struct HostKeyCheck {
     private let settings: SSHSettings
     private let host: HostName
@@ -56,7 +56,7 @@ struct HostKeyCheck {
 
     /// Verifies that the server's key is trusted. Adds the key of an unknown server to the user's file if the policy allows it.
     ///
-    /// - Returns: The entry that matched, for the log.
+    /// - Returns: The reason for trusting the key, for the log.
     /// - Throws: A `TransferError` of the class `trust` with the server's key and the known keys, or ``UnpinnedHostKey``.
     func recognize(_ key: HostKey) throws -> String {
         if case .pinned(let fingerprints) = settings.hostKeys.trust { return try recognize(key, pinned: fingerprints) }

@@ -22,7 +22,7 @@ package struct HostKeyPolicy: Hashable, Sendable {
     package var trust = Trust.strict
     /// The file to which new servers are added; nil to add none.
     package var userFile: FilePath?
-    /// Additional files, which are only read: the user's second file, and the files of this machine.
+    /// Additional files, which are never changed: the user's second file, and the system's files.
     package var systemFiles: [FilePath]
 
     /// Creates a policy with OpenSSH's files (ssh(1), FILES).

@@ -23,7 +23,7 @@ enum HostPatterns: Sendable {
         let text: [UInt8]
     }
 
-    /// - Returns: nil if the field is invalid.
+    /// Parses the field. Returns nil if the field is invalid.
     init?(_ field: String) {
         if field.utf8.first == UInt8(ascii: "|") {
             let parts = field.utf8.split(separator: UInt8(ascii: "|"), omittingEmptySubsequences: false).map { Data($0) }

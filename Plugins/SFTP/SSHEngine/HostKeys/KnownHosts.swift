@@ -27,7 +27,7 @@ package struct KnownHosts: Sendable {
         case revoked(Entry)
         /// The files contain only other keys of the server, of the same type or of other types. The list is not empty.
         case otherKeys([Entry])
-        /// The server is known only by a certificate authority.
+        /// The files contain no key of the server, but a certificate authority for it.
         case certificateAuthority(Entry)
         case unknown
     }
@@ -103,7 +103,7 @@ package struct KnownHosts: Sendable {
         return .unknown
     }
 
-    /// Returns the line that makes a key known for a server, without a line break.
+    /// Returns the known hosts line for a server's key, without a line break.
     static func line(_ key: HostKey, of host: HostName) -> String {
         "\(host.knownAs) \(key.type) \(Data(key.bytes).base64EncodedString())"
     }

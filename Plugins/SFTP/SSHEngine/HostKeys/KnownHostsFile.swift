@@ -13,7 +13,7 @@ struct KnownHostsFile {
 
     private static let sizeLimit = 32 << 20
 
-    /// - Returns: The content; nil if the file does not exist.
+    /// Returns the content; nil if the file does not exist.
     func read() throws(TransferError) -> [UInt8]? {
         do {
             // Without O_NONBLOCK, opening a FIFO would wait for a writer.
@@ -26,7 +26,7 @@ struct KnownHostsFile {
         }
     }
 
-    /// Appends a line with a single write, so that lines of several processes do not mix. Creates the file and its folder if needed.
+    /// Appends a line. A single write keeps the lines of concurrent processes apart. Creates the file and its folder if needed.
     func append(_ line: String) throws(TransferError) {
         do {
             let folder = path.removingLastComponent()

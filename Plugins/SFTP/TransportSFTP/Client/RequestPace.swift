@@ -1,7 +1,7 @@
 /// Limits the bytes in flight on a connection to about as many as the server transferred in the last second.
 ///
-/// More bytes would only queue up and delay the requests of all other files on the connection. For example, next to a large file on a slow path,
-/// a small file that needs five round trips would wait for five full windows.
+/// More bytes would only queue up and delay the other files on the connection. For example, a small file that needs five round trips would
+/// wait for five full windows of a large file on a slow network.
 package struct RequestPace: Sendable {
     private static let smallest = 384 << 10
     private static let slots = 5
@@ -11,8 +11,8 @@ package struct RequestPace: Sendable {
     private var slotEnd: ContinuousClock.Instant
     /// The number of bytes transferred in each of the last five slots of 250 ms, the newest at the end.
     private var recent = [Int](repeating: 0, count: RequestPace.slots)
-    /// The highest recent rate, in bytes per 1.25 s (five slots). It falls slowly, because a server may briefly stop responding while it syncs a
-    /// file.
+    /// The highest recent rate, in bytes per 1.25 s (five slots). Decays slowly, because a server may briefly stop responding while it
+    /// syncs a file.
     private var best = RequestPace.smallest
 
     /// - Parameter now: The clock.

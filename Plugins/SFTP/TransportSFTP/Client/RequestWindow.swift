@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// Limits the bytes and requests in flight over one channel, for all files together. Waiting callers continue in the order of their arrival.
+/// Limits the bytes and requests in flight over one channel, for all files together. Waiting callers resume in the order of their arrival.
 package final class RequestWindow: Sendable {
     private struct Waiter {
         var number: Int
@@ -44,7 +44,7 @@ package final class RequestWindow: Sendable {
     /// - Parameters:
     ///   - bytes: The maximum number of bytes in flight.
     ///   - requests: The maximum number of unanswered requests for content.
-    ///   - growth: The maximum numbers of bytes and requests by which the window grows as it is used.
+    ///   - growth: The maximum numbers of bytes and requests by which the window grows while it is used.
     ///   - pace: Limits the use of the window; nil to use the whole window.
     package init(bytes: Int, requests: Int, growth: (bytes: Int, requests: Int) = (0, 0), pace: RequestPace? = nil) {
         state = Locked(State(bytes: bytes, requests: requests, growth: growth, pace: pace))
@@ -53,9 +53,9 @@ package final class RequestWindow: Sendable {
     /// The number of acquired bytes that have not been released yet.
     package var inFlight: Int { state.withLock { $0.inFlight } }
 
-    /// Waits until the given numbers of bytes and requests can be in flight. Release them with ``release(bytes:requests:)``.
+    /// Waits until the window has room for the given bytes and requests. Release them with ``release(bytes:requests:)``.
     ///
-    /// - Throws: The error with which the channel ended, or `CancellationError`.
+    /// - Throws: The error that ended the channel, or `CancellationError`.
     package func acquire(bytes: Int, requests: Int = 1) async throws {
         let number = state.withLock { state in
             state.lastNumber += 1
@@ -99,7 +99,7 @@ package final class RequestWindow: Sendable {
         for waiter in admitted { waiter.continuation.resume() }
     }
 
-    /// Ends all waits with an error.
+    /// Fails all current and later calls to ``acquire(bytes:requests:)`` with an error.
     func end(_ error: TransferError) {
         let waiters = state.withLock { state in
             state.error = error

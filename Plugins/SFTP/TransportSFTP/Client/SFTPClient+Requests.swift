@@ -2,8 +2,8 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// Methods that send a request and wait for its response. Each method throws an error if the response is an error or of an unexpected kind. When the
-/// task is cancelled, the method throws `CancellationError` immediately; the request may still be executed.
+/// Methods that send a request and wait for its response. They throw if the response is an error or has an unexpected type. When the task
+/// is cancelled, they throw `CancellationError` immediately; the server may still execute the request.
 extension SFTPClient {
     /// Waits until the server has reported its features.
     package func features() async throws -> SFTPFeatures {
@@ -18,13 +18,13 @@ extension SFTPClient {
         let sent = Locked(false)
         let id = submit(request, onHandover: { sent.withLock { $0 = true } }) { [weak self] result in
             let isAwaited = once.resume(result.mapError { $0 })
-            // If the waiting task was cancelled, it never gets the handle, so the client closes the handle.
+            // A cancelled task never gets the handle, so the client closes the handle.
             if !isAwaited, case .success(.handle(let handle)) = result { self?.close(handle) }
         }
         return PendingAnswer(client: self, id: id, once: once, sent: sent, isAboutPath: request.namesPath)
     }
 
-    /// Sends a request and returns its response, which can be of any kind.
+    /// Sends a request and returns its response, which can have any type.
     package func answer(to request: Request) async throws -> Response {
         try await begin(request).answer()
     }
@@ -68,7 +68,7 @@ extension SFTPClient {
         return nil
     }
 
-    /// Closes a file or a folder without waiting for the response. No wait is needed, because the server has already confirmed the content.
+    /// Closes a file or a folder without waiting for the response, because the server has already confirmed the content.
     package func close(_ handle: Handle) {
         submit(.close(handle)) { _ in }
     }
@@ -89,23 +89,23 @@ struct PendingAnswer: Sendable {
     /// Whether the mover (see ``SFTPClient``) has fetched the request's packet. If so, the server may have executed the request.
     var isSent: Bool { sent.withLock { $0 } }
 
-    /// Waits for the response, of any kind.
+    /// Waits for the response, which can have any type.
     func answer() async throws -> Response {
         try await once.valueUnlessCancelled { [client, id] in client.forget(id) }
     }
 
-    /// Ends the wait for the response with a `CancellationError`.
+    /// Makes the wait for the response fail with a `CancellationError`.
     func abandon() {
         if once.resume(.failure(CancellationError())) { client.forget(id) }
     }
 
-    /// Ends the wait for a request that opens a file or folder, and closes the handle, even if the response has already arrived.
+    /// Like ``abandon()``, but for a request that opens a file or folder. Also closes the handle, even if the response has already arrived.
     func abandonOpening() {
         if once.resume(.failure(CancellationError())) { return client.forget(id) }
         Task { if case .handle(let handle)? = try? await once.value() { client.close(handle) } }
     }
 
-    /// - Throws: A ``StatusFailure`` if the status is not `OK`.
+    /// Waits for the status. Throws a ``StatusFailure`` if it is not `OK`.
     func success() async throws {
         guard case .status(let status) = try await answer() else { throw client.unexpected }
         guard status.code == .ok else { throw StatusFailure(status, isAboutPath: isAboutPath) }

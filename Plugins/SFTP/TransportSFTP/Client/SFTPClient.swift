@@ -2,11 +2,10 @@ import Locking
 package import Logging
 package import TransferCore
 
-/// The client side of one SFTP session. It encodes requests for any number of files and decodes the responses. Another object, the mover, transfers
-/// the bytes over one channel.
+/// The client side of one SFTP session. It encodes requests for any number of files and decodes the responses.
 ///
-/// The mover calls ``receive(_:)``, ``bytesToSend()`` and ``end(_:)`` on its own thread. Requests can be made on any thread. The server may respond
-/// in any order.
+/// Another object, the mover, transfers the bytes over one channel. It calls ``receive(_:)``, ``bytesToSend()`` and ``end(_:)`` on its own
+/// thread. Requests can be made on any thread. The server may respond in any order.
 package final class SFTPClient: Sendable {
     typealias Completion = @Sendable (Result<Response, TransferError>) -> Void
 
@@ -61,7 +60,7 @@ package final class SFTPClient: Sendable {
     /// - Parameters:
     ///   - logger: Logs each request with the level debug, except requests for content.
     ///   - wake: Called from any thread when there are bytes to send.
-    ///   - giveUp: Called when the server violates the protocol. No later packet can be decoded, so the connection is useless.
+    ///   - giveUp: Called when the server violates the protocol or has an unsupported version. The connection can't be used any longer.
     package init(
         serverName: String, logger: Logger? = nil, wake: @escaping @Sendable () -> Void,
         giveUp: @escaping @Sendable (TransferError) -> Void = { _ in }
@@ -89,8 +88,9 @@ package final class SFTPClient: Sendable {
         }
     }
 
-    /// Returns the next bytes for the server; empty if there are none now. The mover calls this method on its thread, one call at a time: when the
-    /// channel is open, after the previous bytes were sent, and after each wake-up.
+    /// Returns the next bytes for the server, or an empty array if no bytes are ready.
+    ///
+    /// The mover calls this method on its thread: when the channel is open, after the previous bytes were sent, and after each wake-up.
     package func bytesToSend() -> [UInt8] {
         let (bytes, callbacks) = state.withLock { state -> ([UInt8], [@Sendable () -> Void]) in
             var bytes: [UInt8] = []
@@ -116,7 +116,7 @@ package final class SFTPClient: Sendable {
     /// The number of bytes that fit into one SSH packet.
     private static let pieceSize = 32_700
 
-    /// Ends all requests because the channel has ended. Called once by the mover.
+    /// Fails all requests, because the channel has ended. The mover calls this method once.
     ///
     /// - Parameter error: The reason; nil if the client closed the channel.
     package func end(_ error: TransferError?) {
@@ -212,7 +212,7 @@ package final class SFTPClient: Sendable {
         for call in starting { call(.success(features)) }
     }
 
-    /// Calls back when the server has reported its features; immediately if it already has.
+    /// Calls the closure when the server has reported its features; immediately if it already has.
     func whenReady(_ call: @escaping @Sendable (Result<SFTPFeatures, TransferError>) -> Void) {
         let result = state.withLock { state -> Result<SFTPFeatures, TransferError>? in
             switch state.phase {
@@ -286,7 +286,7 @@ package final class SFTPClient: Sendable {
         }
     }
 
-    /// Abandons the response to a request. If the response opens a handle, the client closes it.
+    /// Ignores the later response to a request. If the response contains a handle, the client closes the handle.
     func forget(_ id: UInt32) {
         state.withLock { $0.waiting[id]?.completion = nil }
     }

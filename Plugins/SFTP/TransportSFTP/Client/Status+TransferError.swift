@@ -7,7 +7,7 @@ package enum FileUse: Sendable {
 }
 
 extension Status {
-    /// Returns the error for a rejected request. No other code translates statuses.
+    /// Returns the error for a rejected request. All statuses are translated here.
     ///
     /// - Parameters:
     ///   - name: The name of the file for messages.

@@ -1,13 +1,13 @@
 import Locking
 import TransferCore
 
-/// The error for a failure whose reason is evident neither from the server's status nor from the state of the file.
+/// The error for a failure whose reason is unknown, even after a check of the remote file.
 struct UnexplainedFailure: Error {
     let error: TransferError
 }
 
-/// Counts the consecutive unexplained failures of each file. Such a failure can be transient, or the server may be unable to accept this file. The
-/// failures do not count against the server.
+/// Counts the consecutive unexplained failures of each file, to decide between retrying and giving up. Such a failure can be transient, or
+/// the server may be unable to accept this file. It does not count against the server.
 final class UnexplainedFailures: Sendable {
     private struct File: Hashable {
         let transferID: String
@@ -35,14 +35,14 @@ final class UnexplainedFailures: Sendable {
         return error
     }
 
-    /// Forgets a file's failures, because an attempt ended in another way.
+    /// Resets a file's count. Called when an attempt succeeded, or failed in another way.
     func forget(_ attempt: FileAttempt) {
         counts.withLock { $0[File(transferID: attempt.transferID, endpoint: attempt.endpoint)] = nil }
     }
 }
 
 extension SFTPUpload {
-    /// Looks for the reason of a failure in the state of the remote file, because many servers use one status for most failures.
+    /// Finds the reason for a failure by checking the remote file, because many servers use one status for most failures.
     func reason(for failure: StatusFailure) async throws -> any Error {
         do {
             let found = try await client.attributes(.lstat(paths.final))
@@ -56,7 +56,7 @@ extension SFTPUpload {
 }
 
 extension SFTPDownload {
-    /// Looks for the reason of a failure in the state of the remote file, because many servers use one status for most failures.
+    /// Finds the reason for a failure by checking the remote file, because many servers use one status for most failures.
     func reason(for failure: StatusFailure) async throws -> any Error {
         do {
             let found = try await connection.client.attributes(.stat(paths.final))

@@ -53,7 +53,7 @@ package struct FileAttributes: Hashable, Sendable {
         return attributes
     }
 
-    /// The largest plausible size of a file in bytes, 64 PiB. Sums of such sizes do not overflow.
+    /// The largest plausible size of a file in bytes, 64 PiB. The limit prevents overflows in sums of sizes.
     package static let largestSize: UInt64 = 1 << 56
 
     /// Returns the size that a server reports, after checking it.

@@ -55,7 +55,7 @@ package enum Request: Hashable, Sendable {
         }
     }
 
-    /// Whether the request transfers content or names. These requests are not logged, because there can be very many.
+    /// Whether the request transfers content or names. Such requests are too numerous to log.
     var isForContent: Bool {
         switch self {
         case .read, .write, .readdir: true

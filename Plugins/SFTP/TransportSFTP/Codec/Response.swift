@@ -111,7 +111,7 @@ package enum ServerPacket: Hashable, Sendable {
         names.reserveCapacity(count)
         for _ in 0..<count {
             let name = try reader.string("a name", atMost: PacketLimit.name)
-            // Ignores the line in the format of `ls -l`.
+            // Ignores the entry's line in `ls -l` format.
             _ = try reader.string("a line of a listing", atMost: PacketLimit.packet)
             names.append(ListedFile(name: name, attributes: try FileAttributes(from: &reader)))
         }

@@ -10,11 +10,11 @@ package enum ProtocolExtension: String, Hashable, Sendable, CaseIterable {
 
 /// The features that a server reports at the start of an SFTP session.
 package struct SFTPFeatures: Hashable, Sendable {
-    /// The number of bytes that one request reads or writes, unless the server has a lower limit. All servers must accept packets of 34,000 bytes
-    /// (draft-ietf-secsh-filexfer-02, section 3). Larger requests would not be faster than more requests in flight. A request of this size fits into
-    /// one SSH packet.
+    /// The number of bytes that one request reads or writes, unless the server has a lower limit. A request of this size fits into one SSH
+    /// packet, and all servers must accept packets of 34,000 bytes (draft-ietf-secsh-filexfer-02, section 3). Larger requests would not be
+    /// faster than more requests in flight.
     package static let chunkSize = 32_640
-    /// The minimum size of a request. A lower limit of the server is ignored, because smaller requests would cost too much.
+    /// The minimum size of a request. The client ignores a lower limit of the server, because smaller requests would be too slow.
     package static let smallestChunkSize: UInt64 = 4_096
 
     package var version: UInt32 = 3

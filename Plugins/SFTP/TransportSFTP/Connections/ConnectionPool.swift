@@ -4,8 +4,9 @@ import TransportSupport
 
 /// The connections to all endpoints. The files of an endpoint share its connections.
 ///
-/// The pool opens more connections when the existing ones are busy. It opens the first connection alone, because an error there would affect the
-/// others as well. It opens additional connections a few at a time, because a server may limit concurrent logins (`MaxStartups`, sshd_config(5)).
+/// The pool opens more connections when the existing ones are busy. It opens the first connection alone, because an error such as rejected
+/// credentials would affect the others as well. It opens additional connections a few at a time, because a server may limit concurrent
+/// logins (`MaxStartups`, sshd_config(5)).
 actor ConnectionPool {
     private struct Member {
         let number: Int
@@ -15,8 +16,8 @@ actor ConnectionPool {
         /// Closes the connection after it has been idle for ``PoolPolicy/idleTime``.
         var alarm: Task<Void, Never>?
 
-        /// A sort key for the expected delay of a request. Busy connections sort last, because the server processes all requests of a connection in
-        /// order. Ties are broken by the number of files.
+        /// A sort key for the expected delay of a request. Busy connections sort last, because a server processes the requests of a
+        /// connection in order. Otherwise, connections with fewer files sort first.
         var load: (Int, Int) { (isBusy ? 1 : 0, files) }
 
         /// Whether so much content is in flight that small files would have to wait.
@@ -27,7 +28,7 @@ actor ConnectionPool {
         }
     }
 
-    /// The number of content bytes in flight at which a connection counts as busy. Small files have far fewer bytes in flight.
+    /// The number of content bytes in flight at which a connection counts as busy. Small files stay far below this number.
     private static let busyBytes = 128 << 10
 
     private struct Group {
@@ -47,8 +48,7 @@ actor ConnectionPool {
         func needsAnother(forUnused isForUnused: Bool, _ policy: PoolPolicy) -> Bool {
             guard !members.isEmpty else { return openings.isEmpty }
             guard mayOpen(policy) else { return false }
-            // Each waiting task will get one of the connections that are being opened. If none of them is left for this task, the task needs another
-            // connection.
+            // Each waiting task gets one of the connections that are being opened. If none is left for this task, it needs another one.
             if isForUnused { return openings.count <= waiters.count }
             let files = members.reduce(0) { $0 + ($1.isBusy ? max($1.files, policy.filesBeforeNext) : $1.files) }
             return members.allSatisfy { $0.isBusy || $0.files >= policy.filesBeforeNext }
@@ -79,7 +79,7 @@ actor ConnectionPool {
     ///
     /// - Parameters:
     ///   - limit: The maximum number of connections to the endpoint.
-    ///   - prefersUnused: Whether to wait for a connection without files. If no more connections can be opened, a used connection is returned.
+    ///   - prefersUnused: Whether to wait for a connection without files, if the pool can open one.
     ///   - waiting: Called every few seconds while the call waits for a connection. Must not block.
     /// - Throws: The errors of ``SFTPConnector/connect(to:credentials:logger:)``, or the error of the closure.
     nonisolated func use<Result: Sendable>(
@@ -112,8 +112,8 @@ actor ConnectionPool {
             if group.needsAnother(forUnused: prefersUnused && isUsed, policy), group.members.count + group.openings.count < max(1, limit) {
                 beginOpening(of: endpoint, &group, credentials, logger)
             }
-            // If all connections are busy, a file waits for a new one. For a small file, this wait is about as long as the delay on a busy
-            // connection. If opening takes longer than the activity interval, the file uses a busy connection.
+            // If all connections are busy, a file waits for a new one, which takes a small file about as long as using a busy connection.
+            // If opening takes longer than the activity interval, the file uses a busy connection.
             let mustWait = prefersUnused ? isUsed : !hasWaited && index.map { group.members[$0].isBusy } ?? true
             if let index, !mustWait || group.openings.isEmpty {
                 group.members[index].files += 1
@@ -139,7 +139,7 @@ actor ConnectionPool {
             do {
                 try await arrival.valueUnlessCancelled()
             } catch  where (index != nil || groups[endpoint]?.openings.isEmpty == false) && !(error is CancellationError) {
-                // The failed connection is ignored: the task can share an existing connection, or wait for another connection that is being opened.
+                // Ignores the failed connection: the task can share an existing connection, or wait for another one that is being opened.
                 continue
             }
         }
@@ -179,7 +179,7 @@ actor ConnectionPool {
             group.members.append(Member(number: number, link: link, connection: connection))
             group.pausedUntil = nil
             groups[endpoint] = group
-            // The idle timer starts now. If all waiting tasks were cancelled, no file ever uses the connection, and only this timer closes it.
+            // Starts the idle timer now. If all waiting tasks were cancelled, only this timer closes the unused connection.
             setAlarm(for: number, of: endpoint)
             for waiter in waiters { waiter.resume(.success(())) }
         case .success:

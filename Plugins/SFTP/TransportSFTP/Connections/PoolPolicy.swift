@@ -9,21 +9,21 @@ package struct PoolPolicy: Sendable {
     package var maximumOpenings = 3
     /// The time after which a connection without files is closed.
     package var idleTime = Duration.seconds(60)
-    /// How long the pool waits after a failed attempt to connect before it opens an additional connection. The first connection to an endpoint is
-    /// not delayed.
+    /// The delay after a failed attempt to connect before the pool opens an additional connection. Does not apply to the first connection
+    /// to an endpoint.
     package var pause = Duration.seconds(30)
     /// The time limit for opening a connection. The individual steps have shorter limits.
     package var connectTime = Duration.seconds(180)
-    /// The time limit for the start of SFTP after the login. It is needed because the account's shell may hang without the SSH server noticing. It is
-    /// shorter than the queue's limit for stalled attempts (60 s), so that the error reports this cause.
+    /// The time limit for the start of SFTP after the login. The account's shell may hang, and the SSH server does not detect that. The
+    /// limit is shorter than the queue's limit for stalled attempts (60 s), so the error reports this cause.
     package var beginTime = Duration.seconds(50)
-    /// The time without a response after which a connection gets no further files. It is shorter than the queue's limit for stalled attempts (60 s),
-    /// so that the next attempt uses another connection.
+    /// The time without a response after which a connection gets no further files. Shorter than the queue's limit for stalled attempts
+    /// (60 s), so the next attempt uses another connection.
     package var silence = Duration.seconds(45)
     /// Like ``silence``, but for a connection on which an attempt was cancelled.
     package var silenceAfterCancellation = Duration.seconds(5)
-    /// The interval at which tasks that wait for a connection report activity. Without these reports, the queue's stall timeout would end all
-    /// attempts that wait for the same connection. The stall timeout is not needed here, because the steps of connecting have their own limits.
+    /// The interval at which tasks that wait for a connection report activity. Without the reports, the queue's stall timeout would end all
+    /// attempts that wait for the same connection. Waiting needs no stall timeout, because the steps of connecting have their own limits.
     package var activityInterval = Duration.seconds(5)
     /// The clock.
     package var now: @Sendable () -> ContinuousClock.Instant = { .now }

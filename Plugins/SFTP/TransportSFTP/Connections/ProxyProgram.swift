@@ -31,8 +31,8 @@ final class ProxyProgram: Sendable {
 
     /// Starts a shell command with one end of a socket as its input and output.
     ///
-    /// The program has its own process group, so that an interrupt from the terminal does not reach it. This process may shut down in an
-    /// orderly way after an interrupt, and needs the connection until it exits.
+    /// The program has its own process group, so an interrupt from the terminal does not reach it. After an interrupt, this process may
+    /// still need the connection for an orderly shutdown.
     ///
     /// - Parameter log: Called with each line of the standard error, truncated and without control characters.
     /// - Returns: The program, and the other end of the socket in non-blocking mode. The caller must close it.
@@ -77,14 +77,14 @@ final class ProxyProgram: Sendable {
 
     deinit { end() }
 
-    /// Ends the program, because its connection has ended.
+    /// Ends the program and its child processes with SIGHUP. Called after the connection has ended.
     func end() {
         state.withLock { state in
             if let processID = state.processID { kill(-processID, SIGHUP) }
         }
     }
 
-    /// Waits until the program has exited, without sending a signal. Returns nil if that takes longer than the limit. Call it once, before ``end()``.
+    /// Waits until the program exits, without sending a signal. Returns nil after the time limit. Call this method once, before ``end()``.
     func end(within limit: Duration) async -> End? {
         let timer = Task { [ended] in
             try await Task.sleep(for: limit)
@@ -184,7 +184,7 @@ extension ProxyProgram.End {
 
     /// Returns the error to report instead of a connection error that the program may have caused.
     func explanation(of error: TransferError, _ address: SFTPAddress) -> TransferError {
-        // If the program succeeded without output, the other end closed the connection. The original error explains that better.
+        // If the program succeeded without output, the server closed the connection, and the original error is better.
         guard let exitReason, status != 0 || !lastLine.isEmpty else { return error }
         return TransferError(
             error.failureClass, error.code,

@@ -6,7 +6,7 @@ package protocol SFTPLink: Sendable {
     /// The client of the SFTP session.
     var client: SFTPClient { get }
 
-    /// Runs commands over the same connection; nil if this is not possible.
+    /// Runs commands on the server over the same connection; nil if the server runs no commands.
     var commands: (any CommandRunner)? { get }
 
     /// The fingerprint of the server's host key in OpenSSH's format; nil for a link without SSH.
@@ -31,7 +31,7 @@ extension SFTPConnector {
     package func shutdown() async {}
 }
 
-/// The parts of a pooled connection that one file uses.
+/// The parts of a pooled connection that the transfer of a file uses.
 struct PooledConnection: Sendable {
     let client: SFTPClient
     let checksums: RemoteChecksums
@@ -42,5 +42,6 @@ struct PooledConnection: Sendable {
 struct ConnectionLender: Sendable {
     /// Starts to open connections for tasks that will request one each.
     let prepare: @Sendable (_ count: Int) async -> Void
+    /// Runs a closure with a connection.
     let lend: @Sendable (_ body: @Sendable (PooledConnection, SFTPFeatures) async throws -> Void) async throws -> Void
 }

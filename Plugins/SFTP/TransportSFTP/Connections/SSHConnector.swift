@@ -10,7 +10,7 @@ struct SSHConnector: SFTPConnector {
     /// The HTTP client that connects through proxies. Its thread starts with the first connection.
     private let engine = CurlEngine()
 
-    /// The time to wait for the exit of a program that closed its output.
+    /// The time to wait until a program that closed its output exits.
     private static let endTime = Duration.seconds(2)
 
     func connect(to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger) async throws -> any SFTPLink {
@@ -49,10 +49,10 @@ struct SSHConnector: SFTPConnector {
     func shutdown() async { await engine.shutdown() }
 }
 
-/// The SFTP client handles the bytes of an SSH channel.
+/// Makes the SFTP client the handler of an SSH channel.
 extension SFTPClient: SSHChannelHandler {}
 
-/// Each command has its own channel.
+/// Runs each command on its own channel.
 extension SSHConnection: CommandRunner {
     package func run(_ command: [UInt8], input: [UInt8]) async throws -> [UInt8] {
         try await run(command, input: input, outputLimit: 1 << 20).output
@@ -80,7 +80,7 @@ final class SSHLink: SFTPLink {
         over connection: SSHConnection, by program: ProxyProgram?, to address: SFTPAddress, logger: Logger
     ) async throws -> SSHLink {
         let holder = ChannelHolder()
-        // Other attempts also use the connection, so its log messages must not name this attempt.
+        // Later attempts also use the connection, so its log messages must not name this attempt.
         var logger = logger
         for key in ["session", "item", "attempt"] { logger[metadataKey: key] = nil }
         let client = SFTPClient(serverName: address.serverName, logger: logger, wake: { holder.wake() }, giveUp: { _ in holder.close() })

@@ -13,9 +13,9 @@ enum ServerRoute: Sendable {
     /// A connection through a proxy, or from a given local address.
     case network(NetworkOptions, proxyPassword: CredentialReference?)
 
-    /// Connects to the server, or starts a program that does.
+    /// Opens a connected socket, unless the route is ``direct``.
     ///
-    /// - Returns: A socket, which the caller must close, and the program if there is one; nil to connect directly.
+    /// - Returns: The socket, which the caller must close, and the program, if any; nil if the caller must connect directly.
     /// - Throws: A `TransferError`, or `CancellationError`.
     func open(
         to address: SFTPAddress, by engine: CurlEngine, credentials: any CredentialProvider, logger: Logger

@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// Divides a range of a file into blocks. Each reader takes one block after another.
+/// Divides a range of a file into blocks. Several readers can request the next block concurrently.
 final class ContentBlocks: Sendable {
     private let rest: Locked<Range<Int64>>
     private let size: Int64

@@ -31,14 +31,14 @@ final class ContentReader: Sendable {
     private let reporter: AttemptReporter
     private let threads: WorkerThreads
     private let state = Locked(State())
-    /// The window for requested bytes that have not been processed yet. It limits the use of memory if the disk is slow. It starts small and grows as
-    /// content arrives, because bytes in flight are lost when the connection breaks.
+    /// The window for requested bytes that have not been processed yet. Limits the memory use if the disk is slow. Starts small and grows
+    /// as content arrives, because bytes in flight are lost when the connection breaks.
     private let unprocessed: RequestWindow
     private let arrivals: AsyncStream<Void>
     private let arrival: AsyncStream<Void>.Continuation
 
     private static let firstRequests = 16
-    /// Allows more bytes than can be in flight over one connection, so that requests continue while the disk is briefly slow.
+    /// The maximum growth of the window. It exceeds the limit for one connection, so requests continue while the disk is briefly slow.
     private static let growth = (bytes: 6 << 20, requests: 192)
 
     init(
@@ -55,7 +55,7 @@ final class ContentReader: Sendable {
 
     /// Reads a range of the file.
     ///
-    /// - Parameter take: Called with pieces in the order of their arrival, one call at a time, on a thread that may block.
+    /// - Parameter take: Processes pieces in the order of their arrival, one call at a time. May block.
     /// - Throws: A ``StatusFailure``, ``EndedEarly``, the error of `take`, or `CancellationError`.
     func read(_ range: Range<Int64>, take: @escaping @Sendable ([Piece]) throws -> Void) async throws {
         let blocks = ContentBlocks(range)

@@ -61,7 +61,7 @@ struct SFTPDownload {
             guard known != nil else { throw changed }
             continued = opened
         }
-        // The kind of file is checked before the file is opened, because opening a FIFO would block the server.
+        // Checks the kind of file before opening it, because opening a FIFO would block the server.
         let (version, mode) = try await requestVersion()
         if let known, known != version { throw changed }
         reporter.report(total: version.size)
@@ -157,8 +157,8 @@ struct SFTPDownload {
         }
     }
 
-    /// Reads the file over this connection. If the file is large, and the session and the account allow it, other connections read parts of the file
-    /// in parallel.
+    /// Reads the file over this connection. If the file is large, and the session and the account allow parallel ranges, other connections
+    /// read some blocks.
     private func read(
         _ version: RemoteVersion, from start: Int64, _ handle: Handle, take: @escaping @Sendable ([ContentReader.Piece]) throws -> Void
     ) async throws {
@@ -167,7 +167,7 @@ struct SFTPDownload {
         guard count > 1, version.size >= server.options.parallelThreshold else {
             return try await reader.read(start..<version.size, take: take)
         }
-        // Each reader takes the next block, so the part file has few gaps and is mostly contiguous from the start.
+        // Each reader requests the next block of the file, so gaps in the part file are few and short-lived.
         let blocks = ContentBlocks(start..<version.size, each: Self.blockSize)
         let arrived = Locked(start)
         let takeAndCount = { @Sendable (pieces: [ContentReader.Piece]) in
@@ -221,7 +221,7 @@ struct SFTPDownload {
         return receipt
     }
 
-    /// Compares the content with the expected checksum. Without one, compares it with the server's file if the session requires checksums.
+    /// Verifies the content with the expected checksum, or against the server's file if the session requires checksums.
     private func verify(_ content: LocalContent, _ receipt: inout TransferReceipt) async throws {
         let comparison = ContentComparison(connection: connection, features: features, threads: threads, reporter: reporter)
         if let expected {

@@ -2,8 +2,7 @@ import TransferCore
 
 /// Lists one folder.
 struct SFTPListing {
-    /// The number of requests that are sent before the first response arrives. After a small folder is opened, listing it therefore takes one round
-    /// trip.
+    /// The number of requests to send before the first response arrives. Listing an open, small folder therefore takes one round trip.
     private static let responsesAhead = 4
     /// The maximum number of consecutive responses without names. It prevents an endless listing.
     private static let maximumEmptyResponses = 100
@@ -72,7 +71,7 @@ struct SFTPListing {
         }
     }
 
-    /// Converts listed entries. Requests their missing attributes in parallel.
+    /// Converts the server's entries. Requests missing attributes in parallel.
     private func entries(_ files: [ListedFile]) async throws -> [RemoteEntry] {
         var files = files.filter { ![Self.dot, Self.dotDot].contains($0.name) }
         try await requestAttributes(of: &files, where: { $0.kind == nil }) { .lstat($0) }
@@ -117,8 +116,8 @@ struct SFTPListing {
         !name.isEmpty && !name.contains(0) && !name.contains(UInt8(ascii: "/"))
     }
 
-    /// The number of entries whose attributes are requested in parallel. The receiver gets these entries before the attributes of the next ones are
-    /// requested, so that even a slow listing shows activity.
+    /// The number of entries whose attributes are requested in parallel. The receiver gets each such batch before the next one is
+    /// requested, so even a slow listing shows activity.
     private static let maximumConcurrentRequests = 100
     private static let dot = [UInt8(ascii: ".")]
     private static let dotDot = [UInt8(ascii: "."), UInt8(ascii: ".")]

@@ -3,8 +3,8 @@ public import TransferCore
 extension SFTPTransport: FolderListing {
     /// Lists a folder, at most 100 entries at a time, in the order of the server.
     ///
-    /// The kind of an entry comes from the server's listing; missing attributes are requested. A link is listed as a link, as with `lstat`, unless it
-    /// leads to a regular file and the attempt resolves links. The queue calls this method on a separate task.
+    /// The kind of an entry comes from the server's listing, or from an additional request if the listing omits it. A link is listed as a
+    /// link, unless it leads to a regular file and the attempt resolves links. The queue calls this method on a separate task.
     ///
     /// - Throws: A `TransferError`, `CancellationError`, or the error of `receive`.
     public func list(_ attempt: ListingAttempt, receive: @escaping @Sendable ([RemoteEntry]) async throws -> Void) async throws {

@@ -1,15 +1,15 @@
-/// Tracks the position up to which all bytes of a file are confirmed. The pieces of the file can be confirmed in any order.
+/// Tracks the position up to which the server has confirmed all bytes of a file. It can confirm pieces of the file in any order.
 package struct AcknowledgedPrefix: Sendable {
-    /// The position before which all bytes were confirmed.
+    /// The position up to which all bytes are confirmed.
     package private(set) var end: Int64
-    /// Confirmed ranges after a gap, in order. Adjacent ranges are merged, so there are at most as many ranges as gaps.
+    /// The confirmed ranges after the first gap, in order. Adjacent ranges are merged, so there is one range per gap.
     private var islands: [Range<Int64>] = []
 
     package init(from start: Int64) {
         end = start
     }
 
-    /// The number of confirmed ranges after a gap.
+    /// The number of confirmed ranges after the first gap.
     package var islandCount: Int { islands.count }
 
     /// Adds a confirmed piece.
@@ -19,7 +19,7 @@ package struct AcknowledgedPrefix: Sendable {
             end = piece.upperBound
             return
         }
-        // Finds, by binary search, the first range after a gap that the piece touches.
+        // Binary search for the first range that ends at or after the start of the piece.
         var (first, count) = (0, islands.count)
         while count > 0 {
             let half = count / 2

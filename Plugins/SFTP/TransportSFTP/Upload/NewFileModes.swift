@@ -1,7 +1,7 @@
 import Locking
 
-/// Remembers which permissions a server gives to new files in each folder. They depend on the server's umask and on access lists, so the client
-/// learns them from the first file.
+/// The permissions that a server gives to new files, by folder. They depend on the server's umask and on access lists, so the client learns
+/// them from the first file.
 final class NewFileModes: Sendable {
     struct Key: Hashable {
         let folder: [UInt8]
@@ -9,8 +9,7 @@ final class NewFileModes: Sendable {
         let requested: UInt32
     }
 
-    /// The permissions that hide an incomplete part file from other users. The account must be able to write the file in order to
-    /// resume the upload.
+    /// The permissions that hide an incomplete part file from other users. The account must be able to write it to resume the upload.
     static let hidden: UInt32 = 0o600
     private static let maximumKeys = 1_000
     private let modes = Locked<[Key: UInt32]>([:])
@@ -19,11 +18,11 @@ final class NewFileModes: Sendable {
     func isKnown(_ key: Key) -> Bool { known(key) != nil }
 
     private func known(_ key: Key) -> UInt32? {
-        // If only permissions of the owner are requested, the file gets exactly these permissions, because a usual umask does not remove them.
+        // If the client requests only permissions for the owner, the file gets exactly these, because a typical umask does not remove them.
         key.requested & ~Self.hidden == 0 ? key.requested : modes.withLock { $0[key] }
     }
 
-    /// Hides a new part file from other users, unless it was created with permissions that hide it.
+    /// Hides a new part file from other users, unless the file is already hidden.
     ///
     /// - Returns: The permissions to set when the part file is complete; nil to keep its permissions.
     /// - Throws: A `TransferError` or `CancellationError`.
@@ -32,9 +31,9 @@ final class NewFileModes: Sendable {
         guard case .attributes(let found) = try await client.answer(to: .fstat(handle)), let permissions = found.permissions else {
             return nil
         }
-        // Excludes permissions that were not requested.
+        // Excludes permissions that the client did not request.
         let mode = permissions & key.requested
-        // The response is not awaited. The server gets this request before the first byte, and processes requests in order.
+        // Does not wait for the response. The server receives this request before the first byte, and processes requests in order.
         client.submit(.fsetstat(handle, .permissions(Self.hidden))) { [self] result in
             guard case .success(.status(let status)) = result, status.code == .ok else { return }
             modes.withLock { if $0.count < Self.maximumKeys { $0[key] = mode } }

@@ -1,7 +1,7 @@
 import Foundation
 import TransferCore
 
-/// Moves a complete part file to its final name: atomically, and only to a name that the overwrite policy allows.
+/// Renames a complete part file to a name that the overwrite policy allows. The rename is atomic if the server supports that.
 struct PartPlacing: Sendable {
     let client: SFTPClient
     let features: SFTPFeatures
@@ -18,7 +18,7 @@ struct PartPlacing: Sendable {
 
     // MARK: Existing files
 
-    /// Checks, before any content is sent, whether the policy keeps an existing file, so that the upload is unnecessary.
+    /// Checks, before any content is sent, whether the policy keeps an existing file and so makes the upload unnecessary.
     ///
     /// - Returns: The receipt for the existing file; nil to send the file.
     func receiptIfKept() async throws -> TransferReceipt? {
@@ -34,11 +34,12 @@ struct PartPlacing: Sendable {
             default: false
             }
         guard isKept else { return nil }
-        // The receipt contains the size of the source, although the existing file may have another size.
+        // Unless the source is growing, the receipt contains its size, although the existing file may have another size.
         return receipt(bytes: source.growth == nil ? source.size : size ?? 0, paths.final)
     }
 
-    /// Returns by how many seconds the source is newer than the file on the server; nil if this is unknown. The server's time is in whole seconds.
+    /// Returns by how many seconds the source is newer than the file on the server; nil if the server does not report the time. Rounds the
+    /// source's time down to whole seconds, like the server's.
     private func secondsNewer(than found: FileAttributes) -> Int64? {
         let time = source.identity.modificationTime
         let seconds = time / 1_000_000_000 - (time % 1_000_000_000 < 0 ? 1 : 0)
@@ -48,7 +49,8 @@ struct PartPlacing: Sendable {
     // MARK: The name
 
     /// Renames the part file to a name that the policy allows.
-    /// - Parameter journal: Called with each name before the part file is renamed to it.
+    ///
+    /// - Parameter journal: Called with each name before the attempt to rename the part file to that name.
     func place(size: Int64, journal: ([UInt8]) async throws -> Void) async throws -> TransferReceipt {
         switch policy {
         case .always, .different, .newer:
@@ -72,7 +74,7 @@ struct PartPlacing: Sendable {
         }
     }
 
-    /// Renames the part file, unless a file with the name exists.
+    /// Renames the part file, unless a file with the new name exists.
     ///
     /// - Returns: Whether the name was free.
     private func renameIfFree(to final: [UInt8]) async throws -> Bool {
@@ -100,7 +102,7 @@ struct PartPlacing: Sendable {
             }
             return []
         }
-        // In response to this request, some servers replace an existing file, and others reject the request.
+        // If a file with the new name exists, some servers replace it, and others reject this request.
         do {
             try await client.perform(.rename(part, to: paths.final))
             return []
@@ -126,8 +128,8 @@ struct PartPlacing: Sendable {
 
     /// Checks whether the part file was renamed although the response to the rename was lost.
     ///
-    /// - Returns: The receipt if it was renamed; nil if the part file is complete and not renamed.
-    /// - Throws: A `TransferError` of the class `resumeLost` if neither file exists.
+    /// - Returns: The receipt if the part file was renamed; nil if the part file is complete, but not renamed.
+    /// - Throws: A `TransferError` of the class `resumeLost` if the file is incomplete or missing under both names.
     func finishAfterLostResponse(_ checkpoint: UploadCheckpoint, size: Int64) async throws -> TransferReceipt? {
         if let found = try await client.attributesIfThere(part) {
             guard found.size == UInt64(exactly: size) else { throw Self.lost(paths.name, at: client.serverName) }

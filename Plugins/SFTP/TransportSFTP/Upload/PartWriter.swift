@@ -19,7 +19,7 @@ final class PartWriter: Sendable {
         var isOpen = true
         /// Whether the server has synced the complete part file.
         var isSynced = false
-        /// Resumed when all requests are answered, or one request has failed.
+        /// Resumed when all requests have a response, or one request has failed.
         var drain: Once<Void>?
 
         var positions: [Int: Int64] { prefixes.mapValues(\.end) }
@@ -65,7 +65,7 @@ final class PartWriter: Sendable {
 
     /// Writes one range after another until no range is left. Returns when all requests have been sent; ``drained()`` waits for the responses.
     ///
-    /// - Returns: The end of the last range; 0 if there was none.
+    /// - Returns: The end of the last range; 0 if this writer got no range.
     /// - Throws: A `TransferError`, a ``StatusFailure`` or `CancellationError`.
     func write() async throws -> Int64 {
         let (positions, continuation) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))
@@ -122,7 +122,7 @@ final class PartWriter: Sendable {
         let limit = Self.batch * Int64(features.writeSize)
         guard let growth = file.source.growth else { return record.claim(upTo: limit, of: index) }
         if case .growing(let end) = growth.extent, end <= offset {
-            // The producer may wait until the sent bytes are confirmed.
+            // The producer may write no more bytes until the sent bytes are confirmed.
             try await drained()
             try await syncAndSave()
         }
@@ -152,7 +152,7 @@ final class PartWriter: Sendable {
 
     /// Records the response to a write request.
     ///
-    /// - Returns: The new value of `State.count`, or nil after a failure; and the waiting task to resume, if any.
+    /// - Returns: The new value of `State.count`, or nil after a failure; and the waiting call to ``drained()`` to resume, if any.
     private func recordResponse(
         _ result: Result<Response, TransferError>, for piece: Range<Int64>, of index: Int
     ) -> (count: Int64?, drain: Once<Void>?) {
@@ -210,10 +210,10 @@ final class PartWriter: Sendable {
         return PendingSync(answer: client.begin(.fsync(handle)), writesBefore: writes)
     }
 
-    /// Waits for a sync, at most 80 ms if the attempt is cancelled.
+    /// Waits for a sync, but at most 80 ms after the attempt was cancelled.
     ///
-    /// If the sync fails, or its result is unknown, checkpoints confirm only the bytes of the last successful sync: a server reports lost bytes only
-    /// once, so a later sync would succeed although bytes are lost.
+    /// If the sync fails, or its result is unknown, later checkpoints confirm no more bytes. A server reports lost bytes only once, so a
+    /// later sync would succeed although bytes are lost.
     private func finish(_ sync: PendingSync) async throws {
         // A separate task, because the attempt's task may be cancelled.
         let answer = Task { try await sync.answer.success() }
@@ -232,8 +232,8 @@ final class PartWriter: Sendable {
         }
     }
 
-    /// Whether the server may have started a sync, although no response arrived. Servers handle the requests for one handle in order, so the sync has
-    /// not started if the connection broke before the server answered all earlier writes.
+    /// Returns whether the server may have started a sync, although no response arrived. Servers process the requests for one handle in
+    /// order, so the sync has not started if the connection broke before the responses to all earlier writes.
     private func mayHaveStarted(_ sync: PendingSync) -> Bool {
         client.isOpen || sync.answer.isSent && state.withLock { $0.answered } >= sync.writesBefore
     }
@@ -250,8 +250,8 @@ final class PartWriter: Sendable {
         if let growth = file.source.growth, let position = positions[0] { growth.confirmed(before: position) }
     }
 
-    /// Saves a checkpoint at the end of an incomplete attempt. It confirms the written bytes if the server syncs them in time. Otherwise, it stores
-    /// them as acknowledged, and the next attempt checks them.
+    /// Saves a checkpoint at the end of an incomplete attempt. The checkpoint confirms the written bytes if the server syncs them in time.
+    /// Otherwise, it stores them as acknowledged, and the next attempt checks them.
     func saveBeforeEnd() async {
         let (positions, isOpen, isSynced) = state.withLock { ($0.positions, $0.isOpen, $0.isSynced) }
         guard record.isOutdated(positions) else { return }
@@ -278,7 +278,7 @@ final class PartWriter: Sendable {
         }
     }
 
-    /// The time to wait for a sync at the end of an attempt. It is below 100 ms, the time limit for ending a cancelled attempt.
+    /// The time to wait for a sync at the end of an attempt. A cancelled attempt must end within 100 ms.
     private static let syncTimeLimit = Duration.milliseconds(80)
 
     // MARK: Completion
@@ -291,8 +291,7 @@ final class PartWriter: Sendable {
         var acceptedMode = true
     }
 
-    /// Syncs and closes the part file, and requests its size. The requests are sent directly after the last content, without waiting for
-    /// its confirmation.
+    /// Syncs and closes the part file, and requests its size. Sends these requests before the server has confirmed all content.
     ///
     /// - Parameters:
     ///   - times: The modification time to set, in seconds since 1970; nil to keep it.

@@ -3,11 +3,11 @@ import TransportSupport
 
 /// Creates, reopens and checks the part file of an upload.
 extension SFTPUpload {
-    /// The minimum number of bytes for which the free space is requested. Fewer bytes are written without a check, because a failed write then shows
-    /// a full disk just as fast.
+    /// The minimum number of bytes for which the transport requests the free space. For fewer bytes, a failed write reveals a full disk
+    /// just as fast.
     private static let spaceThreshold: Int64 = 1 << 20
 
-    /// An open part file, and the position at which its content resumes.
+    /// An open part file, and the position at which the upload resumes.
     struct OpenPart {
         let handle: Handle
         let checkpoint: UploadCheckpoint
@@ -59,11 +59,11 @@ extension SFTPUpload {
     }
 
     private func makePart(_ creation: FileAttributes) async throws -> Handle {
-        // If the file will be read back, checks before the first byte whether the server allows that.
+        // If the transport will read the file back, checks before the first byte whether the server allows reading.
         let isReadBack = options.verification == .checksum ? try await connection.checksums.algorithm() == nil : false
         let mode: OpenMode = isReadBack ? [.read, .write, .create] : [.write, .create]
         if writesFinalName { return try await client.open(.open(part, mode.union(.truncate), creation)) }
-        // Removes an existing part file first. It is from an earlier attempt, or another user placed it there to redirect the content.
+        // Removes an existing part file first. It is from an earlier attempt, or another user created it to redirect the content.
         let removal = client.begin(.remove(part))
         let opening = client.begin(.open(part, mode.union(.exclusive), creation))
         do {
@@ -83,8 +83,9 @@ extension SFTPUpload {
 
     /// Opens the part file of an earlier attempt, and checks its content.
     ///
-    /// Bytes that the server acknowledged before the connection broke count as confirmed on three conditions: the part file is large enough, its last
-    /// bytes equal those of the source, and the server has synced it. Otherwise, a power loss on the server may have removed the bytes.
+    /// Bytes that the server acknowledged before the connection broke count as confirmed on three conditions: the part file is large
+    /// enough, its last bytes equal those of the source, and a sync of it succeeds. Otherwise, the server may have lost the bytes in a
+    /// power failure.
     private func resumePart(_ checkpoint: UploadCheckpoint, _ confirmed: Int64) async throws -> OpenPart {
         let handle: Handle
         do {
@@ -118,9 +119,9 @@ extension SFTPUpload {
         }
     }
 
-    /// Requests a sync of the bytes that the server acknowledged before the connection broke.
+    /// Requests a sync of the bytes acknowledged before the connection broke, and compares the last of them with the source.
     ///
-    /// - Returns: Warnings; nil if the content differs, or the server can't sync.
+    /// - Returns: The warnings for the receipt; nil if the content differs, or the server can't sync.
     private func sync(_ handle: Handle, _ checkpoint: UploadCheckpoint, _ confirmed: Int64) async throws -> [String]? {
         guard features.offers(.fsync) else { return nil }
         // A server reports lost bytes only once. If this attempt does not learn the result, no later attempt can.
@@ -135,7 +136,7 @@ extension SFTPUpload {
         }
     }
 
-    /// The number of acknowledged bytes to read back, counted from the end. If a server lost any bytes, it also lost these newest bytes.
+    /// The number of acknowledged bytes to read back, counted from the end. A server that lost bytes also lost these newest ones.
     private static let tail: Int64 = 256 << 10
 
     private func openForWriting() async throws -> Handle {
@@ -148,15 +149,15 @@ extension SFTPUpload {
         }
     }
 
-    /// If the server can't sync, compares the newest bytes of a checkpoint with the source. After a power loss, some of them may be lost although the
-    /// size is the same. A stream is not compared, because its first bytes are no longer available.
+    /// If the server can't sync, compares the newest bytes of a checkpoint with the source. After a power failure, some of these bytes may
+    /// be lost although the size is the same. Streams are not compared, because their first bytes are no longer available.
     ///
     /// - Returns: The warnings for the receipt.
     /// - Throws: A `TransferError` of the class `resumeLost` if the content differs.
     private func checkUnsynced(_ checkpoint: UploadCheckpoint, _ confirmed: Int64) async throws -> [String] {
         guard confirmed > 0, server.options.sync, !features.offers(.fsync), file.source.growth == nil else { return [] }
         let ranges = checkpoint.ranges.map { $0.map { $0.start..<$0.confirmed } } ?? [0..<confirmed]
-        // On an unstable path, a long comparison would use up the time between two failures.
+        // On an unstable network, a long comparison would use up the time between two failures.
         let blocks = isRepeated ? RecentBlocks(ranges, only: Self.tail) : RecentBlocks(ranges)
         guard let warnings = try await warningsIfSame(blocks) else { throw PartPlacing.lost(paths.name, at: client.serverName) }
         return warnings
@@ -178,14 +179,14 @@ extension SFTPUpload {
 
     // MARK: Space
 
-    /// Checks that the server has space for the remaining content, if it reports its free space.
+    /// Checks that the server has space for the remaining content, if the server reports its free space.
     ///
     /// - Parameter bytes: The number of bytes that remain to be sent.
     func requireSpace(at handle: Handle, for bytes: Int64) async throws {
         guard bytes >= Self.spaceThreshold, let space = try await client.space(at: handle, part), space.available < UInt64(bytes) else {
             return
         }
-        // Keeps the bytes of an earlier attempt, so that the upload can resume when there is space again.
+        // Keeps the bytes of an earlier attempt, so the upload can resume when there is space again.
         if known == nil || known?.confirmed == 0 { try? await client.perform(.remove(part)) }
         throw TransferError(
             .remoteFull, .remoteFull,

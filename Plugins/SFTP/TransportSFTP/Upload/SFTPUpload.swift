@@ -2,8 +2,8 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// One attempt to upload one file. It writes to a part file, which it renames when the content is complete. If the account's options exclude part
-/// files, it writes directly under the final name.
+/// One attempt to upload one file. It writes to a part file, and renames the part file when the content is complete. Without part files
+/// (``SFTPOptions/partFiles``), it writes directly to the final name.
 struct SFTPUpload {
     let connection: PooledConnection
     let features: SFTPFeatures
@@ -15,8 +15,7 @@ struct SFTPUpload {
     let server: SFTPServer
     /// The progress of an earlier attempt; nil for the first attempt.
     let known: (checkpoint: UploadCheckpoint, confirmed: Int64)?
-    /// The permissions of the source; nil for a file in which the queue stores an app's bytes or stream, because its permissions have no meaning for
-    /// the server.
+    /// The permissions of the source; nil for the queue's own file with an app's data or stream, whose permissions are irrelevant.
     let sourceMode: UInt32?
     /// Whether an earlier attempt has failed since the process started.
     let isRepeated: Bool
@@ -40,7 +39,7 @@ struct SFTPUpload {
         isRepeated = attempt.number > 1
         sourceMode = file.source.isSpooled ? nil : file.descriptor.mode
         if let known {
-            // The path comes from the checkpoint, because the account may have changed.
+            // Uses the path in the checkpoint, because the account's options may have changed.
             part = [UInt8](known.checkpoint.part)
         } else if server.options.partFiles || options.overwrite != .always {
             // With policies other than `always`, a file under the final name must never be incomplete.
@@ -50,7 +49,7 @@ struct SFTPUpload {
         }
     }
 
-    /// Whether the upload is written directly under the final name, without a part file.
+    /// Whether the upload writes directly to the final name, without a part file.
     var writesFinalName: Bool { part == paths.final }
 
     var client: SFTPClient { connection.client }
@@ -91,8 +90,8 @@ struct SFTPUpload {
             reporter.report(sent: receipt.bytes, confirmed: receipt.bytes)
             return receipt
         }
-        // The checkpoint is saved before the part file exists, so that the part file can be removed after a crash. Without a part file, the
-        // checkpoint is saved after the file was opened: until then, a file with the final name does not belong to this upload.
+        // Saves the checkpoint before the part file exists, so the part file can be removed after a crash. Without a part file, saves the
+        // checkpoint after opening the file. Until then, a file with the final name does not belong to this upload.
         if known == nil, !writesFinalName { try await reporter.save(checkpoint.encoded(confirmed: 0)) }
         let part = try await openPart(checkpoint, known?.confirmed ?? 0, placing)
         do {
@@ -122,13 +121,13 @@ struct SFTPUpload {
         }
     }
 
-    /// Returns whether an error means that the part file is useless.
+    /// Returns whether the part file is useless after an error.
     private static func dropsPart(_ error: any Error) -> Bool {
         guard let error = error as? TransferError else { return false }
         return error.failureClass == .resumeLost || error.failureClass == .sourceChanged
     }
 
-    /// Adds the path of the part file to an error. The part file stays on the server, and users who do not want to resume can remove it.
+    /// Adds the path of the part file, which stays on the server, to an error. Users who do not want to resume can remove the file.
     private func namingPart(_ error: any Error) -> any Error {
         guard var error = error as? TransferError, !writesFinalName,
             [.transient, .unreachable, .remoteFull].contains(error.failureClass)
@@ -167,7 +166,7 @@ struct SFTPUpload {
             end = try await writer.finish(times: times, mode: mode)
             try await file.verifyUnchanged()
         } catch let error as TransferError where error.failureClass == .sourceChanged {
-            // The part file contains a part of one version of the source, or a mix of two versions, so it is removed.
+            // Removes the part file, because its content is incomplete or a mix of two versions of the source.
             writer.close()
             try? await client.perform(.remove(part))
             throw error
@@ -185,9 +184,9 @@ struct SFTPUpload {
         return (size, warnings)
     }
 
-    /// Writes the whole content with the existing writer, and with other writers over their own connections, if connections are available in time.
+    /// Writes the whole content with the given writer. Other writers help over their own connections, if connections are available in time.
     ///
-    /// - Returns: The position at which the first writer ended.
+    /// - Returns: The position at which the given writer finished.
     private func writeAll(_ writer: PartWriter, _ record: UploadRecord) async throws -> Int64 {
         guard record.isShared, maximumWriters > 1 else { return try await writer.write() }
         let active = Locked(1)
@@ -235,7 +234,7 @@ struct SFTPUpload {
         }
     }
 
-    /// The modification time for the file on the server, if it is requested or a later session may compare it.
+    /// The modification time to set on the server, in seconds since 1970; nil unless requested or needed by a later session.
     private var times: UInt32? {
         guard file.source.growth == nil, server.options.keepTimes || options.overwrite == .different || options.overwrite == .newer else {
             return nil
@@ -245,7 +244,7 @@ struct SFTPUpload {
 
     /// Compares the part file with the source if the session requires checksums.
     ///
-    /// - Returns: The checksum of the part file on the server; nil unless checksums are compared.
+    /// - Returns: The checksum of the part file on the server; nil if the session requires none.
     private func verify(_ size: Int64, _ warnings: inout [String]) async throws -> String? {
         guard options.verification == .checksum else { return nil }
         let comparison = ContentComparison(connection: connection, features: features, threads: threads, reporter: reporter)

@@ -1,12 +1,12 @@
 import Foundation
 package import TransferCore
 
-/// The data that is needed to resume an upload or to remove its part file.
+/// The data for resuming an upload or removing its part file.
 package struct UploadCheckpoint: Codable, Hashable, Sendable {
     package enum Stage: String, Codable, Sendable {
         /// The part file is being written.
         case writing
-        /// The part file is complete and is being renamed. The file can have either name, because the response to the rename may be lost.
+        /// The part file is complete and is being renamed. The file can have either name, because the response to the rename may get lost.
         case placing
     }
 
@@ -32,7 +32,7 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
         fileprivate var synced: Range { Range(start: start, end: end, confirmed: acknowledged ?? confirmed) }
     }
 
-    /// The path of the part file as bytes, which need not be UTF-8.
+    /// The path of the part file. Its bytes need not be UTF-8.
     var part: Data
     /// The final path.
     var final: Data
@@ -41,8 +41,8 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
     var checksum: String?
     /// The ranges of a large file, in order and without gaps; nil if the file is sent from start to end.
     package var ranges: [Range]?
-    /// For a file without ranges, the end of the bytes that the server acknowledged, but did not sync, before the connection broke. A server that
-    /// kept running still has these bytes. nil if the server acknowledged no bytes after the confirmed position.
+    /// For a file without ranges, the end of the bytes that the server acknowledged, but did not sync, before the connection broke. Unless
+    /// the server crashed, it still has these bytes. nil if the server acknowledged no bytes after the confirmed position.
     package var acknowledged: Int64?
     /// The permissions to set before the part file is renamed; nil to keep its permissions.
     var mode: UInt32?
@@ -54,7 +54,7 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
         self.checksum = checksum
     }
 
-    /// - Returns: nil if the checkpoint is not from an upload by this transport.
+    /// Decodes a stored checkpoint. Returns nil if the checkpoint is not from an upload by this transport.
     package init?(_ checkpoint: Checkpoint) {
         guard let stored = try? JSONDecoder().decode(UploadCheckpoint.self, from: checkpoint.data) else { return nil }
         self = stored
@@ -64,7 +64,7 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
         Checkpoint(data: try JSONEncoder().encode(self), confirmed: confirmed)
     }
 
-    /// Sorts ranges, and merges two neighbours if the server has all bytes of the first range.
+    /// Sorts ranges, and merges two adjacent ranges if the server has all bytes of the first one.
     static func joined(_ ranges: [Range]) -> [Range] {
         ranges.sorted { $0.start < $1.start }.reduce(into: []) { joined, range in
             guard let last = joined.last, last.confirmed == last.end else { return joined.append(range) }
@@ -75,8 +75,8 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
 
     // MARK: Positions
 
-    /// Returns whether all positions are valid. If there are ranges, each byte of the file must be in exactly one of them. A stored checkpoint is
-    /// checked before its numbers are used.
+    /// Returns whether all positions are valid. If there are ranges, each byte of the file must be in exactly one of them. Check a stored
+    /// checkpoint before using its numbers.
     ///
     /// - Parameters:
     ///   - confirmed: The number of bytes that the checkpoint confirms.
@@ -100,7 +100,7 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
         ranges.map { $0.reduce(0) { $1.confirmed > $1.start ? $1.confirmed : $0 } } ?? confirmed
     }
 
-    /// Returns the checkpoint after a sync of its acknowledged bytes; nil if the server acknowledged no more bytes than are confirmed.
+    /// Returns the checkpoint after a sync of its acknowledged bytes; nil if all acknowledged bytes are already confirmed.
     func synced(_ confirmed: Int64) -> (checkpoint: UploadCheckpoint, confirmed: Int64)? {
         var checkpoint = self
         checkpoint.ranges = ranges?.map(\.synced)

@@ -1,7 +1,8 @@
 import Locking
 package import TransferCore
 
-/// Tracks the progress of an upload over all ranges of the file, and assigns ranges to writers. Progress is saved before it is reported.
+/// Tracks the progress of an upload over all ranges of the file, and assigns ranges to writers. Reports bytes as confirmed only after a
+/// checkpoint that covers them was saved.
 package final class UploadRecord: Sendable {
     /// A range of the file. One writer sends it from start to end.
     private struct Part {
@@ -29,7 +30,7 @@ package final class UploadRecord: Sendable {
         var parts: [Part]
         /// The task that saves the newest checkpoint.
         var saving: Task<Void, any Error>?
-        /// Whether no more checkpoints are saved.
+        /// Whether to save no more checkpoints.
         var isOver = false
 
         /// The numbers of sent and confirmed bytes over all ranges.
@@ -74,7 +75,8 @@ package final class UploadRecord: Sendable {
     /// Whether there is work for an idle writer.
     package var hasMore: Bool { state.withLock { $0.nextIndex != nil || $0.largestIndex != nil } }
 
-    /// Assigns a range to an idle writer: a free range, or the second half of the unsent bytes of the range with the most unsent bytes.
+    /// Assigns a range to an idle writer: an unassigned range, or the second half of the unclaimed bytes of the range with the most
+    /// unclaimed bytes.
     ///
     /// - Returns: The index of the range and the position to start at; nil if no range is left.
     package func assignRange() -> (index: Int, start: Int64)? {
@@ -120,8 +122,8 @@ package final class UploadRecord: Sendable {
     /// Stops saving checkpoints, because the part file is complete and will be renamed.
     func end() { state.withLock { $0.isOver = true } }
 
-    /// Stops saving checkpoints after a failed sync, because the server may have lost any bytes that are not confirmed. Forgets the bytes that were
-    /// acknowledged but not synced.
+    /// Stops saving checkpoints after a failed sync, because the server may have lost any unconfirmed bytes. Also removes the
+    /// acknowledged, unsynced bytes from the last checkpoint.
     func endAfterFailedSync() async {
         let forgets = state.withLock { state in
             state.isOver = true
@@ -151,8 +153,8 @@ package final class UploadRecord: Sendable {
         }
     }
 
-    /// Saves a checkpoint that confirms bytes of some ranges. It waits for checkpoints that other writers are saving, because an older checkpoint
-    /// that is saved late would overwrite a newer one.
+    /// Saves a checkpoint that confirms bytes of some ranges. Waits for checkpoints that other writers are saving, because an older
+    /// checkpoint must not overwrite a newer one.
     ///
     /// - Parameter positions: For each range, by index, the position up to which the server has all bytes.
     package func save(_ positions: [Int: Int64]) async throws {
@@ -211,7 +213,7 @@ package final class UploadRecord: Sendable {
         }
     }
 
-    /// Reports the progress to the queue. Called under the lock, so that reports stay in order.
+    /// Reports the progress to the queue. Called while the lock is held, so reports stay in order.
     private func report(_ state: State) {
         let totals = state.totals
         reporter.report(sent: totals.sent, confirmed: totals.confirmed)

@@ -3,19 +3,19 @@ package import TransportSupport
 /// The command that computes checksums on a server. One command handles many files, because starting a login shell for each file would cost more than
 /// sending a small file.
 ///
-/// The command reads the names from its input, and passes each file to the checksum program as input. Thus, no name is part of a command line or
-/// of the output, where shells and programs treat hyphens, line feeds, backslashes and quotes differently.
+/// The command reads the names from its input, and passes each file to the checksum program as input. So names never occur in a command
+/// line or in the output, where shells and programs treat hyphens, line feeds, backslashes and quotes differently.
 package enum ChecksumCommand {
-    /// The command for the user's shell. Because that can be any shell, the command runs its script with a POSIX shell (sh). All shells treat text in
-    /// single quotes literally.
+    /// The command for the user's shell. It runs the script with a POSIX shell (sh), because the user's shell need not be one. All shells
+    /// treat text in single quotes literally.
     package static let text: [UInt8] = Array("exec /bin/sh -c '\(script)'".utf8)
 
     /// The text before the results. It separates the results from output of the shell's startup files.
     private static let marker = "transferkit-checksums"
 
-    /// Prints the algorithm of the available checksum program. Then, for each line of input, prints a checksum, or reports that the file can't be
-    /// read. Ends immediately if there is no checksum program. Each name is decoded with an additional character at the end, because a command
-    /// substitution drops trailing line feeds (POSIX, shell, 2.6.3).
+    /// Prints the algorithm of the available checksum program. Then, for each line of input, prints a checksum, or reports that the file
+    /// can't be read. Exits immediately if there is no checksum program. Decodes each name with an additional character at the end, because
+    /// a command substitution drops trailing line feeds (POSIX, shell, 2.6.3).
     private static let script = """
         LC_ALL=C; export LC_ALL; \
         if command -v sha256sum >/dev/null 2>&1; then kind=sha256; sum() { sha256sum; }; \

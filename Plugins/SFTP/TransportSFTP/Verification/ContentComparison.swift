@@ -1,14 +1,13 @@
 import TransferCore
 import TransportSupport
 
-/// Compares the content of a local file with a file on the server: with a checksum program on the server if it can run one, otherwise by reading the
-/// server's file back.
+/// Compares a local file with a file on the server, with a checksum program on the server if possible, or by reading the file back.
 struct ContentComparison {
     /// The result of a comparison.
     struct Outcome {
         /// The checksum; nil if the contents differ.
         var digest: Checksum?
-        /// Warnings for the receipt if the comparison was expensive.
+        /// Warnings for the receipt, if the whole file was read back.
         var warnings: [String] = []
     }
 
@@ -19,7 +18,7 @@ struct ContentComparison {
     let threads: WorkerThreads
     let reporter: AttemptReporter
 
-    /// The interval of activity reports. The queue treats an attempt without activity as stalled.
+    /// The interval between activity reports. The queue treats an attempt without activity as stalled.
     private static let activityInterval = Duration.seconds(2)
     private static let minimumTimeLimit = Duration.seconds(60)
     /// The number of bytes per second that even a slow server can hash.
@@ -41,8 +40,8 @@ struct ContentComparison {
         if let remote = try await found {
             let same = remote.algorithm == digest.algorithm ? digest : try await local.checksum(remote.algorithm, on: threads)
             if remote == same { return Outcome(digest: same) }
-            // The shell may find a different file under this path than SFTP does. So the file is read back over SFTP before the contents count as
-            // different.
+            // The shell may find a different file at this path than SFTP does. So the code below reads the file back over SFTP before it
+            // reports a difference.
         }
         activityReports.cancel()
         let isSame = try await readBack(path, name, local)
@@ -73,7 +72,7 @@ struct ContentComparison {
 
     /// Returns the error for a file whose content can't be verified.
     ///
-    /// - Parameter failure: The server's response to reading the file.
+    /// - Parameter failure: The server's response to the attempt to read the file.
     static func impossible(_ name: String, at server: String, _ failure: StatusFailure) -> TransferError {
         TransferError(
             .unsupported, .unsupported,
@@ -81,7 +80,7 @@ struct ContentComparison {
             cause: failure.status.message.isEmpty ? nil : failure.status.message)
     }
 
-    /// Compares some blocks of a local file with the same blocks of the server's file, which are read back.
+    /// Reads blocks of the server's file back, and compares them with the local file.
     ///
     /// - Throws: A `TransferError`, or `CancellationError`. The class is `unsupported` if the server does not allow the file to be read back.
     func isSame(_ blocks: RecentBlocks, _ path: [UInt8], _ name: String, as local: LocalContent) async throws -> Bool {
@@ -108,7 +107,7 @@ struct ContentComparison {
         }
         let reader = ContentReader(handle, at: connection.client, features, on: threads, reporting: reporter)
         do {
-            // Each piece is compared as soon as it arrives. Waiting for all preceding pieces could use much memory, because pieces arrive in
+            // Compares each piece as soon as it arrives. Waiting for all preceding pieces could use much memory, because pieces arrive in
             // any order and the server could delay the first one.
             try await reader.read(next: next ?? ContentBlocks(0..<local.size).next) { [reporter] pieces in
                 // Only arriving bytes count as activity, so the queue ends the attempt as stalled if the server stops sending.

@@ -7,13 +7,13 @@ struct LocalContent: Sendable {
     /// Reads a range of the file. Blocks.
     let read: @Sendable (Range<Int64>) throws -> [UInt8]
 
-    /// Uses the source of an upload.
+    /// Reads from the source of an upload.
     init(_ file: FileReader, size: Int64) {
         self.size = size
         read = { try file.bytes($0) }
     }
 
-    /// Uses the part file of a download.
+    /// Reads from the part file of a download.
     init(_ file: FileWriter, size: Int64) {
         self.size = size
         read = { try file.bytes($0) }

@@ -1,10 +1,11 @@
 import Locking
 
-/// Selects the blocks of a partly sent file that must be compared with the server's copy, because the server may have lost them. The newest blocks
-/// of each range come first.
+/// Selects the blocks of a partly sent file to compare with the server's copy, because the server may have lost them. The newest blocks of
+/// each range come first.
 ///
-/// A system keeps written data in memory for a limited time before it writes the data to the disk. Only data that was sent within this time can be
-/// lost, and reading that data back takes about as long as sending it did. So the selection ends after this time, however large the file is.
+/// An operating system keeps written data in memory for a limited time before it writes the data to the disk. A power failure can destroy
+/// only the data sent within this time, and reading that data back takes about as long as sending it. So the selection ends after this
+/// time, for files of any size.
 package final class RecentBlocks: Sendable {
     private struct State {
         var ranges: [Range<Int64>]
@@ -32,7 +33,7 @@ package final class RecentBlocks: Sendable {
         end = now() + Self.time
     }
 
-    /// Returns the next block; nil after the last one, or when the time is over.
+    /// Returns the next block; nil after the last block, or after the time limit.
     package func next() -> Range<Int64>? {
         guard now() < end else { return nil }
         return state.withLock { state in

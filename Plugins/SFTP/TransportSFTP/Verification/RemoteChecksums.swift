@@ -9,7 +9,7 @@ package protocol CommandRunner: Sendable {
     func run(_ command: [UInt8], input: [UInt8]) async throws -> [UInt8]
 }
 
-/// Requests checksums from the server of one connection. Files that wait at the same time share a command.
+/// Requests checksums from the server of one connection. One command computes the checksums of all waiting files, within limits.
 package actor RemoteChecksums {
     private struct ChecksumRequest {
         let path: [UInt8]
@@ -25,9 +25,9 @@ package actor RemoteChecksums {
 
     /// The maximum number of concurrent commands: two, so that small files do not wait for a large one.
     private static let maximumConcurrent = 2
-    /// The maximum number of files of one command.
+    /// The maximum number of files per command.
     private static let maximumFiles = 100
-    /// The maximum total size in bytes of the files of one command. A larger file gets its own command.
+    /// The maximum total size in bytes of the files of a command. A larger file gets its own command.
     private static let maximumBytes: Int64 = 256 << 20
 
     /// - Parameter runner: Runs commands on the server; nil if the server runs no commands.
@@ -46,8 +46,8 @@ package actor RemoteChecksums {
 
     private func requestAlgorithm() async -> ChecksumAlgorithm? {
         if let algorithmTask { return await algorithmTask.value }
-        // The input of this first command contains no names. If the server runs another program instead of a shell, that program could misinterpret
-        // them.
+        // The first command gets no names as input, because the server may run another program instead of a shell, and that program could
+        // misinterpret the names.
         let algorithmTask = Task { await self.run([], within: Self.minimumTimeLimit)?.algorithm }
         self.algorithmTask = algorithmTask
         return await algorithmTask.value
@@ -96,7 +96,7 @@ package actor RemoteChecksums {
         for (index, request) in batch.enumerated() {
             request.answer.resume(.success(index < digests.count ? digests[index] : nil))
         }
-        // After a failed command, no further checksums are requested over this connection.
+        // After a failed command, requests no further checksums over this connection.
         if digests.isEmpty { algorithmTask = Task { nil } }
         running -= 1
         startCommands()

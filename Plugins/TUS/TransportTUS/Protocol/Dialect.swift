@@ -2,10 +2,11 @@ import CurlEngine
 
 /// The header names, media types and statuses of one version of the protocol. Each version is a value of this type.
 ///
-/// A property is nil if the version lacks the feature. A version with an ``extensionsHeader`` has the headers of all extensions that this module
-/// uses. The values of extension headers have the format of tus 1.0.0. If a version formats a value differently, the property of that header is nil.
+/// A property is nil if the version lacks the feature. A version with an ``extensionsHeader`` has the headers of all extensions that this
+/// module uses. The values of extension headers have the format of tus 1.0.0. If a version uses another format for a header's value, the
+/// header's property is nil.
 package struct Dialect: Sendable {
-    /// The header with the version. It is in each request except `OPTIONS`, and in each response.
+    /// The header with the version, in each request except `OPTIONS`, and in each response.
     package var versionHeader: String
     /// The version.
     package var version: String
@@ -18,9 +19,9 @@ package struct Dialect: Sendable {
     /// The header with the length of the whole upload.
     package var lengthHeader: String
 
-    /// The header of a creation with the file's name and other metadata.
+    /// The header with the file's name and other metadata, in a creation.
     package var metadataHeader: String?
-    /// The header of a creation that defers the length if its value is `1` (extension *creation-defer-length*).
+    /// The header that defers the length of a new upload, with the value `1` (extension *creation-defer-length*).
     package var deferredLengthHeader: String?
     /// The header for partial and final uploads (extension *concatenation*).
     package var concatenationHeader: String?
@@ -28,16 +29,16 @@ package struct Dialect: Sendable {
     package var checksumHeader: String?
     /// The status for content that does not match its checksum.
     package var checksumMismatch: Int?
-    /// The header of a response with the expiry of an upload (extension *expiration*).
+    /// The response header with the expiry of an upload (extension *expiration*).
     package var expiryHeader: String?
 
-    /// The header of a response with the server's versions.
+    /// The response header with the server's versions.
     package var versionsHeader: String?
-    /// The header of a response with the server's extensions.
+    /// The response header with the server's extensions.
     package var extensionsHeader: String?
-    /// The header of a response with the maximum size of uploads.
+    /// The response header with the maximum size of uploads.
     package var maximumSizeHeader: String?
-    /// The header of a response with the server's checksum algorithms.
+    /// The response header with the server's checksum algorithms.
     package var checksumAlgorithmsHeader: String?
 
     /// tus 1.0.0 (https://tus.io/protocols/resumable-upload).

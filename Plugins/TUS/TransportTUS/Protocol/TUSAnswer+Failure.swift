@@ -4,14 +4,14 @@ import HTTPSupport
 import TransferCore
 
 extension TransferError {
-    /// Whether the server asks to back off for a time (`Retry-After`). During this time, the transport sends no request to the server.
+    /// Whether the server asks to back off for a time (`Retry-After`). The attempt then sends no further request to the server.
     var asksToBackOff: Bool { (retryAfter ?? .zero) > .zero }
 }
 
 extension TUSAnswer {
     /// The error for a failed request; the class depends on the status and the request.
     ///
-    /// - Parameter versions: The server's versions, if an extra request was needed to get them.
+    /// - Parameter versions: The server's versions, if the response omits them and another request returned them.
     func failure(versions: String? = nil) -> TransferError {
         switch status {
         case 201 where hasCreatedAnotherUpload:
@@ -76,7 +76,8 @@ extension TUSAnswer {
     /// The error for an upload that stays until it expires because the server refuses to remove it.
     private func leftToExpire(_ code: TransferError.Code, _ what: String) -> TransferError { error(.unsupported, code, what) }
 
-    /// The error for a page of another service, such as a login page, in front of the tus server. A later request may still remove the upload.
+    /// The error for a `DELETE` to which another service in front of the tus server responded, for example with a login page. A later
+    /// request may still remove the upload.
     private var notATUSServerNow: TransferError { error(.unreachable, .notThisProtocol, "is not a tus server at the moment") }
 
     private var target: String { location.flatMap(Origin.init).map { " to \($0)" } ?? "" }

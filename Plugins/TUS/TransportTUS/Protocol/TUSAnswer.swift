@@ -37,10 +37,10 @@ struct TUSAnswer {
     /// Whether the server created another upload in response to `PATCH`, because it ignores `X-HTTP-Method-Override`.
     var hasCreatedAnotherUpload: Bool { request == .patch && reply.method != request.rawValue && status == 201 }
 
-    /// Whether this is the page with which nginx rejects every request from a client that has no valid certificate.
+    /// Whether this is nginx's error page for clients without a valid certificate.
     var refusesCertificate: Bool { !isFromTUSServer && response.refusesClientCertificate }
 
-    /// Whether a gateway responded because the server behind the gateway did not (RFC 9110, sections 15.6.3 and 15.6.5).
+    /// Whether the response is from a gateway that got no valid response from the server (RFC 9110, sections 15.6.3 and 15.6.5).
     var isFromGateway: Bool { (status == 502 || status == 504) && !isFromTUSServer }
 
     /// Whether the response has the protocol's version header (tus 1.0.0, "Tus-Resumable"), which a login page lacks.

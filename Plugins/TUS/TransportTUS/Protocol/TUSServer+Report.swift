@@ -6,9 +6,9 @@ import TransferCore
 extension TUSServer {
     /// Requests the server's features, bypassing the cache, and rejects a server that does not support the protocol.
     ///
-    /// Uploads work without `OPTIONS`. If the response to `OPTIONS` is useless, two additional requests, which create nothing, check for the
-    /// protocol. The server is rejected only if all responses lack the protocol's version. If only the last response has the version, the report has
-    /// no features.
+    /// Uploads work without `OPTIONS`. If the response to `OPTIONS` does not identify a tus server, up to two more requests check for the
+    /// protocol. They create nothing. The server is rejected only if all responses lack the protocol's version. If only the last response
+    /// has the version, the report has no features.
     func report() async throws -> EndpointReport {
         let answer = try await ask(.options) { try await send(.options, to: address) }
         if let report = try report(answer) { return report }
@@ -20,7 +20,7 @@ extension TUSServer {
         }
         if let report = try report(named) { return report }
         if !named.isSuccess, named.failure().asksToBackOff { throw named.failure() }
-        // Even for a missing upload, a tus server responds with its version.
+        // A tus server includes its version even in a response about a missing upload.
         let missing = try await ask(.head) { try await send(.head, to: urlOfMissingUpload) }
         if missing.isFromTUSServer { return EndpointReport(version: dialect.version, latency: answer.reply.latency) }
         if missing.status == 401 || missing.status == 407 { throw missing.failure() }

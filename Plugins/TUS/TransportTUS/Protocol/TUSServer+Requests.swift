@@ -6,7 +6,7 @@ import TransportSupport
 
 extension TUSServer {
     private static let maximumUnansweredOptionsRequests = 2
-    /// How long assumed features are used for a server that did not respond to requests for its features.
+    /// How long assumed features are used for a server that does not respond to `OPTIONS`.
     private static let guessLifetime = Duration.seconds(10 * 60)
     /// How long the transport waits for a response before it counts a request as unanswered.
     static let patience = Duration.seconds(10)
@@ -15,9 +15,9 @@ extension TUSServer {
     ///
     /// Without a response, the server is assumed to support the core protocol and *creation*.
     ///
-    /// - Parameter verification: If it is `checksum`, the features must be known.
-    /// - Throws: A ``TransferError``. Its class is ``FailureClass/transient`` if the features must be known and the server can't be queried at the
-    ///   moment.
+    /// - Parameter verification: The session's verification. With `checksum`, assumed features are not sufficient.
+    /// - Throws: A ``TransferError``. Its class is ``FailureClass/transient`` if assumed features are not sufficient and the server can't
+    ///   be queried at the moment.
     func features(for verification: Verification) async throws -> TUSFeatures {
         let features = try await profiles.features(of: address) {
             // Uploads must not wait for a server that never responds to OPTIONS.
@@ -132,8 +132,8 @@ extension TUSServer {
 
     /// Requests the offset of an upload (tus 1.0.0, "HEAD").
     ///
-    /// - Throws: A ``TransferError``. Its class is ``FailureClass/resumeLost`` if the upload is gone or has a different length.
     /// - Parameter length: The expected length of the upload; nil while it is unknown.
+    /// - Throws: A ``TransferError``. Its class is ``FailureClass/resumeLost`` if the upload is gone or has a different length.
     func offset(of url: String, length: Int64?) async throws -> RemoteOffset {
         let answer = try await ask(.head, at: url) {
             do {
@@ -155,7 +155,7 @@ extension TUSServer {
         return (offset, answer)
     }
 
-    /// Requests, with `GET`, the size of the file that the server made from a complete upload.
+    /// Requests the size of a complete upload's file on the server, with a `GET` for its first byte.
     ///
     /// - Returns: nil if the server does not offer the file or does not respond. The size is reliable if the tus server itself responded, rather than
     ///   a proxy in front of it.
@@ -169,18 +169,19 @@ extension TUSServer {
         return RemoteFile.length(status: answer.status, headers: answer.response.headers).map { ($0, answer.isFromTUSServer) }
     }
 
-    /// Removes an upload that may have uncounted bytes: the server became unreachable after it received content, and now reports offset 0. Some
-    /// servers, such as tuspyserver, keep such bytes without counting them, and append later bytes to them.
+    /// Removes an upload that may have uncounted bytes, that is, stored bytes that the server's offset does not include. Such bytes are
+    /// possible if the server became unreachable after it received content, and now reports offset 0. Some servers, such as tuspyserver,
+    /// append later content to them.
     ///
-    /// - Returns: Whether the upload was removed; if not, the server's offset, if it was requested.
     /// - Parameter length: The expected length of the upload; nil while it is unknown.
+    /// - Returns: Whether the upload was removed. If not, also the server's offset, if this method requested it.
     func removeIfUncounted(_ upload: RemoteUpload, length: Int64?) async throws -> (isRemoved: Bool, remoteOffset: RemoteOffset?) {
         guard let url = upload.url else { return (false, nil) }
         let seen = profiles.requestBeforeOutage(of: url)
         guard let request = seen ?? upload.possiblyUncounted, request.offset == 0 else { return (false, nil) }
         let remoteOffset = try await offset(of: url, length: length)
         guard remoteOffset.offset == 0 else { return (false, remoteOffset) }
-        // If this process did not observe an outage, a proxy may have held the request back, so later requests must be smaller.
+        // If this process did not observe an outage, a proxy may have buffered the request, so later requests must be smaller.
         if seen == nil, upload.uncountedRequest == nil {
             let plan = ChunkPlan(configuredSize: nil, multiple: options.chunkMultiple, profiles: profiles, address: address)
             plan.learn(from: request, at: 0)
@@ -203,7 +204,7 @@ extension TUSServer {
         return nil
     }
 
-    /// Requests the server's offset of a final upload, which the server concatenates from segments.
+    /// Requests the offset of a final upload, which the server concatenates from segments.
     ///
     /// - Returns: nil while the server does not report the offset because segments are missing.
     func finalOffset(of url: String, length: Int64) async throws -> Int64? {
@@ -226,9 +227,9 @@ extension TUSServer {
         throw try await refused(answer)
     }
 
-    /// Returns the error for a response. If the response lacks information, sends an `OPTIONS` request first. After a 412, that request returns the
-    /// server's versions. After a `HEAD` with the status 400, whose response has no body, it returns the page with which a proxy rejects the client
-    /// certificate.
+    /// Returns the error for a response. If the response lacks information, sends an `OPTIONS` request first. After a 412, that request
+    /// returns the server's versions. After a `HEAD` with the status 400, whose response has no body, it shows whether a proxy rejects the
+    /// client certificate.
     func refused(_ answer: TUSAnswer) async throws -> TransferError {
         if answer.request == .head, answer.status == 400, !answer.isFromTUSServer {
             let options = try? await send(.options, to: address)

@@ -39,15 +39,16 @@ struct TUSServer {
 
     /// Sends one request and returns the final response, whatever its status; see ``EndpointClient/send(_:)``.
     ///
-    /// This function never sends a `PATCH` twice, because the server's offset must be requested first. After a 400, it repeats only requests without
-    /// a body; uploads recover in other ways.
+    /// This function never repeats a `PATCH` with content, because the caller must request the server's offset first. After a 400, it
+    /// repeats only requests without content.
     ///
     /// - Parameters:
-    ///   - expectsContinue: Whether to send `Expect: 100-continue`, unless the server is known to reject that.
+    ///   - expectsContinue: Whether to send `Expect: 100-continue`, unless the server has rejected it before.
     ///   - trailer: A checksum to update with the body and to send after it (extension *checksum-trailer*).
     ///   - sink: Receives the body of the response.
     ///   - threads: The threads on which the sink writes.
-    ///   - rejectedSince: For a request that is sent again after a rejection: the value of the client's `renewals` before the request was first sent.
+    ///   - rejectedSince: The value of the client's `renewals` before the request was first sent; nil unless the request is repeated after
+    ///     rejected credentials.
     /// - Throws: A ``CurlEngineError`` if there is no response, a ``TransferError``, or `CancellationError`.
     func send(
         _ kind: TUSRequest, to address: String, headers: HTTPHeaders = HTTPHeaders(), body: HTTPBody = .none, expectsContinue: Bool = false,
@@ -89,9 +90,9 @@ struct TUSServer {
 
     private var overridesMethod: Bool { options.methodOverride || profiles.quirks(of: address).needsMethodOverride }
 
-    /// Switches to sending each `PATCH` as `POST`.
+    /// Sends each later `PATCH` to this endpoint as `POST`.
     ///
-    /// - Returns: Whether this call made the switch; false if `PATCH` was already sent as `POST`.
+    /// - Returns: False if `PATCH` was already sent as `POST`; otherwise true.
     func beginOverridingMethod() -> Bool {
         guard !overridesMethod else { return false }
         profiles.learn(of: address) { $0.needsMethodOverride = true }

@@ -6,8 +6,8 @@ struct UploadMetadata {
     /// The value of the header.
     let headerValue: String
 
-    /// Collects the file's name and type, the transfer's ID, and the session's metadata. With this metadata, the server's operator can find
-    /// unfinished uploads.
+    /// Collects the file's name and type, the transfer's ID, and the session's metadata. The server's operator can use this metadata to
+    /// find unfinished uploads.
     ///
     /// - Throws: A ``TransferError`` that names an invalid key.
     init(_ attempt: FileAttempt) throws(TransferError) {

@@ -1,6 +1,6 @@
 import TransferCore
 
-/// Decides how many bytes each `PATCH` sends.
+/// The policy for how many bytes each `PATCH` sends.
 struct ChunkPlan {
     /// The minimum chunk size after automatic reductions. A network path that needs even smaller chunks is useless.
     static let floor: Int64 = 256 * 1024
@@ -34,8 +34,8 @@ struct ChunkPlan {
         return true
     }
 
-    /// Learns from an interrupted `PATCH`. If many bytes left this machine but none arrived, a proxy holds requests back until they are complete, so
-    /// later requests must be smaller.
+    /// Learns from an interrupted `PATCH`. If many bytes left this machine but none arrived, a proxy probably buffers requests until they
+    /// are complete, so later requests must be smaller.
     ///
     /// - Parameter offset: The server's offset when the upload resumes.
     func learn(from interrupted: UnansweredRequest?, at offset: Int64) {

@@ -96,7 +96,7 @@ struct Concatenation {
 
     private func resume(_ slot: TUSUploadRecord.Slot, _ range: Range<Int64>) async throws {
         guard let url = await record[slot].url else { return try await begin(slot, range) }
-        // Segments can't be replaced after the final upload was requested: the server may have removed them because it has the whole file.
+        // Segments can't be replaced after the final upload was requested. The server may have removed them because it has the whole file.
         let checkpoint = await record.checkpoint
         let isReplaceable = checkpoint.whole.url == nil && checkpoint.asksForWhole != true
         do {
@@ -163,7 +163,8 @@ struct Concatenation {
         }
     }
 
-    /// Returns a segment's URL without the endpoint's origin, because a server behind a proxy may know itself by a different name.
+    /// Returns a segment's URL without the endpoint's origin, because a server behind a proxy may not recognize the public origin as its
+    /// own.
     private func address(ofPart url: String) -> String {
         guard let components = URLComponents(string: url), components.url.flatMap(Origin.init) == server.origin else { return url }
         return components.percentEncodedPath + (components.percentEncodedQuery.map { "?\($0)" } ?? "")

@@ -5,7 +5,7 @@ import TransportSupport
 
 /// Sends the bytes of one upload with `PATCH` requests, starting at the server's offset.
 struct PatchLoop {
-    /// The size in bytes of the largest content that every server is expected to process within the stall timeout.
+    /// The maximum size in bytes of content that any server should process within the stall timeout.
     private static let quickContent: Int64 = 1 << 20
 
     let server: TUSServer
@@ -34,7 +34,7 @@ struct PatchLoop {
     /// Whether the next request sends `Expect: 100-continue` (RFC 9110, section 10.1.1). Without it, a server that rejects the content may close the
     /// connection without reading it, and its response is lost.
     var expectsContinue = false
-    /// For a request that is sent again after its credentials were rejected: the number of renewals before the request was first sent; otherwise nil.
+    /// The number of renewals before the request was first sent; nil unless the request is repeated after rejected credentials.
     var rejectedSince: Int?
 
     init(
@@ -69,8 +69,8 @@ struct PatchLoop {
         return if case .complete(let size) = growth.extent { size } else { growth.length }
     }
 
-    /// Waits for bytes after an offset, and returns the position up to which they can be sent; nil if all bytes were sent and the server knows the
-    /// length.
+    /// Waits for bytes after an offset, and returns the end of the bytes that can be sent. Returns nil if all bytes were sent and the
+    /// server knows the length.
     ///
     /// - Throws: The error of the app's producer, or `CancellationError`.
     private mutating func end(after offset: Int64) async throws -> Int64? {
@@ -266,7 +266,7 @@ struct PatchLoop {
 
     /// Requests the server's offset. If that fails, and the server became unreachable after an interrupted request, saves the interrupted request.
     private func remoteOffset() async throws -> TUSServer.RemoteOffset {
-        // Starts a new stall timeout, because the server should respond to HEAD quickly, whatever the attempt waited for before.
+        // Restarts the stall timeout, because the server should respond to HEAD quickly, however long it needed for earlier requests.
         reporter.reportActivity()
         do {
             let remoteOffset = try await server.offset(of: url, length: length)

@@ -1,4 +1,4 @@
-/// Decides how many bytes of a growing stream one request sends.
+/// The policy for how many bytes of a growing stream each request sends.
 ///
 /// The producer can be ahead of the confirmed position by a limited number of bytes, and bytes are confirmed only at the end of a request. If a
 /// request sent all available bytes, the producer would have to wait for the end of the request, and the next request would find almost no bytes. A

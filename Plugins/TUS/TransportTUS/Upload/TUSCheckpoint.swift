@@ -21,14 +21,14 @@ struct RemoteUpload: Codable, Sendable {
     /// The last `PATCH`, if it was interrupted and the server refused connections afterwards. The server may have uncounted bytes of this request.
     var uncountedRequest: UnansweredRequest?
 
-    /// The number of uncounted bytes that the server may have: it received them, failed, and later did not include them in its offset.
+    /// The maximum number of uncounted bytes. The server received such bytes, failed, and later did not include them in its offset.
     var uncounted: Int64?
 
     /// The time at which the server will remove the upload, in seconds since 1970 by the server's clock (tus 1.0.0, "Upload-Expires").
     var expires: Int?
 
-    /// The last `PATCH`, if it got no response and was long enough to show whether a proxy holds requests back. It is stored in case this process is
-    /// killed.
+    /// The last `PATCH`, if it got no response. The next attempt uses it to detect proxies that buffer requests until they are complete,
+    /// and bytes that the server did not count.
     var unanswered: UnansweredRequest?
 }
 
@@ -47,8 +47,9 @@ extension RemoteUpload {
     /// The valid sizes and positions of an upload in bytes: up to 64 PiB.
     static let sizes: ClosedRange<Int64> = 0...1 << 56
 
-    /// The last `PATCH`, if the server may have uncounted bytes of it. Either the server became unreachable after the request, or the request ended
-    /// early because of a pause or because the process was killed. In the second case, the server may have failed at the same time.
+    /// The last `PATCH`, if the server may have uncounted bytes of this request. Either the server became unreachable after the request, or
+    /// the request ended early because of a pause or because the process was killed. In the second case, the server may have failed at the
+    /// same time.
     var possiblyUncounted: UnansweredRequest? { uncountedRequest ?? unanswered.flatMap { $0.wasServerThere == true ? nil : $0 } }
 }
 

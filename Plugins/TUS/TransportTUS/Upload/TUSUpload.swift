@@ -206,7 +206,7 @@ struct TUSUpload {
     }
 
     private func createsWithContent(_ features: TUSFeatures) -> Bool {
-        // Content of an interrupted creation can't be resumed. So a later attempt creates the upload without content, and makes progress even over a
+        // An interrupted creation can't resume. A later attempt therefore creates the upload without content, to make progress even over a
         // slow and unstable connection.
         guard !isRepeated else { return false }
         let quirks = server.profiles.quirks(of: server.address)

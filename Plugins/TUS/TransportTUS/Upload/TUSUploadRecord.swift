@@ -95,8 +95,8 @@ actor TUSUploadRecord {
         }
     }
 
-    /// Records that the server has the whole upload. Saves no checkpoint: the queue stores the completion of the file next, together with the next
-    /// file's checkpoint.
+    /// Records that the server has the whole upload. Saves no checkpoint, because the queue stores the file's completion next, together
+    /// with the next file's checkpoint.
     func complete(_ size: Int64, of slot: Slot, url: String) {
         checkpoint[slot].url = url
         checkpoint[slot].confirmed = size

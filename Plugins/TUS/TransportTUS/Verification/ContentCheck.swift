@@ -2,7 +2,7 @@ import Foundation
 import TransferCore
 import TransportSupport
 
-/// How the transport verifies that the server has the sent content.
+/// The method of verifying that the server has the sent content.
 enum ContentCheck: Hashable, Sendable {
     /// The transport checks only the server's offset.
     case none

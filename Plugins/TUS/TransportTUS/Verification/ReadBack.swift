@@ -16,7 +16,7 @@ struct ReadBack {
 
     private var size: Int64 { file.source.size }
 
-    /// Limits the confirmed bytes. Call this method before any byte is confirmed.
+    /// Keeps the last bytes of the file unconfirmed until the comparison. Call this method before any byte is confirmed.
     func begin() {
         record.limitConfirmed(to: size - min(size, Self.unconfirmedBytes))
     }
@@ -38,7 +38,7 @@ struct ReadBack {
         throw failure
     }
 
-    /// Checks that the server offers downloads, using an upload that the app supplied. Neither removes this upload nor creates another one.
+    /// Checks, with an upload that the app supplied, that the server offers uploads for download. Does not change or create uploads.
     func probe(given url: String) async throws {
         let status = try await status(of: url)
         if status == 405 || status == 501 { throw unverifiable(status) }

@@ -3,7 +3,7 @@ import SystemPackage
 public import TransferCore
 import TransportSupport
 
-/// The data with which an upload resumes.
+/// The content of an upload's checkpoint.
 private struct UploadCheckpoint: Codable {
     /// The part file's path below the endpoint's folder.
     let part: [UInt8]
@@ -19,12 +19,12 @@ extension FolderTransport {
     func upload(
         _ source: UploadSource, _ attempt: FileAttempt, to folder: FilePath, _ reporter: AttemptReporter
     ) async throws -> TransferReceipt {
-        // Opening compares the file with the identity that the queue read.
+        // Opening compares the file with the identity that the queue recorded.
         let reader = try await FileReader.open(source, on: threads)
         let size = try await size(of: source)
         let time = source.growth == nil ? source.identity.modificationTime : nil
         let name = attempt.remotePath
-        // The name contains the transfer's ID, so a late discard never affects the part file of a newer generation.
+        // The name contains the transfer's ID, so a late discard never removes the part file of a restarted upload.
         let part = Array(name.bytes.dropLast(name.lastComponent.count)) + Array(".tq-\(attempt.transferID).part".utf8)
         var stored =
             try attempt.checkpoint.map { try JSONDecoder().decode(UploadCheckpoint.self, from: $0.data) }
@@ -34,7 +34,7 @@ extension FolderTransport {
         if stored.isPlaced { try await remove(destination.partPath) }
         let isUpToDate = try await FileWriter.isUpToDate(destination, size: size, modificationTime: time, on: threads)
         if stored.isPlaced || isUpToDate { return TransferReceipt(bytes: size, remoteURL: destination.path.folderURL) }
-        // Save a checkpoint before the part file exists, so that a discard finds the part file even if this process ends now.
+        // Save a checkpoint before the part file exists, so that a discard finds the part file even if this process is killed now.
         if attempt.checkpoint == nil { try await reporter.save(stored.checkpoint(confirmed: 0)) }
         do {
             let writer = try await FileWriter.open(destination, from: attempt.checkpoint?.confirmed ?? 0, size: size, on: threads)
@@ -72,7 +72,7 @@ extension FolderTransport {
 }
 
 extension FolderTransport: PartialDiscarding {
-    /// Removes the part file of an unfinished upload. Called by the queue, on a task of its own.
+    /// Removes the part file of an unfinished upload. The queue calls this method on a separate task.
     public func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws {
         // A download has nothing to remove in the folder.
         guard let stored = try? JSONDecoder().decode(UploadCheckpoint.self, from: checkpoint.data) else { return }

@@ -3,7 +3,7 @@ import SystemPackage
 public import TransferCore
 import TransportSupport
 
-/// Copies files to and from a local folder, such as that of an attached drive: `folder://localhost/media/archive/`.
+/// Copies files to and from a local folder, such as one on an attached drive: `folder://localhost/media/archive/`.
 ///
 /// An upload first goes to a part file in the folder of the final file. The part file gets the final name when all bytes are synced. The
 /// transport does not follow links below the endpoint's folder.
@@ -19,7 +19,7 @@ public struct FolderTransport: Transport, EndpointValidating, EndpointChecking, 
         self.init { $0 }
     }
 
-    /// - Parameter drive: Processes each block of a file; tests inject failures with it.
+    /// - Parameter drive: Processes each block of a file. Tests use this closure to inject failures.
     package init(drive: @escaping @Sendable (Data) throws -> Data) {
         self.drive = drive
     }
@@ -39,7 +39,8 @@ public struct FolderTransport: Transport, EndpointValidating, EndpointChecking, 
     /// Does nothing: there are no connections.
     public func shutdown() async {}
 
-    /// Opens an endpoint's folder. If its drive is not attached, the endpoint is unreachable, and the queue tries the account's next one.
+    /// Opens an endpoint's folder. If its drive is not attached, the endpoint is unreachable, and the queue tries the account's next
+    /// endpoint.
     func open(_ endpoint: Endpoint) async throws -> FilePath {
         let folder = try Self.folder(of: endpoint)
         return try await threads.run {

@@ -6,7 +6,7 @@ import SystemPackage
 import Testing
 import TransferCore
 
-/// A file gets its final name only once its upload is complete. This holds even if an attempt fails or the process ends during the upload.
+/// A file gets its final name only once its upload is complete. This holds even if an attempt fails or the process exits during the upload.
 @Suite struct PlacingTests {
     private let fixture: FolderFixture
     private let content = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
@@ -19,8 +19,8 @@ import TransferCore
         get throws { try FileManager.default.subpathsOfDirectory(atPath: fixture.archive.path).sorted() }
     }
 
-    /// The checkpoints at which a test can interrupt an upload. On a slow machine, an upload may save further checkpoints, because the transport also
-    /// saves a checkpoint after a certain time.
+    /// The checkpoints at which a test can interrupt an upload. A slow upload may save further checkpoints, because the transport also
+    /// saves one every 5 s.
     enum InterruptionPoint: String, CaseIterable, CustomTestStringConvertible {
         case beforePartFile, atLastByte, afterPlacing
 
@@ -79,7 +79,7 @@ import TransferCore
         #expect(receipt.bytes == Int64(content.count))
         #expect(try Data(contentsOf: fixture.archive.appending(path: "reel.mov")) == content)
         #expect(try names == ["reel.mov"])
-        // Repeat the attempt, as if the process had ended before the queue stored the completion.
+        // Repeat the attempt, as if the process had exited before the queue stored the completion.
         #expect(try await upload(from: saved.last).bytes == receipt.bytes)
         #expect(try names == ["reel.mov"])
     }

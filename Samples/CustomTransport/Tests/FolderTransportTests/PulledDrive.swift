@@ -2,11 +2,11 @@ import Foundation
 import Synchronization
 import SystemPackage
 
-/// A simulated drive. It is unplugged after a number of bytes, and attached again immediately after the error.
+/// A simulated drive that fails once, after a given number of bytes, as if it were unplugged and attached again.
 final class PulledDrive: Sendable {
     private let remaining = Mutex<Int?>(nil)
 
-    /// Unplugs the drive after a further number of bytes has passed.
+    /// Unplugs the drive after `bytes` more bytes.
     func pull(after bytes: Int) {
         remaining.withLock { $0 = bytes }
     }

@@ -12,7 +12,7 @@ public struct QueueOrder: Hashable, Sendable, Codable {
     }
 }
 
-/// A list of a queue's sessions that follows the queue's events, for a table view.
+/// A list of a queue's sessions, kept up to date with the queue's events, for a table view.
 ///
 /// Subscribe to the events first, then read the order, so that no change is missed. Changes that the order already includes have no effect.
 ///

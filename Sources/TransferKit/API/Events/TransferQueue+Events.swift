@@ -1,8 +1,8 @@
 import TransferCore
 
 extension TransferQueue {
-    /// A stream of the events published from now on. Each access creates a new subscription. Any number of subscriptions may exist, and none slows
-    /// the queue.
+    /// The events published from now on. Each access creates a new subscription. Any number of subscriptions may exist, and none slows the
+    /// queue.
     public nonisolated var events: QueueEvents {
         hub.subscribe()
     }
@@ -23,9 +23,9 @@ extension TransferQueue {
 
     /// Sets the delegate for all further events, replacing the previous delegate; nil for none.
     ///
-    /// The queue keeps a weak reference to the delegate. It calls the methods one at a time, in the order of the events, until
-    /// ``shutdown()``. A delegate method may call `shutdown`, so `shutdown` does not wait for the delegate: the last events may arrive after it
-    /// returns. If a method of a replaced delegate is in progress, the new delegate's first call waits until that method returns.
+    /// The queue keeps a weak reference to the delegate. It calls the event methods one at a time, in the order of the events, until
+    /// ``shutdown()``. Because a delegate method may call `shutdown`, `shutdown` does not wait for the delegate, and the last events may
+    /// arrive later. If a method of a replaced delegate is in progress, the new delegate's first call waits until that method returns.
     public nonisolated func setDelegate(_ delegate: (any TransferQueueDelegate)?) {
         delivery.start(delegate, of: self, events: hub.subscribe(), logger: configuration.logger)
     }

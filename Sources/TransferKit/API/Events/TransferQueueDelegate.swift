@@ -27,11 +27,11 @@ public protocol TransferQueueDelegate: AnyObject, Sendable {
     /// without this method. An endpoint that was recently unreachable is still skipped.
     func queue(_ queue: TransferQueue, endpointFor session: SessionID, among endpoints: [Endpoint]) async -> Endpoint?
 
-    /// The account's credentials were refused or can't be read. Returns how to continue.
+    /// Decides how to continue after an account's credentials were refused or can't be read.
     ///
-    /// Called once, regardless of the number of waiting sessions. If the account is still blocked when the next process starts the queue, the
-    /// method is called again. It is also called again if credentials are refused after ``CredentialsAnswer/retry``. In this case, the queue waits
-    /// before it retries: 1 s at first, and twice as long each time, up to 5 min.
+    /// Called once, regardless of the number of waiting sessions. Called again if the account is still blocked when the next process starts
+    /// the queue, and if credentials are refused after ``CredentialsAnswer/retry``. If the method then returns `retry` again, the queue
+    /// waits before it unblocks the account: 1 s at first, and twice as long each time, up to 5 min.
     ///
     /// Later events wait until this method returns. To ask the user, return ``CredentialsAnswer/later`` at once, and call
     /// ``TransferQueue/unblockAccount(_:)`` when new credentials exist.

@@ -21,7 +21,7 @@ package final class DeferredDeletion: Sendable {
     private let report: @Sendable (String) -> Void
     private let state = Locked(State())
 
-    /// Creates a deletion that does not run yet.
+    /// Creates the deletion without starting it; see ``wake()``.
     ///
     /// - Parameters:
     ///   - discardsMayBeDue: Called after each round, because the round may have added removals to the discard outbox.
@@ -46,7 +46,7 @@ package final class DeferredDeletion: Sendable {
         }
     }
 
-    /// Returns when all rows that can be deleted have been deleted.
+    /// Waits until all rows that can be deleted have been deleted.
     package func waitUntilDone() async {
         await state.withLock { $0.worker }?.value
     }

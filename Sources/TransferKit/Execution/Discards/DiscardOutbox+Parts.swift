@@ -10,9 +10,9 @@ extension DiscardOutbox {
         {}
     }
 
-    /// Removes part files on this machine, and stores the results concurrently, so that the results share a transaction. There may be many results,
-    /// because each completed download leaves one row. All removals in one download folder share a thread, so that a hanging disk blocks only one
-    /// thread.
+    /// Removes part files on this machine, and stores the results concurrently, so that the results share a transaction. Each completed
+    /// download leaves one row, so there may be many results. All removals in one download folder share a thread, so a hanging disk blocks
+    /// only one thread.
     ///
     /// - Returns: Whether all results were stored.
     func discardParts(_ items: [PendingDiscard]) async -> Bool {

@@ -3,11 +3,12 @@ import Locking
 import Logging
 import TransferCore
 
-/// Removes the abandoned remote content of cancelled, removed and restarted sessions, and the part files of downloads on this machine. Uses no
-/// session slots. Pending removals survive restarts of the process.
+/// Removes the abandoned remote content of cancelled, removed and restarted sessions, and the part files of downloads on this machine.
+/// Needs no session slot. Pending removals survive restarts of the process.
 ///
-/// Each host has a worker, which requests one removal at a time unless the queue is stopped. A host that hangs or asks to back off does not
-/// delay the removals at other hosts. Part files are removed concurrently. Content that a server refuses to remove stays there until it expires.
+/// Each host with due removals has its own worker, which requests one removal at a time. A host that hangs or asks to back off therefore
+/// does not delay other hosts. While the queue is stopped, only part files are removed. Content that a server refuses to remove stays there
+/// until it expires.
 final class DiscardOutbox: Sendable {
     private struct State: Sendable {
         var isEnabled = false
@@ -95,7 +96,7 @@ final class DiscardOutbox: Sendable {
         try? await Deadline.run(for: limit, clock, "Some remote content has not been removed yet.") { await self.waitUntilQuiet() }
     }
 
-    /// Returns when no removal is due.
+    /// Waits until no removal is due.
     func waitUntilQuiet() async {
         await withCheckedContinuation { continuation in
             let isQuiet = state.withLock { state in
@@ -164,8 +165,8 @@ final class DiscardOutbox: Sendable {
             var missed: Set<String> = []
             var isStored = true
             var listens = false
-            // Reading the hosts takes longer if more removals are due. The pause after each reading is 20 times as long as the reading itself, so
-            // that the process spends only a small part of its time on reading.
+            // With many due removals, reading the hosts is slow. The pause after a read is 20 times as long as the read, so reading takes
+            // up only a small part of the time.
             var pause = Duration.zero
             while isStored, !Task.isCancelled {
                 let version = changes.version
@@ -263,8 +264,8 @@ final class DiscardOutbox: Sendable {
 
     /// Removals with a deadline at or before this date have expired.
     ///
-    /// This is the earlier of two dates: the current date, and the date at which the queue was opened plus the uptime that has passed since then.
-    /// Therefore, no removal expires early if the clock is set ahead or corrected while the queue is open.
+    /// The date is the current date, or the date of the queue's opening plus the uptime since the opening, whichever is earlier. Therefore,
+    /// no removal expires early if the clock is set ahead or corrected while the queue is open.
     private var expiryDate: Date { min(clock.date(), opening.date + (clock.now() - opening.uptime)) }
 
     /// Retries the removals that earlier processes postponed.

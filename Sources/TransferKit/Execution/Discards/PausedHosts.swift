@@ -11,7 +11,7 @@ final class PausedHosts: Sendable {
         var wasRequested: Bool
     }
 
-    /// Nil until the store has been read.
+    /// The pauses by the host's name; nil until the store has been read.
     private let pauses = Locked<[String: Pause]?>(nil)
 
     /// Reads which servers asked earlier processes to back off. Has no effect after the first successful call.

@@ -22,8 +22,8 @@ package final class ActiveFile: Sendable {
     private let isWaiting = Atomic(false)
     /// Whether the attempt has reported other work since one of its positions last grew. For example, it may be sending bytes a second time.
     private let isBusy = Atomic(false)
-    /// Returns whether the file has nothing to transfer at a byte position: the app's stream has no more data yet, or the file waits for its
-    /// turn.
+    /// Returns whether the file has nothing to transfer at a byte position, because it waits for its turn or for more data from the app's
+    /// stream.
     private let isAwaiting: @Sendable (Int64) -> Bool
     /// Whether the size comes from a listing and may therefore be wrong. Until the transport reports a size, bytes beyond the listed size count as
     /// activity.
@@ -109,8 +109,8 @@ package final class ActiveFile: Sendable {
 
     /// Whether the attempt waits for a response from the other end.
     ///
-    /// After its last byte, a large file waits for a response even without a call of ``noteAwaitedResponse()``. A small file does not, because the
-    /// server has little to do after the last byte.
+    /// A large file counts as waiting once its last byte is sent, even without a call to ``noteAwaitedResponse()``. A small file does not,
+    /// because the server has little to do after its last byte.
     package var isAnswerAwaited: Bool {
         isWaiting.load(ordering: .relaxed)
             || !isBusy.load(ordering: .relaxed) && size.map { $0 > FileWindow.smallSize && sent >= $0 } ?? false
@@ -118,7 +118,7 @@ package final class ActiveFile: Sendable {
 
     package var sent: Int64 { sentBytes.load(ordering: .relaxed) }
     package var confirmed: Int64 { confirmedBytes.load(ordering: .relaxed) }
-    /// The number of times that the attempt was active without moving bytes. An increase shows that the attempt does not hang.
+    /// The number of activities that moved no bytes. An increase shows that the attempt does not hang.
     package var activityCount: Int { activities.load(ordering: .relaxed) }
     /// Whether the attempt waits for a source on this machine: for more data of an app's stream, or for its turn.
     package var awaitsSource: Bool { isAwaiting(sent) }
@@ -130,7 +130,7 @@ package final class ActiveFile: Sendable {
     /// The number of bytes that this attempt transferred.
     var moved: Int64 { max(0, sent - start) }
 
-    /// Records that the other end keeps a record of each successful attempt, as a form handler may do.
+    /// Records that the other end keeps a record of each successful attempt, as the handler of a web form may do.
     func noteRecord() { recordWasReported.store(true, ordering: .relaxed) }
 
     /// Whether the other end keeps a record of each successful attempt, so that attempts must not be repeated needlessly.

@@ -30,8 +30,8 @@ package struct FileHistory: Equatable, Sendable {
     package private(set) var isCostly = false
     /// Whether the last attempt failed because of the endpoint, not the file.
     private(set) var isOutage = false
-    /// The number of responses that each endpoint had sent when an attempt of this file last failed there with an error that could mean an outage.
-    /// An entry is removed when its endpoint responds to the file.
+    /// For each endpoint, its number of responses to all files at the time of this file's last possible outage there. An entry is removed
+    /// when the endpoint responds to this file.
     private var answersAtFailure: [Endpoint: Int] = [:]
     private var hasRestarted = false
     /// The number of restarts since the file last exceeded its furthest position.
@@ -48,7 +48,8 @@ package struct FileHistory: Equatable, Sendable {
     var exhausted: Set<Endpoint> = []
     /// The largest position that each endpoint confirmed since the file last restarted.
     var confirmed: [Endpoint: Int64] = [:]
-    /// The confirmed position at each endpoint when the current series of failures began. The progress of all attempts in the series adds up.
+    /// The confirmed position at each endpoint when the current series of failures began. Progress is measured from this position, so the
+    /// small advances of several attempts add up.
     var seriesStart: [Endpoint: Int64] = [:]
     /// The endpoint that the file used last.
     var home: Endpoint?
@@ -166,8 +167,8 @@ package struct FileHistory: Equatable, Sendable {
     /// Records that the file continues at another endpoint without a delay.
     mutating func moved(from endpoint: Endpoint, _ error: TransferError, isExhausted: Bool) {
         passedOver[endpoint] = error.failureClass
-        // One round over all endpoints counts as one failure. If the file has used up its attempts at this endpoint, the count starts again from 0
-        // at the next endpoint. If the server was unreachable, this applies only if the file abandons confirmed bytes.
+        // One round over all endpoints counts as one failure. If the file has used up its attempts at this endpoint, the count starts again
+        // from 0 at the next endpoint. If the server was unreachable, the count is reset only if the file abandons confirmed bytes.
         let isUnreachable = isUnreachable(error)
         if isExhausted, !isUnreachable || confirmed[endpoint, default: 0] > 0, exhausted.insert(endpoint).inserted {
             failures = 0

@@ -1,7 +1,7 @@
 import SystemPackage
 import TransferCore
 
-/// The work of a ``FileRunner`` that lists a folder.
+/// The parameters with which a ``FileRunner`` lists a folder.
 struct FolderListingWork: Sendable {
     var resolvesLinks: Bool
     /// Creates a catalogue for the entries of one attempt, and discards the entries of earlier attempts.
@@ -22,7 +22,8 @@ extension EndpointAvailability {
 }
 
 extension FileRunner {
-    /// If an attempt failed because the remote item is a folder, records this, so that the session lists the folder after its other files.
+    /// Reports the file as a folder if its attempt failed because the remote item is a folder. The session then lists the folder after its
+    /// other files.
     ///
     /// - Returns: Whether the item is a folder.
     func recordFolder(from error: TransferError, at endpoint: Endpoint) async throws(QueueError) -> Bool {

@@ -48,8 +48,8 @@ extension FileRunner {
         return AttemptPayload(payload: .upload(source), size: identity.size, identity: identity)
     }
 
-    /// The payload of a stream that an app in this process produces. Fails if the other end lacks bytes of the stream that this machine no longer
-    /// keeps.
+    /// The payload of a stream that an app in this process produces. Throws if the endpoint has not confirmed bytes that this machine has
+    /// already released.
     private func streamPayload(to endpoint: Endpoint) async throws -> AttemptPayload {
         let name = String(decoding: file.destination, as: UTF8.self)
         guard let stream = context.streams.find(file.streamName) else {

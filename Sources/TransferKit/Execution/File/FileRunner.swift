@@ -34,7 +34,7 @@ struct FileRunner: Sendable {
     var history: FileHistory
     /// The account that the current attempt uses, with its endpoints in the order in which they are tried.
     private(set) var availability: EndpointAvailability
-    /// How to list the folder, if this runner lists a folder; nil for a file.
+    /// The parameters of the listing, if this runner lists a folder; nil for a file.
     let listing: FolderListingWork?
 
     init(
@@ -129,8 +129,9 @@ struct FileRunner: Sendable {
         }
     }
 
-    /// Requests permission to contact an endpoint now, and returns whether the permission was granted. If the endpoint failed too often, only one
-    /// run at a time may probe it. If that run makes no attempt there, it blocks other runs for at most ``EndpointHealth/probeGrace``.
+    /// Requests permission to contact an endpoint now, and returns whether the permission was granted. If the endpoint failed too often,
+    /// only one run at a time may probe it. If the probing run makes no attempt, it blocks other runs for at most
+    /// ``EndpointHealth/probeGrace``.
     func requestAccess(to endpoint: Endpoint) async throws(QueueError) -> Bool {
         guard availability.toBeProbed.contains(endpoint) else { return true }
         return try await context.send(.probe(endpoint)).isGranted
@@ -187,7 +188,7 @@ struct FileRunner: Sendable {
     }
 
     private func situation(at endpoint: Endpoint, isUnreachable: Bool, uptime: Duration) -> RecoveryDecision.History {
-        // Released bytes of a stream can't be sent to another endpoint.
+        // This machine no longer has the released bytes of a stream, so it can't send them to another endpoint.
         let isBound = file.kind == .stream && context.streams.find(file.streamName).map { $0.released > 0 } ?? false
         var others =
             isBound

@@ -12,8 +12,8 @@ package import TransferCore
 /// Removes the part files of downloads on this machine. Like the remote content of uploads, each part file has a row in the discard outbox,
 /// which survives restarts.
 ///
-/// Before the first attempt at an endpoint, the file gets an empty checkpoint that names the future part file. The store therefore always lists the
-/// part files that may exist on the disk. This checkpoint has an endpoint address of its own (`Endpoint.localPart(of:)`).
+/// Before the first attempt at an endpoint, the file gets an empty checkpoint that names the future part file. The store therefore always
+/// lists the part files that may exist on the disk. The checkpoint is stored under a separate endpoint address (`Endpoint.localPart(of:)`).
 package struct LocalParts: Sendable {
     private let sources: SourceFolders
     private let sync: @Sendable (FileDescriptor) -> CInt
@@ -30,8 +30,8 @@ package struct LocalParts: Sendable {
     /// endpoints are never mixed.
     static func name(for name: FilePath, transferID: String, at endpoint: Endpoint) -> FilePath {
         let own = name.lastComponent.map { FilePath(root: nil, components: $0).bytes } ?? []
-        // FNV-1a with 64 bits. The hash is short, because a name has at most 255 bytes (NAME_MAX, limits.h), which must also hold the beginning
-        // of the final name.
+        // FNV-1a with 64 bits. The hash is short to leave room for the beginning of the final name. A name has at most 255 bytes (NAME_MAX,
+        // limits.h).
         let hash = endpoint.address.utf8.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
         let suffix = Array(".\(transferID)-\(String(hash, radix: 16)).part".utf8)
         let part = Array(".".utf8) + own.prefix(240 - suffix.count) + suffix

@@ -5,13 +5,13 @@ import TransferCore
 /// A digest of the sent bytes of a file. If another file with the same size and modification time replaces the file, the digest shows whether the new
 /// file begins with the same bytes.
 ///
-/// The digest covers the first and the last 64 KiB of the bytes that were confirmed when the checkpoint was saved, because a digest of all
-/// bytes would require reading the file twice. The digest therefore misses changes that lie only between these samples. FNV-1a with 64 bits
-/// detects accidental changes, but not deliberate changes by the owner of the file.
+/// The digest covers the first and the last 64 KiB of the bytes that were confirmed when the checkpoint was saved. A digest of all bytes
+/// would require reading the file twice. Changes that lie only between the two samples are missed. FNV-1a with 64 bits detects accidental
+/// changes, but not deliberate changes by the owner of the file.
 enum PrefixDigest {
     private static let sampleSize = 64 << 10
 
-    /// Reads and hashes the samples; nil if the file at the path is no longer the file that was sent. Runs on a thread that may block.
+    /// Reads and hashes the samples; nil if the file can't be read or is no longer the file that was sent. Runs on a thread that may block.
     static func make(of source: UploadSource, confirmed: Int64) async -> String? {
         await BlockingIO.run { try? read(source, confirmed: confirmed) }
     }

@@ -4,8 +4,8 @@ import TransferCore
 
 /// Creates manifest rows from a transport's listing of one remote folder. Keeps at most 16,384 entries in memory.
 ///
-/// Validates the server's listing: each name must be a single path component. Repeated names are ignored. The numbers of names and of repetitions
-/// are limited.
+/// Validates the server's listing: each name must be a single path component, and the number of names is limited. Repeated names are
+/// ignored, up to a limit.
 actor FolderCatalogue {
     /// Receives rows. The receiver must make the rows durable before it returns, unless they are the folder's last rows.
     typealias Receiver = @Sendable (ManifestBatch, _ areLast: Bool) async throws -> Void
@@ -23,12 +23,12 @@ actor FolderCatalogue {
 
     private static let maximumEntriesInMemory = 16_384
     private static let batch = 1_000
-    /// The maximum number of repeated names. A rename during the listing may repeat a name; the limit ends a listing that repeats names
+    /// The maximum number of repeated names. A rename during the listing may repeat a name. The limit stops a server that repeats names
     /// forever.
     private static let maximumRepeats = 1_000
     /// The names that some servers list for the folder itself and its parent.
     private static let ownNames: [[UInt8]] = [[UInt8(ascii: ".")], [UInt8(ascii: "."), UInt8(ascii: ".")]]
-    /// PATH_MAX (limits.h). Longer paths are invalid on any server.
+    /// The maximum length of a remote path in bytes: PATH_MAX (limits.h).
     private static let longestPath = 4_096
 
     private let folder: RemoteFolder
@@ -118,8 +118,8 @@ actor FolderCatalogue {
         }
     }
 
-    /// The row of the folder itself, if the manifest does not contain it yet. Only the row of the item's own folder is missing: the row of a
-    /// subfolder was added together with the rows of its parent.
+    /// The row of the folder itself, if the manifest does not contain it yet. Only the item's top folder can lack a row, because the row of
+    /// a subfolder is added with the rows of its parent.
     private var ownRow: [ManifestDirectory] {
         guard folder.number == cursor.directory else { return [] }
         cursor.directory += 1

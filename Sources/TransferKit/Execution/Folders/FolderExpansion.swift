@@ -3,8 +3,8 @@ import TransferCore
 
 /// Expands the items of a session into its manifest: the ordered list of its files. Reads local folders.
 ///
-/// Each run of a session begins with the expansion of its new items. Rows go to the store in batches, and a batch is durable before the next batch is
-/// read, so only part of a folder is in memory at a time. ``RemoteFolderExpansion`` expands remote folders.
+/// Each run of a session begins with the expansion of its new items. Rows go to the store in batches. Each batch is durable before the next
+/// batch is read, so only part of a folder is in memory at a time. ``RemoteFolderExpansion`` expands remote folders.
 package struct FolderExpansion: Sendable {
     private static let batch = 1_000
     /// The maximum number of rows to delete in one step. Larger than `batch`, because deleting rows takes less time than inserting them.
@@ -106,7 +106,7 @@ package struct FolderExpansion: Sendable {
         }
     }
 
-    /// Records where the folder's rows begin, and deletes the rows that an interrupted expansion left behind.
+    /// Records the numbers at which the folder's rows begin, and deletes the rows that an interrupted expansion left behind.
     private func begin(_ item: PendingItem) async throws -> ManifestStart {
         if item.start == nil { try await send(.begin(item: item.sequence)) }
         while true {

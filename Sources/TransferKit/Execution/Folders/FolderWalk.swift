@@ -2,8 +2,8 @@ import Foundation
 package import SystemPackage
 import TransferCore
 
-/// Injects read errors in tests. Called before each entry of a folder is read, with the number of entries read so far. Returns the system error
-/// (errno(3)) to simulate, or nil.
+/// A test hook that injects read errors. Called before each entry is read, with the folder's path and the number of entries read so far.
+/// Returns the system error (errno(3)) to simulate, or nil.
 package typealias FolderFault = @Sendable (FilePath, _ entries: Int) -> Errno?
 
 /// Rows that ``FolderWalk`` has already returned for a folder that then turned out to be unreadable.

@@ -7,7 +7,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// An inspected entry of a folder.
+/// An entry of a local folder, with its type and size.
 struct FoundEntry {
     enum Kind {
         case file(size: Int64)

@@ -4,16 +4,16 @@ import TransferCore
 
 /// Expands a remote folder into a session's manifest: lists the folder, and then its subfolders in the order in which they were found.
 ///
-/// Folders that are not listed yet are rows in the store, so they take up no memory, regardless of their number and depth. After all rows of a folder
-/// have been stored, the folder is not listed again, even after a crash. The last rows of a folder may be stored later, together with the rows of the
-/// next folders, but no later than the end of the run.
+/// Folders that are not listed yet are rows in the store, so they take up no memory, regardless of their number and depth. After all rows
+/// of a folder have been stored, the folder is not listed again, even after a crash. The last rows of a folder may be stored with the rows
+/// of the next folders, but no later than the end of the run.
 actor RemoteFolderExpansion {
-    /// The position under which a run keeps the history of the current folder. The positions of files start at 0.
+    /// The key of the current folder's history among the file histories of a run. The keys of files are their positions, which start at 0.
     static let position: Int64 = -1
 
     /// The number of waiting rows at which all waiting rows are stored.
     private static let batch = 1_000
-    /// The longest time between two writes. The first step that is added after this time triggers a write of all waiting rows.
+    /// The time after a write at which the next added step triggers a write of all waiting rows.
     private static let longestWait = Duration.seconds(1)
     /// The number of folders to read from the store at a time.
     private static let page = 256

@@ -12,7 +12,7 @@ struct RateLimits: Sendable {
         case session(SessionKey)
     }
 
-    /// For this time in seconds after an update of the buckets, a lane may use its reserve without another update.
+    /// The time in seconds after an update of the buckets during which a lane uses its reserve without another update.
     private static let freshness = 0.005
     /// If less than this fraction of a byte is missing, the byte counts as complete, because sums of fractions are not exact.
     private static let tolerance = 1e-6

@@ -1,4 +1,4 @@
-/// A session that recently requested an allowance, and takes part in the division of the limits. All values are in bytes and seconds.
+/// The pacing state of a session that recently requested an allowance. All values are in bytes and seconds.
 struct SessionLane: Sendable {
     /// The number of bytes that justify waking a transport. A turn lasts long enough for that number of bytes, within `turnLengths`.
     private static let worthwhile = 16_384.0
@@ -10,7 +10,7 @@ struct SessionLane: Sendable {
     private static let longestWait = 0.5
     /// The time in which a session's share fills its reserve, in seconds.
     private static let reserve = 0.1
-    /// The time in seconds for which a session still takes part after it should have made its next request.
+    /// The time in seconds by which the session's next request may be late before the lane expires.
     private static let patience = 0.25
 
     let session: SessionKey

@@ -9,7 +9,7 @@ package enum EndpointChoice: Equatable {
     case none
 
     /// - Parameters:
-    ///   - confirmed: The number of bytes that checkpoints cover, by the endpoint's address.
+    ///   - confirmed: The number of bytes that the checkpoint at each endpoint covers, by the endpoint's address.
     ///   - avoided: Endpoints that were recently unreachable for the session's other files.
     ///   - preferred: The app's choice. Takes precedence over the account's order, but not over confirmed bytes at an endpoint or recent failures.
     init(

@@ -16,7 +16,7 @@ package final class EndpointQuestion: Sendable {
         self.ask = ask
     }
 
-    /// The app's choice; nil if it leaves the choice to the queue, or if there is only one endpoint.
+    /// The app's choice; nil if the app leaves the choice to the queue, or if there is only one endpoint.
     ///
     /// - Throws: `CancellationError` if the run is interrupted before the app responds.
     package func choice(among endpoints: [Endpoint]) async throws(CancellationError) -> Endpoint? {
@@ -35,8 +35,7 @@ package final class EndpointQuestion: Sendable {
         return chosen
     }
 
-    /// Waits for the response or the run's interruption, whichever comes first. An app that never responds must not block the end of the
-    /// run.
+    /// Waits for the app's response, or until the run is interrupted. An app that never responds must not prevent the run from ending.
     private func answer(to endpoints: [Endpoint]) async throws(CancellationError) -> Endpoint? {
         let (answers, continuation) = AsyncStream.makeStream(of: Endpoint?.self)
         Task { [ask] in

@@ -16,7 +16,7 @@ struct FileFeed {
     /// Whether all files have been taken.
     var isFinished: Bool { filesSeen != nil && next == nil && pageAhead == nil }
 
-    /// Begins to read the next page. Returns the position after which the page starts, or nil if no page needs to be read now.
+    /// Marks the next page as being read. Returns the position after which the page starts, or nil if no page needs to be read now.
     mutating func beginReading() -> Int64? {
         guard !isReading, filesSeen == nil, pageAhead == nil else { return nil }
         isReading = true

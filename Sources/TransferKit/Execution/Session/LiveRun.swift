@@ -85,7 +85,7 @@ package final class LiveRun: Sendable {
         }
     }
 
-    /// Records that the session's folders have been read, as far as this is currently possible.
+    /// Records that the run has finished reading the session's folders, or can't read them now.
     func prepared() {
         state.withLock { $0.isPreparing = false }
     }
@@ -226,7 +226,7 @@ package final class LiveRun: Sendable {
 
     /// Records a failed attempt.
     ///
-    /// - Parameter body: Receives true if no attempt is active anymore.
+    /// - Parameter body: Receives whether this was the last active attempt.
     func disconnect(_ body: (_ wasLast: Bool) -> Void) {
         state.withLock { state in
             if state.active.isEmpty { isConnected.store(false, ordering: .relaxed) }
@@ -302,7 +302,7 @@ package final class LiveRun: Sendable {
     }
 }
 
-/// The numbers of sent and confirmed bytes that were last shown for a session.
+/// The counts of sent and confirmed bytes that were last shown for a session.
 ///
 /// After a pause, bytes that were sent but not confirmed are sent again. Nevertheless, the shown statistics do not decrease.
 package struct ShownFigures: Sendable {
@@ -320,7 +320,7 @@ package struct ShownFigures: Sendable {
 }
 
 extension SessionStatistics {
-    /// Raises the numbers of bytes to the previously shown numbers, and limits them to the known size.
+    /// Raises the byte counts to the previously shown counts, and limits them to the known size.
     mutating func neverFall(below shown: ShownFigures) {
         bytesDone = max(bytesDone, shown.done)
         bytesSent = max(bytesSent, bytesDone, shown.sent)

@@ -9,8 +9,8 @@ final class RunHistories: Sendable {
         histories.withLock { $0[key] ?? [:] }
     }
 
-    /// Keeps the histories of a run that is about to report its end. Called before the report, because the session's next run may begin immediately
-    /// after the report. Does nothing for an abandoned run, because its session may have been reset or removed since the queue abandoned it.
+    /// Keeps the histories of a run that is about to report its end. Called before the report, because the session's next run may begin
+    /// immediately after the report. Does nothing for an abandoned run, because the session may have been reset or removed since.
     func keep(_ remembered: [Int64: FileHistory], of key: SessionKey, by run: LiveRun) {
         histories.withLock { histories in
             guard !run.isAbandoned else { return }
@@ -18,7 +18,7 @@ final class RunHistories: Sendable {
         }
     }
 
-    /// Makes the next attempts of a session's waiting files due now.
+    /// Makes the next attempts of a session's waiting files due immediately.
     func skipBackoff(_ key: SessionKey) {
         histories.withLock { histories in
             guard let present = histories[key] else { return }

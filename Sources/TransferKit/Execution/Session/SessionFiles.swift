@@ -1,6 +1,6 @@
 import TransferCore
 
-/// The files of one run: the files in flight, the waiting files, and the next files.
+/// Transfers the files of one run. Holds the files in flight, the waiting files and the next files.
 ///
 /// Files start strictly in order of position. If a file must wait for longer than `RetryPolicy.maximumInPlaceDelay`, later files overtake it. When
 /// the waiting file is due, it starts before new files.
@@ -33,7 +33,7 @@ struct SessionFiles {
         }
     }
 
-    /// The number of waiting files at which no new file starts. So many failures suggest a problem with the endpoint, not with the files.
+    /// The number of waiting files at which no new file starts. This many failures suggest a problem with the endpoint, not with the files.
     private static let maximumWaiting = 16
 
     let context: RunContext
@@ -297,7 +297,7 @@ struct SessionFiles {
         wait(waiting, error, isFirstReport: shortOfSpace.insert(runner.file.position).inserted)
     }
 
-    /// Makes the files that wait for space due now. Called when a file in flight has ended.
+    /// Makes the files that wait for space due immediately. Called when a file in flight has ended.
     private mutating func retryForSpace() {
         let now = context.clock.now()
         for (position, file) in waiting where file.error?.failureClass == .noSpace { waiting[position]?.dueAt = min(file.dueAt, now) }

@@ -1,10 +1,10 @@
 /// Detects stalled attempts.
 ///
-/// An attempt is stalled if the network has accepted no bytes, and the other end has confirmed no bytes, for the length of the stall timeout. Time
-/// does not count while the rate limits allow no bytes, while the attempt does other work, or while a stream has no bytes to send.
+/// An attempt is stalled if, during the stall timeout, the network accepts no bytes and the other end confirms no bytes. Time does not
+/// count while the rate limits allow no bytes, the attempt does other work, or the file waits for its turn or for data from the app.
 ///
-/// After the last byte of a request, the longer of the stall timeout and the response timeout applies, because a server confirms the bytes of a PATCH
-/// request only at the end of the request.
+/// After the last byte of a request, the longer of the stall timeout and the response timeout applies. For example, a tus server confirms
+/// the bytes of a PATCH request only at the end of the request.
 package struct StallWatch {
     private struct Sample: Equatable {
         let sent: Int64

@@ -71,7 +71,7 @@ extension QueueEvent: Codable {
         case time
     }
 
-    /// Decodes an event that any version encoded. An event unknown to this version becomes a ``Kind/gap(from:to:)``.
+    /// Decodes an event from any version of the queue. An event unknown to this version becomes a ``Kind/gap(from:to:)``.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         let revision = try container.decode(UInt64.self, forKey: .revision)

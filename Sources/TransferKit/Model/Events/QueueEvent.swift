@@ -31,7 +31,7 @@ public struct QueueEvent: Hashable, Sendable {
         case queueStopped
         /// No session runs, and none can start without user action.
         case queueBecameIdle
-        /// Limits or rates of the queue or of an account changed.
+        /// The session limit or the rate limit of the queue or of an account changed.
         case limitsChanged
         /// The store accepts no changes, for example because the disk is full. Running sessions continue at first, and their changes are stored once
         /// the store works again. If the problem persists, the queue interrupts the sessions until the store works again. If the error has the code
@@ -66,13 +66,13 @@ public struct QueueEvent: Hashable, Sendable {
         case willActivate(SessionID)
         /// A session has a slot.
         case didActivate(SessionID)
-        /// The transport of a session will start.
+        /// The transport of a session will start its work.
         case willStartRunning(SessionID)
         /// The transport of a session is connected and has transferred its first bytes.
         case didStartRunning(SessionID)
-        /// The transport of a session will end. Sent only after ``didStartRunning(_:)``.
+        /// The transport of a session will stop its work. Sent only after ``didStartRunning(_:)``.
         case willStopRunning(SessionID)
-        /// The transport of a session has ended.
+        /// The transport of a session has stopped its work.
         case didStopRunning(SessionID)
         /// A session will release its slot.
         case willDeactivate(SessionID)
@@ -80,7 +80,7 @@ public struct QueueEvent: Hashable, Sendable {
         case didDeactivate(SessionID)
         /// Sessions changed to this state. Sent only for changes that no other event reports.
         case changed([SessionID], SessionState)
-        /// The tags, context, rates or policies of a session changed, or items were added to it.
+        /// Properties of a session changed (see ``SessionUpdate``), or items were added to it.
         case updated(SessionID)
         /// All items of a session are at their destination.
         case completed(SessionID)

@@ -12,8 +12,8 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
     /// Progress resets the count. Attempts during an outage of the server are not counted; see ``giveUpAfter``.
     public var maximumAttempts: Int
 
-    /// How long an outage of the account's servers may last before a waiting session fails, at least 0 s. Default: nil, for no limit. Each
-    /// process measures the outage from the first attempt that failed because of it.
+    /// How long an outage of the account's servers may last before a waiting session fails, at least 0 s. Default: nil, for no limit. The
+    /// time begins with the first attempt in this process that failed because of the outage.
     public var giveUpAfter: Duration?
 
     /// Creates a policy.
@@ -46,7 +46,7 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
     /// The longest delay that a server can ask for.
     static let longestRetryAfter = Duration.seconds(24 * 3_600)
 
-    /// The longest delay before a retry during which the session keeps its slot.
+    /// The longest retry delay during which a session keeps its slot.
     package static let maximumInPlaceDelay = Duration.seconds(1)
 
     /// The longest delay after an attempt that failed because of an outage. It is short, so that the queue soon detects the end of the outage.

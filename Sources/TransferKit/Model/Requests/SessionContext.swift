@@ -1,14 +1,14 @@
 import Foundation
 
-/// Checks the context of a session, which is a JSON value that the app chooses.
+/// Validation of a session's context, a JSON value that the app chooses.
 enum SessionContext {
-    /// Checks a context.
+    /// Rejects a context that is not JSON, or that contains a number outside the range of a `Double`, such as `1e400`.
     ///
-    /// Rejects numbers outside the range of a `Double`, such as `1e400`, although they are valid JSON (RFC 8259, section 6). Programs print the
-    /// context unchanged as a part of the session's JSON, and many JSON readers could not parse such a number (RFC 7493, section 2.2). Numbers with
-    /// more digits than a `Double` can represent are accepted unchanged.
+    /// Such numbers are valid JSON (RFC 8259, section 6), but many JSON readers can't parse them (RFC 7493, section 2.2), and programs
+    /// print the context unchanged as a part of the session's JSON. Numbers with more digits than a `Double` can represent are accepted
+    /// unchanged.
     ///
-    /// - Throws: ``QueueError`` with the code `invalidRequest` if the context is not JSON, or has such a number.
+    /// - Throws: ``QueueError`` with the code `invalidRequest`.
     static func validate(_ context: Data?) throws(QueueError) {
         guard let context else { return }
         do {

@@ -1,4 +1,4 @@
-/// The session that another session waits for. It must be in the queue or in the same call of `enqueue`.
+/// A dependency on another session, which must be in the queue or in the same call of `enqueue`.
 public enum SessionDependency: Hashable, Sendable, Codable {
     /// Waits until the session completes.
     case after(SessionID)

@@ -27,10 +27,11 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// When and how often failed attempts are retried.
     public var retry: RetryPolicy
 
-    /// The maximum time for which an attempt may make no progress: the network accepts no byte, and the other end confirms none. Default: 60 s.
+    /// The maximum time in which the network accepts no byte of an attempt, and the other end confirms none. Default: 60 s.
     public var stallTimeout: Duration
 
-    /// The maximum time to wait for the server's response after the last byte of a file or request above 1 MiB was sent. Default: 300 s.
+    /// The maximum time to wait for the server's response after the last byte of a file or request above 1 MiB was sent. Applies if it is
+    /// longer than ``stallTimeout``. Default: 300 s.
     public var responseTimeout: Duration
 
     /// The policy for a file that changed after a part of it was sent. Default: the file fails, and the error describes the change.
@@ -39,13 +40,14 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// The rate limit of the whole session, in bytes per second; nil for no limit.
     public var rateLimit: Int64?
 
-    /// The maximum number of files in flight, 1 to 64. Default: nil, for one large file at a time, or several small files (6, or 64 with SFTP).
+    /// The maximum number of files in flight, 1 to 64. Default: nil, for one file above 1 MiB at a time, or several smaller files (6, or 64
+    /// with SFTP).
     public var filesInFlight: Int?
 
     /// How the transfer verifies that the received content equals the sent content. Default: by size. An update affects files that start later.
     public var verification: Verification
 
-    /// How files are created at servers that choose their names. Default: with as few requests as the server allows.
+    /// How files are created on servers that choose the names of files. Default: with as few requests as the server allows.
     ///
     /// With the default, a lost response can leave an extra complete copy on the server. With ``/TransferCore/CreationMode/separate``, a lost
     /// response can only leave an empty file.
@@ -57,7 +59,8 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// Headers for each request of HTTP transports. The store contains them unencrypted, so use an endpoint's credentials for secrets.
     public var headers: [String: String]
 
-    /// The largest size of a request in bytes, at least 1, for transports that send requests; nil for no limit.
+    /// The maximum size of a chunk in bytes, at least 1, for transports that send files in chunks. Default: nil, for the endpoint's
+    /// setting.
     public var chunkSize: Int64?
 
     /// The number of segments of a large file to transfer in parallel, 1 to 64, if the transport and the server support it. Default: 1.
@@ -68,7 +71,7 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     public var overwrite: OverwritePolicy
 
     /// Settings of the session, by name, that override the settings of its account's endpoints. Only settings that the transport allows for sessions
-    /// are valid, such as how plain HTTP sends files.
+    /// are valid, such as `upload` for plain HTTP.
     ///
     /// The store contains the settings unencrypted. A value can grant access, as a signed URL does, so printed options contain only the names.
     public var settings: [String: String] {
@@ -78,8 +81,8 @@ public struct SessionOptions: Hashable, Sendable, Codable {
 
     private var ownSettings: NamedCapabilities
 
-    /// The checksum that the content of a download of exactly one file must have: `sha256:`, `sha512:`, `sha1:` or `md5:`, followed by hexadecimal
-    /// digits. Default: nil, for no comparison. The transport must support it.
+    /// The expected checksum of a download of exactly one file: `sha256:`, `sha512:`, `sha1:` or `md5:`, followed by hexadecimal digits.
+    /// Default: nil, for no comparison. The transport must support the algorithm.
     public var expectedChecksum: String?
 
     /// Creates options. Each option has a default.
@@ -136,7 +139,7 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     private enum CodingKeys: String, CodingKey {
         case metadata, onItemFailure, retry, stallTimeout, responseTimeout, onSourceChange, rateLimit, filesInFlight, verification, creation
         case allowsExpensiveNetwork, headers, chunkSize, overwrite, expectedChecksum
-        // The names of the values in stores.
+        // Existing stores use these names.
         case segmentsPerFile = "parallel"
         case ownSettings = "settings"
     }
@@ -179,7 +182,7 @@ extension SessionOptions {
         for (name, value) in headers { try Self.validate(header: name, value) }
     }
 
-    /// Checks a header (RFC 9110, sections 5.1 and 5.5). Invalid characters in a name or a value could form a second header.
+    /// Checks a header (RFC 9110, sections 5.1 and 5.5). Without the check, a name or a value could form a second header.
     private static func validate(header name: String, _ value: String) throws(QueueError) {
         guard !name.isEmpty,
             name.unicodeScalars.allSatisfy({

@@ -14,7 +14,7 @@ public struct SessionRequest: Sendable {
     public var folder: FilePath?
     /// A human-readable name; nil for the name of the first item and the number of other items.
     public var name: String?
-    /// Words by which the app groups sessions. Statuses list them sorted and without duplicates.
+    /// Labels by which the app groups sessions. Statuses list them sorted and without duplicates.
     public var tags: [String]
     /// The app's context value as JSON. Every status of the session contains it.
     public var context: Data?
@@ -27,21 +27,20 @@ public struct SessionRequest: Sendable {
     /// A key that prevents duplicates. If the queue has a session with the same key that is not completed, `enqueue` adds no session and returns the
     /// existing session.
     public var deduplicationKey: String?
-    /// Whether completed sessions with the same ``deduplicationKey`` count too, so that the queue adds no session until they are removed. Needs a
-    /// key.
+    /// Whether completed sessions with the same ``deduplicationKey`` also count as duplicates, until they are removed. Needs a key.
     ///
     /// ``QueueConfiguration/retention`` determines when the queue removes completed sessions.
     public var deduplicatesCompleted = false
     /// The ID of the new session, so that other requests of the same call can refer to it.
     public var id = SessionID()
 
-    /// Creates a request for an upload of files.
+    /// Creates a request for an upload.
     ///
     /// - Parameters:
     ///   - items: The items to send, in this order.
     ///   - account: The name of a saved account.
     ///   - name: A human-readable name.
-    ///   - tags: Words by which the app groups sessions.
+    ///   - tags: Labels by which the app groups sessions.
     ///   - context: Any value that is useful to the app. It is encoded as JSON immediately.
     ///   - options: The options of the session.
     /// - Throws: The errors of encoding the context.
@@ -54,7 +53,7 @@ public struct SessionRequest: Sendable {
             context: try context.map { try JSONEncoder().encode($0) }, options: options)
     }
 
-    /// Creates a request for an upload of files that keep their names.
+    /// Creates a request for an upload of files and folders that keep their names.
     ///
     /// The parameters and errors are those of ``upload(items:to:name:tags:context:options:)``.
     public static func upload(
@@ -67,8 +66,9 @@ public struct SessionRequest: Sendable {
 
     /// Creates a request for a download of files into a folder.
     ///
-    /// The folder must exist. The queue never writes outside of it: local names are relative and without `..`, and symbolic links below the folder
-    /// are not followed. The queue uses names from a server only for the content of a remote folder, and only if each is a single path component.
+    /// The folder must exist. The queue never writes outside of the folder: local names are relative and without `..`, and symbolic links
+    /// below the folder are not followed. The queue uses a name from a server only for the content of a remote folder, and only if the name
+    /// is a single path component.
     ///
     /// Until a file is complete, its bytes are in a part file, a hidden file in the same folder whose name ends in `.part`.
     /// ``SessionOptions/overwrite`` is the policy for existing files.
@@ -79,7 +79,7 @@ public struct SessionRequest: Sendable {
     ///   - account: The name of a saved account.
     ///   - folder: The local folder for the files.
     ///   - name: A human-readable name.
-    ///   - tags: Words by which the app groups sessions.
+    ///   - tags: Labels by which the app groups sessions.
     ///   - context: Any value that is useful to the app. It is encoded as JSON immediately.
     ///   - options: The options of the session.
     /// - Throws: The errors of encoding the context.

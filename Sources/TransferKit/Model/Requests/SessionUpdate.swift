@@ -19,7 +19,7 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
     public var context: Data?
     /// The new retry policy.
     public var retry: RetryPolicy?
-    /// How files that start later are verified.
+    /// The new verification, for files that start later.
     public var verification: Verification?
     /// Whether the session may run while the network is expensive. If false, and the network is expensive, a running session is interrupted.
     public var allowsExpensiveNetwork: Bool?

@@ -11,9 +11,9 @@ extension TransferItem {
     /// storage folder, so that an upload can resume after a broken connection. Where the file system supports it, the disk space of confirmed bytes
     /// is freed. While `ahead` bytes are unconfirmed, the queue requests no further bytes. Pausing the session therefore also pauses the sequence.
     ///
-    /// The item fails with the class `sourceLost` if the sequence throws, or if the server loses bytes that were freed. It also fails if this
-    /// process ends before all bytes are in the storage folder, unless ``TransferQueue/continueStream(_:bufferSize:ahead:)`` supplies the rest. An
-    /// item of this kind can be enqueued only once.
+    /// The item fails with the class `sourceLost` if the sequence throws, or if the server loses bytes whose disk space was freed. It also
+    /// fails if this process ends before all bytes are in the storage folder, unless ``TransferQueue/continueStream(_:bufferSize:ahead:)``
+    /// supplies the rest. An item of this kind can be enqueued only once.
     ///
     /// - Parameters:
     ///   - chunks: Chunks of any size, in order: `Data`, arrays of bytes, or similar.
@@ -29,7 +29,7 @@ extension TransferItem {
         return TransferItem(.stream(producer), as: destination)
     }
 
-    /// Creates an item for a stream, and a writer with which the app writes its bytes; otherwise the same as ``stream(_:as:length:ahead:)``.
+    /// Creates an item for a stream, and a writer for its bytes; otherwise the same as ``stream(_:as:length:ahead:)``.
     ///
     /// - Parameters:
     ///   - destination: The remote name.

@@ -50,10 +50,10 @@ public struct TransferItem: Hashable, Sendable {
 
     /// Creates an item for a file or a folder. `enqueue` determines which of the two it is.
     ///
-    /// A folder is read when its session first runs, and its content at that time is sent. On the server, the folder has the same structure, and
-    /// its own name or the given name. The entries of a folder are sent in the byte order of their names if there are at most 16,384. Folders
-    /// without files are not created on the server. Sockets, FIFOs and devices are skipped, as ``ItemState/skipped`` items. An unreadable
-    /// subfolder becomes a failed item, and the other items continue.
+    /// A folder is read when its session first runs, and its content at that time is sent. On the server, the folder keeps its structure,
+    /// under its own name or the given name. The entries of a folder are sent in the byte order of their names if there are at most 16,384.
+    /// Folders without files are not created on the server. Sockets, FIFOs and devices are skipped, as ``ItemState/skipped`` items. An
+    /// unreadable subfolder becomes a failed item, and the other items continue.
     ///
     /// - Parameters:
     ///   - source: The file or folder: a `FilePath`, a `String` or a file `URL`.
@@ -96,9 +96,9 @@ public struct TransferItem: Hashable, Sendable {
 
     /// Creates an item for a remote folder, for a ``SessionRequest/download(items:from:to:name:tags:context:options:)``.
     ///
-    /// The folder is listed when its session first runs, and its content at that time is downloaded. On this machine, the folder has the same
-    /// structure, and its own name or the given name. A folder is downloaded before its subfolders. The entries of a folder are downloaded in the
-    /// byte order of their names if there are at most 16,384. Folders without files are not created on this machine.
+    /// The folder is listed when its session first runs, and its content at that time is downloaded. On this machine, the folder keeps its
+    /// structure, under its own name or the given name. A folder is downloaded before its subfolders. The entries of a folder are
+    /// downloaded in the byte order of their names if there are at most 16,384. Folders without files are not created on this machine.
     ///
     /// Entries that are neither files nor folders, and links that are not followed, are skipped, as ``ItemState/skipped`` items. A subfolder that
     /// can't be listed, and a name that is not valid on this machine, become failed items, and the other items continue.

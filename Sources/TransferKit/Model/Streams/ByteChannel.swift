@@ -13,7 +13,7 @@ final class ByteChannel: Sendable {
         var stored: Int64 = 0
         /// Whether all bytes and the completion mark are stored.
         var isSealed = false
-        /// How the writing ended; nil while the writer may write.
+        /// How the writer ended the stream; nil while it may write.
         var end: Result<Void, any Error>?
         /// Why the queue stopped reading; nil while it reads.
         var refusal: (any Error)?
@@ -47,7 +47,7 @@ final class ByteChannel: Sendable {
         }
     }
 
-    /// Ends the writing. Only the first call has an effect.
+    /// Ends the stream. Only the first call has an effect.
     func end(_ result: Result<Void, any Error>) {
         state.withLock { if $0.end == nil { $0.end = result } }
         changes.send()
@@ -68,7 +68,7 @@ final class ByteChannel: Sendable {
         changes.send()
     }
 
-    /// Waits until all bytes written so far are stored and, after the end of the writing, until the completion mark is stored.
+    /// Waits until all bytes written so far are stored and, after the end of the stream, until the completion mark is stored.
     func flush() async throws {
         let target = state.withLock { $0.accepted }
         while true {

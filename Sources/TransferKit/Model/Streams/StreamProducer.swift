@@ -4,7 +4,7 @@ import TransferCore
 
 /// A report about the chunks of a stream.
 enum StreamReport: Sendable {
-    /// Further bytes are in the storage folder. The value is the number of these bytes.
+    /// This number of further bytes is in the storage folder.
     case stored(Int)
     /// All bytes are in the storage folder, with a completion mark that survives restarts.
     case sealed

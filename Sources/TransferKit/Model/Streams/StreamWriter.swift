@@ -19,7 +19,7 @@ public final class StreamWriter: Sendable {
     /// Appends a chunk. Waits until the buffer has room, which can take until the session runs or is resumed.
     ///
     /// - Throws: A ``TransferError`` if the queue no longer reads the stream, because the item failed, or its session was cancelled or removed;
-    ///   `CancellationError` if the task is cancelled before the chunk was accepted, so that no byte of the chunk is sent.
+    ///   `CancellationError` if the task is cancelled while the call waits. In that case, no byte of the chunk is sent.
     public func write(_ chunk: some DataProtocol) async throws {
         let data = chunk as? Data ?? Data(chunk)
         guard !data.isEmpty else { return }
@@ -29,7 +29,7 @@ public final class StreamWriter: Sendable {
     /// Waits until all bytes written so far are in the queue's storage folder, where they survive the end of this process. After ``finish()``,
     /// the call also waits until the end of the stream is stored. From then on, the item needs no writer.
     ///
-    /// Like a write, the call waits until the session runs, and while too many bytes are unconfirmed.
+    /// The call also waits while the session does not run, and while too many bytes are unconfirmed.
     ///
     /// - Throws: The errors of ``write(_:)``, and the error that was passed to ``fail(_:)``.
     public func flush() async throws {

@@ -1,19 +1,19 @@
 /// A command to the queue, as a value that can be recorded and replayed.
 package enum Command: Sendable, Codable {
     case saveAccount(Account)
-    /// Saves an account unless the stored account has changed since the caller read it. The first value is the account that the caller read, or
-    /// nil if it did not exist. ``Answer/isGranted`` shows whether the account was saved.
+    /// Saves an account unless the stored account has changed since the caller read it. The first value is the account that the caller
+    /// read, or nil if the account did not exist. ``Answer/isGranted`` shows whether the account was saved.
     case replaceAccount(Account?, with: Account)
     case deleteAccount(name: String, cascade: Bool = false)
     case unblockAccount(name: String)
-    /// Allows immediate probes of the account's unavailable endpoints.
+    /// Allows immediate probes of the account's unavailable endpoints, and ends the retry delays of its sessions.
     case retryEndpoints(account: String)
     /// Sets the session limit of an account, or of the queue if `account` is nil. A nil limit removes the stored limit.
     case setMaxConcurrentSessions(Int?, account: String?)
     /// Sets the rate limit, in bytes per second, of an account, or of the queue if `account` is nil. A nil limit removes the stored limit.
     case setRateLimit(Int64?, account: String?)
-    /// Adds sessions at an index, or at the end if the index is nil. `expecting` is the revision of the order to which the index refers. The
-    /// command fails unless this is the current revision. If `expecting` is nil, the index refers to the current order.
+    /// Adds sessions at an index, or at the end if the index is nil. The command fails unless `expecting` is the current revision of the
+    /// order. If `expecting` is nil, the index refers to the current order.
     case enqueue([SessionDraft], at: Int? = nil, expecting: UInt64? = nil, isHeld: Bool = false)
     case addItems(SessionReference, [ItemDraft])
     case perform(SessionOperation, SessionTarget)
@@ -33,8 +33,8 @@ package enum SessionTarget: Sendable, Codable, Hashable {
     /// Members of a group that were looked up before the command was sent. Sessions that have been removed or have left the group since then are
     /// skipped.
     case found([SessionID], of: SessionGroup)
-    /// The next part of a large group, which is processed one part at a time. `mark` is the ``Answer/Part/mark`` of the previous part, so that the
-    /// whole group gets the same mark.
+    /// The next part of a large group, which is processed one part at a time. `mark` is the ``Answer/Part/mark`` of the previous part; all
+    /// parts share one mark.
     case more([SessionID], of: SessionGroup, mark: Int64)
 }
 
@@ -43,14 +43,14 @@ package struct Answer: Sendable, Equatable {
     /// The added or changed sessions. `enqueue` returns one session for each draft: the new session, or the existing session that the draft
     /// duplicates.
     package var sessions: [SessionID] = []
-    /// The members of ``sessions`` that were waiting when a pause was requested. They are now held; running sessions are paused instead.
+    /// The members of ``sessions`` that a pause put on hold, because they were waiting. Running sessions become paused instead.
     package var held: [SessionID] = []
     /// For a probe: whether the run may contact the endpoint. For ``Command/replaceAccount(_:with:)``: whether the account was saved.
     package var isGranted = false
-    /// If a large group is processed in several parts: the values that the command for the next part needs.
+    /// The values for the command of the next part, if a large group is processed one part at a time.
     package var part = Part()
 
-    /// The values that the command for one part of a large group passes on to the command for the next part.
+    /// The values that one part of a large group passes to the next part.
     package struct Part: Sendable, Equatable {
         /// The mark that the operation gave to sessions of the group; see ``EntryDetails/mark``.
         package var mark: Int64 = 0

@@ -3,11 +3,13 @@ package import TransferCore
 
 /// One step of the expansion of a session's items into its manifest, which is the ordered list of files.
 ///
-/// A folder that has not been read yet and all items after it wait in a separate list. A step changes the manifest and this list in one transaction.
-/// If the process ends between two steps, a folder may be only partly in the manifest. The next run then deletes the folder's rows and reads
-/// the folder again. In a remote folder, only the subfolders after the last ``listed(item:_:next:)`` are listed again.
+/// The first unread folder and all items after that folder wait in a separate list, the table `item`. A step changes the manifest and this
+/// list in one transaction. If the process ends between two steps, a folder may be only partly in the manifest. The next run then deletes
+/// the folder's rows and reads the folder again. In a remote folder, only the subfolders after the last ``listed(item:_:next:)`` are listed
+/// again.
 package enum ExpansionStep: Sendable, Codable, Equatable {
-    /// Records that the run starts to read the first folder in the list of waiting items. All rows added from then on come from this folder.
+    /// Records that the run starts to read the first folder in the list of waiting items. Until ``finish(item:_:)``, all new rows come from
+    /// this folder.
     case begin(item: Int64)
     /// Deletes at most `limit` rows of the folder that an interrupted expansion added.
     case discard(item: Int64, limit: Int)
@@ -16,8 +18,8 @@ package enum ExpansionStep: Sendable, Codable, Equatable {
     /// Deletes at most `limit` rows of a subfolder that could not be read completely. The manifest must contain either the whole subfolder or
     /// none of it.
     case withdraw(ManifestStart, limit: Int)
-    /// Records that one subfolder of a remote folder and all its entries are in the manifest. The next rows come from the subfolder with the
-    /// number `next`; if it does not exist, from the subfolder with the next higher number.
+    /// Records that one subfolder of a remote folder and all its entries are in the manifest. The next rows come from the subfolder `next`,
+    /// or, if `next` does not exist, from the subfolder with the next higher number.
     case listed(item: Int64, ManifestTotals, next: Int64)
     /// Records that the whole folder is in the manifest.
     case finish(item: Int64, ManifestTotals)
@@ -84,8 +86,8 @@ package struct ManifestEntry: Sendable, Codable, Equatable {
     /// Whether the entry is a stand-in for a file or folder whose name can't be stored. The name of a stand-in refers to no file, so the entry
     /// fails permanently.
     package var isStandIn = false
-    /// The policy for symbolic links; nil if the entry does not need it. A folder that could not be read needs the policy for a retry. A file
-    /// needs the policy if its folder does not follow all links.
+    /// The policy for symbolic links; nil if the entry needs no policy. A folder that could not be read needs the policy for a retry. A
+    /// file needs the policy if its folder does not follow all links.
     package var symbolicLinks: SymbolicLinkPolicy?
 }
 

@@ -14,7 +14,7 @@ package enum Input: Sendable, Codable {
     case report(RunEvent)
     /// The result of a removal on a server.
     case discarded(DiscardResult)
-    /// A postponement of all removals that are due on certain servers.
+    /// A postponement of all removals that are due at certain endpoints.
     case postponed(DiscardPostponement)
     /// The free space on the store's disk, in bytes.
     case diskSpace(Int64)
@@ -27,7 +27,7 @@ package struct DiscardResult: Sendable, Codable {
     package var key: Int64
     /// The time of the next attempt; nil if the removal is finished.
     package var nextAttempt: Date?
-    /// The time until which the server asked to back off; nil if it did not.
+    /// The time until which the server asked the queue to back off; nil without such a request.
     package var backOffUntil: Date?
 
     package init(key: Int64, nextAttempt: Date?, backOffUntil: Date? = nil) {
@@ -41,12 +41,12 @@ package struct DiscardResult: Sendable, Codable {
 package struct DiscardPostponement: Sendable, Codable {
     /// The endpoints in their stored form; see ``QueueStore/placesOfDueDiscards(at:isLocalOnly:)``.
     package var places: [String]
-    /// The current date. Removals that are due by then are postponed.
+    /// The current date. Postpones only removals that are due by this date.
     package var dueAt: Date
     /// Removals with a deadline at or before this date are abandoned instead of postponed.
     package var expiredAt: Date
     /// The date at which the postponed removals are due again.
     package var until: Date
-    /// The time until which the servers asked the queue to back off; nil if they did not.
+    /// The time until which the servers asked the queue to back off; nil without such a request.
     package var backOffUntil: Date?
 }

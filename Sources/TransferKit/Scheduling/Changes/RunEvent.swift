@@ -14,13 +14,13 @@ package struct RunEvent: Sendable, Codable {
     }
 
     package enum Content: Sendable, Codable {
-        /// The transport is connected, because bytes moved for the first time in this run, or for the first time since an attempt failed.
+        /// The first bytes moved in this run, or since an attempt failed. The transport is therefore connected.
         case connected
         /// An event of one file, to be stored and published.
         case file(position: Int64, FileReport)
         /// A step of reading the session's folders, to be stored.
         case expansion(ExpansionStep)
-        /// The run requests permission to probe an endpoint that failed too often. ``Answer/isGranted`` is the response.
+        /// The run requests permission to probe an endpoint that failed too often. ``Answer/isGranted`` contains the decision.
         case probe(Endpoint)
         /// The run uses this endpoint from now on.
         case endpoint(Endpoint)
@@ -65,8 +65,8 @@ package enum FileReport: Sendable, Codable {
 package enum RunOutcome: Sendable, Codable {
     /// All files are done; `failure` is the error of the first failed file, if any.
     ///
-    /// `itemsSeen` is the number of files that the session had when the run read the last file. If items were added after that, the session
-    /// has more files.
+    /// `itemsSeen` is the number of files that the session had when the run read the last file. `Int64.max` ends the session even if items
+    /// were added during the run.
     case finished(failure: TransferError?, itemsSeen: Int64)
     /// The queue interrupted the run.
     case interrupted

@@ -23,7 +23,7 @@ package enum StoreWrite: Sendable {
     case deleteSession(SessionKey, isRunning: Bool = false)
     /// Moves an unreadable session into quarantine.
     case quarantine(SessionKey, String)
-    /// Ends the quarantine of a session, after its rows have been moved back to their tables.
+    /// Ends the quarantine of a session whose rows have been moved back to their tables.
     case restoreSession(SessionKey, quarantine: Int64)
 
     case beginSession(SessionKey, Date)
@@ -34,7 +34,7 @@ package enum StoreWrite: Sendable {
     /// Adds running times in milliseconds to a session (nil if it was removed) and to the queue.
     case ran(SessionKey?, Int64, queue: Int64)
 
-    /// Moves the checkpoints of a session into the discard outbox. If there are very many, moves only some of them.
+    /// Moves the checkpoints of a session into the discard outbox. If the session has very many checkpoints, moves only the first ones.
     case discardPartial(SessionKey)
     /// Moves further checkpoints after `discardPartial`, unless the session has run again in between.
     case continueDiscard(SessionKey)
@@ -47,8 +47,7 @@ package enum StoreWrite: Sendable {
     case discarded(Int64)
     case discardFailed(Int64, nextAttempt: Date, backOffUntil: Date?)
     case postponeDiscards(DiscardPostponement)
-    /// Makes removals due now if they were postponed implausibly far. This happens if the clock was wrong when they were postponed. Changes at most
-    /// 10,000 removals.
+    /// Makes removals due now if they were postponed implausibly far because of a wrong clock. Changes at most 10,000 removals.
     case clampDiscards
 
     /// Stores the current date and steady date.
@@ -72,7 +71,7 @@ extension StoreWrite {
 }
 
 extension StoreWrite {
-    /// The session that the change concerns; nil if it concerns no session, or a session that it creates.
+    /// The session that the change concerns; nil if the change concerns no session, or creates sessions.
     var session: SessionKey? {
         switch self {
         case .schedule(let row): row.entry.key

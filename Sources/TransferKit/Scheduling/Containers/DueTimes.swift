@@ -2,11 +2,11 @@ import HeapModule
 
 /// Sessions sorted by the times at which they are due, earliest first.
 ///
-/// A session may have any number of entries. If a session's time changes, its earlier entry stays in the collection until it is the first
-/// one. After ``popFirst()``, the caller must therefore check whether the entry's time is still the session's time.
+/// A session may have any number of entries. If a session's time changes, the outdated entry stays until it reaches the front. After
+/// ``popFirst()``, the caller must therefore check whether the entry's time is still the session's time.
 package struct DueTimes: Sendable {
     package struct DueTime: Sendable, Comparable {
-        /// The time, in the unit that the caller chose for the whole collection.
+        /// The time, in the unit that the caller chose.
         package var due: Int64
         package var key: SessionKey
 

@@ -3,8 +3,8 @@ import HeapModule
 /// The first session (the head) of each line, in the order in which the heads start. Finds the next session to start without a search through each
 /// line.
 ///
-/// A line contains the eligible sessions of one account with the same network requirement (``SessionIndex/LineKey``). A line is set aside while
-/// none of its sessions can start. It is recalled as soon as one of them may be able to start.
+/// A line contains the eligible sessions of one account with the same network requirement (``SessionIndex/LineKey``). The scheduler sets a
+/// line aside while none of its sessions can start, and recalls the line when that may have changed.
 struct LineHeads: Sendable {
     typealias LineKey = SessionIndex.LineKey
 
@@ -24,7 +24,7 @@ struct LineHeads: Sendable {
         static func < (left: Self, right: Self) -> Bool { left.time < right.time }
     }
 
-    /// The heads. If a line gets another head, the replaced head stays in the heap until it is the first one.
+    /// The heads. If a line gets another head, the replaced head stays in the heap until it reaches the front.
     private var heap = Heap<Head>()
     /// The lines that are set aside, with the uptime at which each is recalled; `nil` for a line that only an event recalls.
     private var aside: [LineKey: Duration?] = [:]
@@ -32,7 +32,7 @@ struct LineHeads: Sendable {
 
     var count: Int { heap.count }
 
-    /// The head that starts first. It is outdated if its line has another head by now.
+    /// The head that starts first. The caller must check that the session is still the head of its line.
     var first: Head? { heap.min }
 
     /// The uptime at which the next line is recalled.

@@ -1,5 +1,5 @@
-/// The sessions with a start priority, sorted by their standings. They start before the sessions in queue order. A value contains the sessions of
-/// one line or of all lines.
+/// The sessions with a start priority, sorted by standing (``SessionIndex/Standing``). They start before the sessions in queue order. A
+/// collection covers one line or all lines.
 ///
 /// Calls take a closure that returns the standing of any key in the collection. The cost of an insertion hardly grows with the number of
 /// keys.

@@ -1,7 +1,7 @@
-/// The number of elements in each part of a sequence. In logarithmic time, finds the number of elements before a part, and the part that
-/// contains the n-th element (Fenwick, 1994).
+/// A Fenwick tree of the number of elements in each part of a sequence (Fenwick, 1994). Finds the number of elements before a part, and the
+/// part that contains the n-th element, in logarithmic time.
 package struct PrefixCounts: Sendable {
-    /// Node i, counted from 1, holds the sum of the i & -i parts that end with part i.
+    /// Node i holds the sum of the i & -i parts that end with part i. Nodes and parts are counted from 1 here.
     private var nodes: ContiguousArray<Int> = []
 
     /// The sum of all counts.
@@ -52,7 +52,7 @@ package struct PrefixCounts: Sendable {
         precondition(index >= 0 && index < total, "The index is out of range.")
         var part = 0
         var offset = index
-        // The greatest power of two that is the number of a node.
+        // The greatest power of two that does not exceed the number of nodes.
         var step = 1 << (Int.bitWidth - 1 - nodes.count.leadingZeroBitCount)
         while step > 0 {
             if part + step <= nodes.count, nodes[part + step - 1] <= offset {

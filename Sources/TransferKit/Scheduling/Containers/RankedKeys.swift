@@ -1,13 +1,13 @@
-/// Sessions sorted by rank. Stores only their keys (8 bytes each), in chunks, so an insertion or removal moves few keys.
+/// Sessions sorted by rank. Stores only their keys (8 bytes each), in chunks, so insertions and removals move few keys.
 ///
 /// A rank is any comparable value. Calls that need ranks take a closure that returns the rank of any key in the collection; ranks must be
 /// distinct. While a session's key is in the collection, its rank may change only if the order stays the same.
 package struct RankedKeys: Sendable {
     typealias Chunk = ContiguousArray<SessionKey>
 
-    /// A chunk that would exceed this size is split.
+    /// The maximum size of a chunk. A full chunk is split before an insertion.
     private static let chunkLimit = 1_024
-    /// The size up to which keys are appended to a chunk, or chunks are merged. Leaves room for insertions.
+    /// The maximum size of a chunk after an append or a merge. Leaves room for insertions.
     private static let chunkFill = chunkLimit / 4 * 3
     /// A chunk that shrinks below this size is merged with a neighbour if both fit into one.
     private static let chunkMinimum = chunkLimit / 4
@@ -122,8 +122,8 @@ package struct RankedKeys: Sendable {
         return chunks[place.chunk][place.offset] == key ? place : nil
     }
 
-    /// The place of the first session whose rank is not lower than the wanted rank. If that session has a higher rank and is the first of its
-    /// chunk, returns the end of the preceding chunk instead.
+    /// The chunk and offset of the first session whose rank is not lower than the wanted rank. If that session has a higher rank and is the
+    /// first of its chunk, returns the end of the preceding chunk instead.
     private func place<Rank: Comparable>(forRank wanted: Rank, rank: (SessionKey) -> Rank) -> Place {
         let following = chunks.partitionPoint { rank($0[0]) > wanted }
         guard following > 0 else { return Place(chunk: 0, offset: 0) }

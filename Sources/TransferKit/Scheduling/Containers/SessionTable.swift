@@ -4,9 +4,9 @@ package protocol SessionTableElement: Sendable, Equatable {
     var id: SessionID { get }
 }
 
-/// Finds sessions by key and by ID. Each session needs the size of an element plus about 11 to 16 bytes.
+/// A table of sessions with lookup by key and by ID. Each session needs the size of an element plus about 11 to 16 bytes.
 ///
-/// The elements are contiguous in one array. If an element is removed, the last element moves to its slot, so there are no free slots to manage.
+/// The elements are contiguous in one array. If an element is removed, the last element moves to its slot, so the array has no gaps.
 package struct SessionTable<Element: SessionTableElement>: Sendable {
     /// All elements, in no particular order.
     package private(set) var elements: ContiguousArray<Element> = []
@@ -31,12 +31,12 @@ package struct SessionTable<Element: SessionTableElement>: Sendable {
         key(of: id) != nil
     }
 
-    /// Reserves memory for the given number of sessions, so that the array is not reallocated while they are loaded.
+    /// Reserves memory for the given number of sessions, so that loading does not reallocate the array.
     package mutating func reserveLoading(_ count: Int) {
         elements.reserveCapacity(count)
     }
 
-    /// Adds a session, which can't be found before ``finishLoading()``.
+    /// Adds a session. Lookups find the session only after ``finishLoading()``.
     package mutating func load(_ element: Element) {
         elements.append(element)
     }

@@ -1,11 +1,11 @@
 import Foundation
 
-/// The hash of an identity. It determines where a search in a ``SlotIndex`` starts.
+/// The hash of an identity, which determines where a search in a ``SlotIndex`` starts.
 package struct SlotHash: Sendable {
     /// A hash with a uniform distribution over all values.
     package var bits: UInt64
-    /// The number of places between the place that `bits` selects and the first place of the search, 0 to 31. Identities with the same bits and
-    /// consecutive offsets are therefore adjacent in memory.
+    /// The number of places, 0 to 31, from the place that `bits` selects to the first place of the search. Identities with the same bits
+    /// and consecutive offsets are therefore adjacent in memory.
     package var offset = 0
 
     package init(bits: UInt64, offset: Int = 0) {

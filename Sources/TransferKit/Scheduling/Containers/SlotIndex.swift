@@ -1,13 +1,13 @@
-/// Finds elements of an array by their identity, with 5⅓ to 8 bytes for each element.
+/// A hash table that finds elements of an array by their identity, with 5⅓ to 8 bytes for each element.
 ///
-/// Open addressing with linear probing. A place holds the number of a slot in the array, not the identity, so each call takes the array and
-/// a closure that returns an element's identity. A removal shifts later entries back instead of leaving a tombstone, so searches stay short
-/// after any number of removals.
+/// Open addressing with linear probing. Each place of the table holds an element's slot (its index in the array), not its identity. Calls
+/// therefore take the array and a closure that returns an element's identity. A removal shifts later entries back instead of leaving a
+/// tombstone, so searches stay short after any number of removals.
 package struct SlotIndex<Element, Identity: SlotIdentity>: Sendable {
     private static var vacant: UInt32 { .max }
 
-    /// Each place holds a slot number in the bits of `slotMask`, and bits of the hash in the higher bits. A search compares these hash bits first.
-    /// It therefore rarely accesses an element with another identity, which would be a cache miss.
+    /// Each place holds a slot number in the bits of `slotMask`, and bits of the hash in the higher bits. A search compares these hash bits
+    /// first. Searches therefore rarely access an element with another identity, which would be a cache miss.
     private var places: ContiguousArray<UInt32> = []
     private var slotMask: UInt32 = 0
 
@@ -89,7 +89,7 @@ package struct SlotIndex<Element, Identity: SlotIdentity>: Sendable {
         slotMask = .max >> UInt32(UInt32(count).leadingZeroBitCount)
     }
 
-    /// The place of an identity, or the vacant place that it would get.
+    /// The place and slot of an identity; for a missing identity, the vacant place for it and a nil slot.
     private func search(
         for wanted: Identity, _ hash: SlotHash, in elements: ContiguousArray<Element>, by identity: (Element) -> Identity
     ) -> (place: Int, slot: Int?) {

@@ -10,7 +10,7 @@ package struct EndpointAvailability: Sendable, Equatable {
     package var available: [Endpoint]
     /// The registered endpoints whose host asked to back off, and the uptime at which the requested delay ends.
     package var busyUntil: [Endpoint: Duration] = [:]
-    /// The endpoints that failed too often. Only one run may contact such an endpoint, to probe it.
+    /// The endpoints that failed too often and whose pause has ended. One run must probe such an endpoint before other runs may use it.
     package var toBeProbed: Set<Endpoint> = []
     /// The last failure at one of the endpoints, if any.
     package var failure: TransferError?

@@ -10,7 +10,8 @@ package struct EndpointHealth: Sendable, Equatable {
     /// How long an endpoint is unavailable after an attempt that failed because of an outage. Short, because attempts put no load on an
     /// unreachable server.
     static let outagePause = Duration.seconds(10)
-    /// The time in which a new run must begin its attempt at an endpoint that must be probed. After this time, another run may probe the endpoint.
+    /// How long a new run reserves the probe of an endpoint. If the run has not begun its attempt by then, another run may probe the
+    /// endpoint.
     static let probeGrace = Duration.seconds(5)
     /// The maximum time for which a probe keeps other runs from using the endpoint.
     static let longestProbe = Duration.seconds(30)
@@ -76,7 +77,8 @@ package struct EndpointHealth: Sendable, Equatable {
                 return nil
             }
         }
-        // The pause is at least as long as the probe took, so slow probes occupy a slot for at most half of the time.
+        // After an outage, the pause is at least as long as the probe took. Slow probes therefore occupy a slot for at most half of the
+        // time.
         let duration = breaker.probe.flatMap { $0.run == run ? $0.startedAt : nil }.map { uptime - $0 } ?? .zero
         let until = uptime + (isOutage ? max(Self.outagePause, duration) : breaker.pause)
         breaker.openUntil = until
@@ -85,7 +87,7 @@ package struct EndpointHealth: Sendable, Equatable {
         return until
     }
 
-    /// Records that an attempt showed that the endpoint works.
+    /// Records that an endpoint worked in an attempt, and forgets the endpoint's failures.
     mutating func recordSuccess(_ endpoint: Endpoint) {
         setProbe(nil, of: Key(endpoint))
         breakers[Key(endpoint)] = nil
@@ -105,9 +107,9 @@ package struct EndpointHealth: Sendable, Equatable {
         setProbe(Probe(run: run, endsAt: uptime + Self.probeGrace), of: Key(endpoint))
     }
 
-    /// Requests permission for a run to contact an endpoint. If the endpoint failed too often, the attempt counts as a probe.
+    /// Requests permission for a run to contact an endpoint. If the endpoint failed too often, the run's attempt there is a probe.
     ///
-    /// - Returns: Whether the run may contact the endpoint. False until the endpoint's pause ends, and while another run probes the endpoint.
+    /// - Returns: Whether the run may contact the endpoint. False while the endpoint is unavailable, or while another run probes it.
     mutating func probe(_ endpoint: Endpoint, run: UInt64, at uptime: Duration) -> Bool {
         guard availability(of: endpoint, run: run, at: uptime) == .available else { return false }
         guard let breaker = breakers[Key(endpoint)], breaker.openUntil != nil else { return true }
@@ -133,7 +135,7 @@ package struct EndpointHealth: Sendable, Equatable {
         }
     }
 
-    /// Allows immediate probes of all endpoints that failed too often, because the network is available again.
+    /// Allows immediate probes of all endpoints that failed too often, because the network changed.
     mutating func retryAll(at uptime: Duration) {
         for key in breakers.keys { retry(key, at: uptime) }
     }
@@ -162,7 +164,7 @@ package struct EndpointHealth: Sendable, Equatable {
         endpoints.lazy.compactMap { breakers[Key($0)]?.error }.first
     }
 
-    /// Whether a run probes an endpoint.
+    /// Whether a run probes any endpoint.
     func hasProbe(of run: UInt64) -> Bool {
         probed[run] != nil
     }

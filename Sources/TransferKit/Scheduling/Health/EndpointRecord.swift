@@ -16,7 +16,7 @@ final class EndpointRecord: Sendable {
         var announced: Endpoint?
         /// The location of the endpoint of the last attempt, including attempts of earlier runs.
         var location: String?
-        /// The uptime until which the run uses no unreachable endpoint; nil unless all endpoints were unreachable.
+        /// The uptime until which the run uses no unreachable endpoint; nil if any endpoint was reachable.
         var pausedUntil: Duration?
     }
 
@@ -73,8 +73,8 @@ final class EndpointRecord: Sendable {
         }
     }
 
-    /// Records that a file could reach none of several endpoints. Until this file is retried, the other files of the run also wait, because they
-    /// would fail too.
+    /// Records that a file could reach none of several endpoints. The other files of the run would fail, too, so they also wait until the
+    /// retry.
     func pause(_ endpoints: [Endpoint], until end: Duration, at uptime: Duration) {
         _ = avoided(at: uptime)
         state.withLock { state in

@@ -51,7 +51,7 @@ package final class EndpointState: Sendable {
 
     /// The failures at an endpoint since its last response.
     package struct FailureSeries: Sendable {
-        /// The number of times that the endpoint responded again after a failure.
+        /// The number of times that the endpoint responded for the first time, or again after a failure.
         package var answers = 0
         /// Whether several files failed since the last response.
         package var isShared = false
@@ -64,7 +64,7 @@ package final class EndpointState: Sendable {
     private let isAnswered = Atomic(false)
     private let series = Locked(FailureSeries())
 
-    /// Records activity. Returns whether it must be reported.
+    /// Records activity, and returns whether the activity must be reported.
     func noteActivity() -> Bool {
         !isSeen.load(ordering: .relaxed) && !isSeen.exchange(true, ordering: .relaxed)
     }

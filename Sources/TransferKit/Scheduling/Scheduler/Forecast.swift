@@ -23,7 +23,7 @@ package struct Forecast: Sendable {
         package var wait = Duration.zero
         /// The sessions that must end before this session can start.
         package var predecessors: [SessionKey] = []
-        /// Whether the session waits for an unpredictable event.
+        /// Whether the session waits for an event that the forecast can't predict.
         package var isStuck = false
         /// Whether the session may start before earlier sessions of a strict queue.
         package var passes = false
@@ -146,7 +146,7 @@ package struct Forecast: Sendable {
         }
     }
 
-    /// Advances to the next time at which a session ends, or at which the wait of a session is over. Returns false if there is no such time.
+    /// Advances to the next time at which a session ends or its wait is over. Returns false after the last such time.
     private mutating func advance() -> Bool {
         let ends = runs.map(end)
         let readies = waiting.lazy.filter { !$0.isStuck }.map(\.wait.inSeconds).filter { [now] in $0 > now }

@@ -25,8 +25,8 @@ package enum RecoveryDecision: Equatable {
         package var outageAttempts = 0
         /// Whether a failure that looks like an outage affects only this file, because the current endpoint serves other files.
         package var isOfFile = false
-        /// Whether the last attempt moved many bytes. To avoid moving them again and again, the attempt is not repeated as early as other attempts
-        /// in an outage.
+        /// Whether the last attempt moved many bytes. In an outage, the queue repeats such an attempt later than others, to avoid moving
+        /// the bytes again and again.
         package var isCostly = false
         /// Whether the current endpoint was unreachable for at least ``RetryPolicy/giveUpAfter``.
         package var isOutageTooLong = false
@@ -92,7 +92,7 @@ package enum RecoveryDecision: Equatable {
     /// as unreachable.
     private static let toleratedViolations = 2
 
-    /// Whether an error means that the endpoint has no server that can handle this file.
+    /// Whether an error means that no server at the endpoint can handle this file.
     package static func isUnreachable(_ error: TransferError, violations: Int) -> Bool {
         error.failureClass == .unreachable || error.failureClass == .protocolViolation && violations > toleratedViolations
     }

@@ -7,7 +7,7 @@ extension Scheduler {
         case able(Endpoint)
         case blocked(TransferError)
         case transportMissing(TransportID)
-        /// All endpoints are unavailable until an uptime. The uptime is nil if the account was removed.
+        /// All endpoints are unavailable until an uptime; nil if the account was removed.
         case unavailable(until: Duration?)
         case networkConstrained
         case diskBelowFloor(free: Int64)
@@ -110,9 +110,8 @@ extension Scheduler {
         (sessionIndex.accountSlots[account]?.total ?? 0) + flags.ending.values.count { $0 == account }
     }
 
-    /// Whether a session that has a slot may begin a run now. The session must wait while as many runs are unfinished as the session limit of the
-    /// queue or of the account allows. This happens after a limit was lowered, and while the run of the session that displaced this session is
-    /// ending.
+    /// Whether a session that has a slot may begin a run now. False while the unfinished runs reach the session limit of the queue or of
+    /// the account: after a limit was lowered, or while the run of the session that displaced this session is ending.
     func mayRunBesideOthers(_ account: AccountKey) -> Bool {
         guard sessionIndex.live.count + flags.ending.count < maxConcurrentSessions else { return false }
         guard let limit = accounts[account]?.account.maxConcurrentSessions else { return true }

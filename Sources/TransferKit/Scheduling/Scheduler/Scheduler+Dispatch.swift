@@ -33,7 +33,7 @@ extension Scheduler {
     /// ended. The next transaction follows immediately and handles the rest.
     static let maximumPerTransaction = 10_000
 
-    /// Ends expired waits.
+    /// Ends expired waits for a retry, for space or for a start time.
     mutating func wake(at now: DualInstant) {
         sessionIndex.recallLines(by: now.uptime)
         var woken = 0
@@ -74,9 +74,9 @@ extension Scheduler {
         return firstInLine(at: now)
     }
 
-    /// The first session that can start if the queue has a free slot. A line contains the eligible sessions of one account with the same network
-    /// requirement (``SessionIndex/LineKey``). If no session of a line can start, the line is set aside. It is recalled at a certain time, or by an
-    /// event, after which its sessions may be able to start.
+    /// The first session that can start if the queue has a free slot. A line contains the eligible sessions of one account with the same
+    /// network requirement (``SessionIndex/LineKey``). If no session of a line can start, sets the line aside until a certain time, or
+    /// until an event that may change this.
     private mutating func firstInLine(at now: DualInstant) -> SessionKey? {
         while let (line, entry) = sessionIndex.firstInLine() {
             if settings.ordering == .strict, entry.startPriority != .now { break }
@@ -166,8 +166,8 @@ extension Scheduler {
         }
     }
 
-    /// Ends the wait of sessions that yielded if their delay is over and no other session can start. Sessions that wait only for a slot have
-    /// precedence: while there are such sessions, sessions that yielded keep waiting, even if all slots are in use.
+    /// Ends the wait of sessions that yielded if their delay is over and no other session can start. Sessions that wait only for a slot of
+    /// the queue have precedence: until they start, sessions that yielded keep waiting.
     ///
     /// - Returns: Whether a session that yielded may start now.
     private mutating func resumeYielded(at now: DualInstant) -> Bool {

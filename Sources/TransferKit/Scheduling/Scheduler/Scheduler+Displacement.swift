@@ -1,8 +1,8 @@
 import TransferCore
 
-/// Displacement: a session that the app runs out of turn (the preempting session) takes the slot of another session (the displaced session). When the
-/// preempting session gives up the slot, the displaced session is restored. Each preempting session has a list of the sessions that it displaced, so
-/// nested displacements are undone in the right order.
+/// Displacement: a session that the app runs out of turn (the preempting session) takes the slot of another session (the displaced
+/// session). When the preempting session gives up the slot, the displaced session is restored. Each preempting session has a list of the
+/// sessions that it displaced, so nested displacements are undone in the right order.
 extension Scheduler {
     /// Displaces another session, so that a preempting session gets its slot. Does nothing unless exactly one slot is missing.
     mutating func displace(for key: SessionKey, at now: DualInstant, _ transaction: inout Transaction) {
@@ -56,7 +56,7 @@ extension Scheduler {
         for key in displaced.sorted() { restore(key, &transaction) }
     }
 
-    /// Restores a displaced session. It starts before the sessions in queue order; if it is paused, it gets its slot back.
+    /// Restores a displaced session. A waiting session starts before the sessions in queue order; a paused session gets its slot back.
     mutating func restore(_ key: SessionKey, _ transaction: inout Transaction) {
         let held = sessionIndex[key]?.holdsSlot
         mutate(key) { entry, details in

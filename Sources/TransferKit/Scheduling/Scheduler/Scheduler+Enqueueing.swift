@@ -49,9 +49,9 @@ extension Scheduler {
         if index < sessionIndex.count - added.count { putBeforeInterrupted(rank: ranks[0], &transaction) }
     }
 
-    /// Removes duplicates: drafts whose deduplication key already belongs to an uncompleted session or to an earlier draft. A completed session
-    /// makes a draft a duplicate only if ``SessionDraft/deduplicatesCompleted`` is true. For a duplicate, the transaction's result contains the
-    /// session that it duplicates.
+    /// Removes duplicates: drafts whose deduplication key already belongs to an uncompleted session or to an earlier draft. A completed
+    /// session makes a draft a duplicate only if ``SessionDraft/deduplicatesCompleted`` is true. For a duplicate, the transaction's result
+    /// contains the session that the draft duplicates.
     private func withoutDuplicates(_ drafts: [SessionDraft], _ transaction: inout Transaction) throws(QueueError) -> [SessionDraft] {
         guard drafts.contains(where: { $0.deduplicationKey != nil }) else {
             transaction.answer.sessions = drafts.map(\.id)
@@ -60,7 +60,7 @@ extension Scheduler {
         var added: [SessionDraft] = []
         // The earlier drafts of this call, by deduplication key.
         var earlier: [String: SessionID] = [:]
-        // For each draft that is a duplicate: the session that it duplicates.
+        // The original session of each duplicate, by the ID of the draft.
         var originals: [SessionID: SessionID] = [:]
         for draft in drafts {
             if let key = draft.deduplicationKey {
@@ -102,7 +102,7 @@ extension Scheduler {
 
     /// Checks that no new session depends on itself, directly or through others. Existing sessions can't depend on a new session.
     private func checkForCycles(_ new: Range<SessionKey>) throws(QueueError) {
-        // For each visited session, the start of the walk that visited it.
+        // The start of the walk that visited each session.
         var walks: [SessionKey: SessionKey] = [:]
         for start in new {
             var next: SessionKey? = start

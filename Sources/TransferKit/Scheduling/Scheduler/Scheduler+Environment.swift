@@ -41,7 +41,7 @@ extension Scheduler {
         sessionIndex.recallAllLines()
     }
 
-    /// Sets the time of the next check of the disk if a check was due. The caller has just checked the disk.
+    /// Sets the time of the next check of the disk if a check was due. The writer reads the free space before it calls the scheduler.
     mutating func remindOfDisk(at now: DualInstant) {
         guard flags.scarceSpace != nil, flags.diskCheckAt <= now.uptime else { return }
         mutateFlags { $0.diskCheckAt = now.uptime + Self.diskCheckInterval }

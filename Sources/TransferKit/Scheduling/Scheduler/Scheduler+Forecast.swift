@@ -12,8 +12,8 @@ extension Scheduler {
         package var waiting: [Forecast.Session]
     }
 
-    /// The number of sessions, from the start of the order, that are examined for a forecast. A waiting session that can't start yet is included only
-    /// if it is among them.
+    /// The number of sessions at the start of the order that a forecast examines. The forecast ignores later waiting sessions that are not
+    /// eligible.
     private static let examinedSessions = 10_000
 
     /// The first waiting sessions, in the order in which they would start, with their conditions.

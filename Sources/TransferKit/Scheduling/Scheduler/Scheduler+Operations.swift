@@ -16,8 +16,8 @@ extension Scheduler {
         switch operation {
         case .move(let destination):
             try move(keys, to: destination, &transaction)
-            // The dependencies were checked once for the whole group, before the first part was moved. Until the last part is moved, the order may
-            // violate dependencies temporarily.
+            // The dependencies were checked once for the whole group, before the first part was moved. Until the last part is moved, the
+            // order may violate dependencies.
             if case .more = target { return }
             return try checkDependencies(of: keys)
         case .remove(let isForced): return try remove(keys, isForced: isForced, &transaction)
@@ -42,8 +42,8 @@ extension Scheduler {
 
     /// Checks an operation on a large group, before the operation is performed in several parts.
     ///
-    /// - Returns: The sessions in the order of the queue, and the operation for the first part. For a move, the operation contains the destination
-    ///   of the whole group. A move of the first part alone could lead to a different destination.
+    /// - Returns: The sessions in the order of the queue, and the operation for the first part. For a move, the operation contains the
+    ///   destination of the whole group, because the destination of the first part alone could differ.
     package func check(_ operation: SessionOperation, onAll ids: [SessionID]) throws(QueueError) -> ([SessionID], SessionOperation) {
         let keys = try resolve(.sessions(ids))
         let sessions = keys.compactMap { sessionIndex[$0]?.id }
@@ -55,7 +55,7 @@ extension Scheduler {
         return (sessions, operation)
     }
 
-    /// The sessions that an operation changed immediately. They are reported in one event for each state.
+    /// The sessions whose state an operation changed immediately. One event for each state reports them.
     struct Changed {
         var sessions: [(state: SessionState, ids: [SessionID])] = []
 
@@ -145,8 +145,8 @@ extension Scheduler {
         changed.add(entry.id, entry.state)
     }
 
-    /// Changes a session and interrupts its run, unless the run was already interrupted. If the session gives up its slot immediately, adds the
-    /// events of its deactivation.
+    /// Changes a session, and interrupts its run if the run has not been interrupted yet. If the session gives up its slot immediately,
+    /// adds the events of its deactivation.
     mutating func requestStop(
         _ key: SessionKey, _ transaction: inout Transaction, _ change: (inout Entry, inout EntryDetails) -> Void
     ) {
@@ -162,8 +162,7 @@ extension Scheduler {
         }
     }
 
-    /// Changes a session's state to one in which the session does not start. Forgets its start priority, and restores the sessions that it
-    /// displaced.
+    /// Moves a session to a state in which it does not start. Removes its start priority, and restores the sessions that it displaced.
     private mutating func leave(
         _ key: SessionKey, to state: SessionState, _ changed: inout Changed, _ transaction: inout Transaction
     ) {
@@ -220,7 +219,7 @@ extension Scheduler {
             entry.conditions.remove(.keepsPartial)
             details.completedAt = nil
             details.keptSince = nil
-            // If a run of the session has not ended, it does not know which files must be transferred again. A new run must follow.
+            // An unfinished run of the session does not know which files to transfer again, so a new run must follow.
             if details.run != 0 { entry.conditions.insert(.hasNewItems) }
         }
         transaction.writes.append(.resetSession(entry.key, isWhole: isWhole))
@@ -235,8 +234,8 @@ extension Scheduler {
         let key = before.key
         switch before.state {
         case .running:
-            // The run may already have decided to end and to wait, without having reported this yet. Record the request, so that the session then
-            // runs again.
+            // The run may be about to report a failure after which the session waits. Record the request, so the session runs again
+            // instead.
             retryEndpoints(of: before.account, at: now)
             mutate(key) { _, details in details.runAgain = mark }
             return false
@@ -259,7 +258,8 @@ extension Scheduler {
         return true
     }
 
-    /// Gives a session precedence over all other sessions, and removes the session's own reasons to wait.
+    /// Gives a session precedence over all other sessions. Ends the session's own waits, except for space and for the end of an abandoned
+    /// run.
     private mutating func putFirst(_ entry: Entry, mark: Int64, at now: DualInstant) {
         retryEndpoints(of: entry.account, at: now)
         mutate(entry.key) { entry, details in
@@ -274,7 +274,7 @@ extension Scheduler {
         }
     }
 
-    /// Runs a session again immediately after a run that ended. Called if the app requested a run while that run was in progress.
+    /// Requests another run of a session whose run has ended, because the app called `run` during that run.
     ///
     /// - Parameter mark: The mark of the app's call.
     mutating func runAgain(_ entry: Entry, mark: Int64, at now: DualInstant, _ transaction: inout Transaction) {

@@ -46,7 +46,7 @@ extension Scheduler {
         }
     }
 
-    /// Whether a session that was a member of a group when it was looked up still belongs to the group.
+    /// Whether a session still belongs to a group of which it was a member when the group was looked up.
     func belongs(_ id: SessionID, to group: SessionGroup) -> Bool {
         guard let key = sessionIndex.key(of: id), let entry = sessionIndex[key] else { return false }
         return switch group {
@@ -300,7 +300,7 @@ extension Scheduler {
         }
     }
 
-    /// Quarantines sessions that can't be read, or that the store refuses to change: removes them from the queue, but keeps their rows.
+    /// Quarantines sessions that can't be read, or whose changes the store rejects: removes them from the queue, but keeps their rows.
     mutating func quarantine(_ keys: [SessionKey], _ reason: String, _ transaction: inout Transaction) throws(QueueError) {
         let held = keys.compactMap { sessionIndex[$0]?.id }.flatMap { holdDependents(of: $0, leavingOut: Set(keys), &transaction) }
         try remove(keys, isForced: true, &transaction)

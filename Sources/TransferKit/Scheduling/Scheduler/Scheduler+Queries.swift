@@ -30,8 +30,8 @@ extension Scheduler {
 
     // MARK: Idleness and time
 
-    /// Whether no session runs and none can start without an action by the app or the user. A queue with sessions that are due later is not
-    /// idle.
+    /// Whether no session runs, and no session can start without an action by the app or the user. A queue with sessions that are due later
+    /// is not idle.
     package func isIdle(at now: DualInstant) -> Bool {
         guard flags.mode == .running, !hasLiveRuns, flags.releases.isEmpty else { return false }
         // If paused sessions keep all slots, the app or the user must act.
@@ -123,8 +123,8 @@ extension Scheduler {
         return nil
     }
 
-    /// The reason if other sessions start first. Names the session that would start directly before this session if slots were free. Sessions that
-    /// can't start do not count. Nil if no session starts first.
+    /// The reason if other sessions start first; nil if none does. Names the session that would start directly before this session if slots
+    /// were free. Ignores sessions that can't start.
     private func orderReason(_ entry: Entry, at now: DualInstant) -> WaitReason? {
         if settings.ordering == .strict, entry.startPriority != .now {
             guard hasTurn(entry) else {

@@ -55,8 +55,8 @@ extension Scheduler {
         mutate(key) { entry, _ in entry.conditions.remove(.runNotEnded) }
     }
 
-    /// Handles a report of a run whose session was removed. Records the content that the run stores on servers or on this machine, because the
-    /// session's rows no longer record it.
+    /// Handles a report of a run whose session was removed. Records the content that the run stores on servers or on this machine for later
+    /// removal, because the session's rows are gone.
     private mutating func handleLate(_ report: RunEvent, at now: DualInstant, _ transaction: inout Transaction) {
         switch report.content {
         case .file(let position, .checkpoint(let checkpoint, let endpoint, _, let identity))
@@ -186,8 +186,8 @@ extension Scheduler {
     /// The maximum number of other sessions of the account that may probe an endpoint between two probes by the same session.
     private static let maximumOthersBefore = 29
 
-    /// The time for which a session with unavailable endpoints waits, so that other sessions of the account can probe the endpoints first; nil
-    /// for no wait. If only this session fails, it must not keep other sessions from using a server that works for them.
+    /// How long a session with unavailable endpoints waits while other sessions of the account probe the endpoints; nil for no wait. The
+    /// server may fail only for this session, whose probes must not keep other sessions from using it.
     private mutating func delayForOtherProbes(_ entry: Entry, _ outcome: RunOutcome, at now: DualInstant) -> Duration? {
         guard case .backoff(_, let error) = outcome, RecoveryDecision.isOutage(error),
             case .unavailable(let until?) = ability(of: entry, at: now)
@@ -208,7 +208,7 @@ extension Scheduler {
         transaction.events.append(.cancelled([entry.id]))
     }
 
-    /// Begins another run in the same activation, if the queue and the account still allow it.
+    /// Begins another run in the same activation. If the queue or the account no longer allows it, the session waits.
     private mutating func continueActivation(
         _ key: SessionKey, isRequested: Bool, at now: DualInstant, _ transaction: inout Transaction
     ) {
@@ -240,7 +240,7 @@ extension Scheduler {
         finishStoppingIfQuiet(&transaction)
     }
 
-    /// Lets a session give up its slot and wait, because its run ended without an interruption and without finishing the session.
+    /// Makes a session give up its slot and wait, after a run that did not finish the session.
     private mutating func wait(
         _ key: SessionKey, _ outcome: RunOutcome, probeDelay: Duration? = nil, at now: DualInstant, _ transaction: inout Transaction
     ) {
@@ -307,8 +307,8 @@ extension Scheduler {
         }
     }
 
-    /// Releases the dependents of an ended session. If there are very many, the next transactions release the rest; after a kill, the rest is
-    /// released when the queue is opened.
+    /// Releases the dependents of an ended session. If there are very many, the next transactions release the rest; after a kill, the next
+    /// opening does.
     mutating func satisfyDependents(of id: SessionID, isCompleted: Bool) {
         for key in sessionIndex.dependents[id, default: []].sorted() {
             guard let dependency = sessionIndex.details(key).dependency, isCompleted || dependency.acceptsAnyEnd else { continue }

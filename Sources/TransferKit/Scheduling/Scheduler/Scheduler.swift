@@ -15,7 +15,7 @@ package struct Scheduler: Sendable {
         /// The session limit that overrides the stored limit; nil for none.
         package var maxConcurrentSessionsOverride: Int?
         package var retention: Retention
-        /// How long a session that yielded waits for another session to start. After this time, the session may start again itself.
+        /// How long a session that yielded waits for another session to start. After this time, the session may start again.
         package var yieldDelay: Duration
         /// The initial network condition, which applies until the app sets another one.
         package var network: NetworkCondition
@@ -42,7 +42,8 @@ package struct Scheduler: Sendable {
     package struct AccountEntry: Sendable, Equatable {
         package var account: Account
         package var block: AccountBlock?
-        /// The last run that had begun when the account was last saved or unblocked: errors of this run and of earlier runs don't block the account.
+        /// The number of the last run that had begun when the account was last saved or unblocked. Errors of this and earlier runs don't
+        /// block the account.
         package var lastRunWhenUnblocked: UInt64
         /// Whether this process has requested the credentials that the account needs to be unblocked.
         var hasRequestedCredentials = false
@@ -54,7 +55,7 @@ package struct Scheduler: Sendable {
         }
     }
 
-    /// The part of the state that is small enough to be copied as a whole, so that it can be restored.
+    /// The part of the state that is small enough to be copied as a whole. ``Scheduler/undo()`` restores the copy.
     package struct Flags: Sendable, Equatable {
         package var mode = QueueStatus.Mode.stopped
         /// The stored limit; nil for the limit of the settings.
@@ -129,7 +130,7 @@ package struct Scheduler: Sendable {
         indirect case account(AccountKey, AccountEntry?)
     }
 
-    /// A state to return to when a command turns out to be invalid.
+    /// A state to restore if a command turns out to be invalid.
     struct Savepoint {
         fileprivate let changes: Int
         fileprivate let dirty: Int
@@ -184,7 +185,8 @@ package struct Scheduler: Sendable {
         flags.nextAccount = max(flags.nextAccount, key + 1)
     }
 
-    /// Loads a session from the store, in any order. Sessions that were running when the last owner ended start first.
+    /// Loads a session from the store. The order of the calls does not matter. Sessions that were running when the last owner exited start
+    /// first.
     ///
     /// - Parameter details: The details; nil for none, which is the usual case.
     /// - Returns: Whether the session was loaded; false if its account does not exist.
@@ -215,8 +217,8 @@ package struct Scheduler: Sendable {
         return true
     }
 
-    /// Ends the loading. Restores displaced sessions if the session that displaced them is missing or can't use their slot. Holds sessions
-    /// whose dependency is missing.
+    /// Completes the loading. Restores displaced sessions if the session that displaced them is missing or can't use their slot. Holds
+    /// sessions whose dependency is missing.
     ///
     /// - Returns: The writes that update the store, and the sessions that were left out because their ID was a duplicate.
     package mutating func finishLoading() -> (writes: [StoreWrite], duplicates: [SessionKey]) {
@@ -230,7 +232,8 @@ package struct Scheduler: Sendable {
                 foundOrphaned += holdDependents(of: id, &ignored)
                 continue
             }
-            // The process may have ended before the dependents were released, for example while the run of a cancelled session was ending.
+            // The last process may have exited before it released the dependents, for example while the run of a cancelled session was
+            // ending.
             if other.state.isEnded { satisfyDependents(of: id, isCompleted: other.state == .completed) }
         }
         var transaction = Transaction()

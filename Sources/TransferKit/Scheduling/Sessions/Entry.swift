@@ -46,7 +46,7 @@ package struct Entry: SessionTableElement, Equatable {
     /// Whether the session waits for disk space or file descriptors.
     var waitsForSpace: Bool { state == .waiting && conditions.contains(.noSpace) }
 
-    /// Whether the session claims the next free slot.
+    /// Whether the session claims the next free slot, because the app ran or resumed it.
     var isClaimant: Bool {
         state == .waiting && startPriority == .now && conditions.isDisjoint(with: .preventing)
     }
@@ -87,24 +87,24 @@ package struct Entry: SessionTableElement, Equatable {
         static let yielded = Conditions(rawValue: 1)
         /// Another session displaced this session: the app ran the other session out of turn, and that session uses this session's slot.
         package static let displaced = Conditions(rawValue: 2)
-        /// Its next attempt is due later.
+        /// The session's next attempt is due later.
         static let backoff = Conditions(rawValue: 4)
-        /// Its start time is in the future.
+        /// The session's start time is in the future.
         static let early = Conditions(rawValue: 8)
-        /// It depends on a session that has not ended as required.
+        /// The session depends on another session that has not ended as required.
         static let dependent = Conditions(rawValue: 16)
         /// This machine lacks the disk space or file descriptors that the session needs.
         static let noSpace = Conditions(rawValue: 32)
-        /// Its run was interrupted and has not ended yet.
+        /// The session's run was interrupted and has not ended yet.
         package static let stopping = Conditions(rawValue: 64)
-        /// The session was cancelled, but its incomplete content stays on the server.
+        /// The session was cancelled, but its partial content is kept.
         package static let keepsPartial = Conditions(rawValue: 128)
-        /// Its transport is connected in the current run.
+        /// The session's transport is connected in the current run.
         static let connected = Conditions(rawValue: 256)
-        /// Items were added since its current run began.
+        /// Items were added since the current run began.
         static let hasNewItems = Conditions(rawValue: 512)
 
-        /// It must not use an expensive network.
+        /// The session must not use an expensive network.
         package static let needsCheapNetwork = Conditions(rawValue: 1024)
 
         /// The session's last run was abandoned and has not ended; no other run begins before it ends.
@@ -127,7 +127,7 @@ package struct Entry: SessionTableElement, Equatable {
     }
 }
 
-/// The scheduler's data that only few sessions have. Separate from ``Entry``, so that entries stay small.
+/// Scheduling data that few sessions have, separate from ``Entry`` to keep entries small.
 package struct EntryDetails: Sendable, Equatable {
     /// The number of the app's call that gave the session the start priority ``Entry/StartPriority/now`` or ``Entry/StartPriority/next``. Within
     /// these priorities, sessions with higher marks start first.
@@ -138,12 +138,12 @@ package struct EntryDetails: Sendable, Equatable {
     /// stored.
     var runAgain: Int64 = 0
     package var retryAt: DualInstant?
-    /// The time at which the next attempt would be due if the session did not wait for other sessions to probe the endpoints.
+    /// The time of the next attempt without the additional wait for probes by other sessions.
     package var ownRetryAt: DualInstant?
     package var notBefore: Date?
     package var dependency: SessionDependency?
     package var displacedBy: SessionKey?
-    /// The uptime until which a session that yielded leaves its slot to others.
+    /// The uptime until which a session that yielded lets other sessions start first.
     package var yieldedUntil: Duration?
     package var spaceCheckAt: Duration?
     package var shortage: TransferError?
@@ -166,7 +166,7 @@ package struct ScheduleRow: Sendable, Equatable {
         self.details = details
     }
 
-    /// The row without the values that are not stored because they end with the process.
+    /// The row as it is stored, without the values that apply only to this process.
     var durable: ScheduleRow {
         var row = self
         row.entry.conditions.subtract(.transient)

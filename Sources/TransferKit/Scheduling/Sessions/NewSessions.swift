@@ -5,7 +5,7 @@ package struct NewSessions: Sendable {
     private let drafts: [SessionDraft]
     package let createdAt: Date
     private var entries: [Entry] = []
-    /// The details of the entries that have details, in the order of the entries.
+    /// The details, in the order of the entries. Most entries have none.
     private var details: [(key: SessionKey, details: EntryDetails)] = []
 
     package init(drafts: [SessionDraft], createdAt: Date) {

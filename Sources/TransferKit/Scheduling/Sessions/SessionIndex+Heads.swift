@@ -11,8 +11,8 @@ extension SessionIndex {
         return nil
     }
 
-    /// Sets aside the line whose head starts first, because none of its sessions can start before an uptime. If `time` is nil, only an event recalls
-    /// the line.
+    /// Sets aside the line whose head starts first, because none of its sessions can start before `time`, an uptime. If `time` is nil, only
+    /// an event recalls the line.
     mutating func setFirstLineAside(until time: Duration?) {
         heads.setFirstAside(until: time)
     }
@@ -44,7 +44,7 @@ extension SessionIndex {
     mutating func putHead(of line: LineKey) {
         guard let key = lines[line]?.first, let entry = self[key] else { return }
         heads.put(key, standing(entry), of: line)
-        // Replaced heads that never came first must not accumulate.
+        // Rebuild the heads before replaced heads accumulate.
         guard heads.count > 64 + 4 * lines.count else { return }
         heads.removeAll()
         for (line, sessions) in lines {
@@ -54,8 +54,8 @@ extension SessionIndex {
 
     /// The session directly before an eligible session, among the sessions in the lines that the predicate accepts.
     ///
-    /// First examines the preceding sessions one by one, but at most as many as there are lines. If none of them is acceptable, searches each line
-    /// instead.
+    /// First examines the preceding sessions one by one, but at most as many as there are lines. If these steps find no session, searches
+    /// each line instead.
     func last(before entry: Entry, where isAcceptable: (LineKey) -> Bool) -> Entry? {
         var steps = lines.count
         if entry.startPriority == .none {

@@ -24,7 +24,7 @@ package struct SessionIndex: Sendable {
         package var needsCheapNetwork = false
     }
 
-    /// The eligible sessions of one line. A session is eligible if no condition of its own makes it wait.
+    /// The eligible sessions of one line. See ``Entry/isEligible``.
     package struct Line: Sendable, Equatable {
         /// The sessions with a start priority, in the order in which they start. They start before the sessions in ``inOrder``.
         var marked = MarkedKeys()
@@ -184,7 +184,8 @@ package struct SessionIndex: Sendable {
 
     /// Adds a session to all indexes.
     ///
-    /// - Parameter before: The details before the change. Their times are still in the lists of due times, so they are not added again.
+    /// - Parameter before: The details before the change. The lists of due times still contain the earlier times, so unchanged times are
+    ///   not added again.
     private mutating func admit(_ entry: Entry, _ details: EntryDetails, replacing before: EntryDetails = .none) {
         count(entry, details, 1)
         let key = entry.key
@@ -306,7 +307,7 @@ package struct SessionIndex: Sendable {
 
     /// Loads a session from the store; see ``finishLoading()``.
     ///
-    /// - Parameter details: The details; nil for none.
+    /// - Parameter details: The details; nil if the session has none.
     mutating func load(_ entry: Entry, _ details: EntryDetails?) {
         table.load(entry)
         if let details { detailed[entry.key] = details }
@@ -359,7 +360,7 @@ package struct SessionIndex: Sendable {
         return (renumbered, duplicates)
     }
 
-    /// The slots of all sessions in the table, the lowest rank first.
+    /// The table slots of all sessions, the lowest rank first.
     private func slotsByRank() -> [UInt32] {
         let elements = table.elements
         var slots = Array(0..<UInt32(elements.count))

@@ -3,7 +3,7 @@ import GRDB
 import SystemPackage
 import TransferCore
 
-/// Builds the paths of the files in a session's manifest. Looks up each folder once, regardless of the number of its files.
+/// A builder for the paths of the files in a session's manifest. Looks up each folder only once.
 struct DirectoryPaths {
     struct Location {
         var source: [UInt8]

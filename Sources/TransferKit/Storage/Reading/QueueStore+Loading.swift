@@ -9,7 +9,7 @@ extension QueueStore {
     /// - Returns: The scheduler, a sentence about each session that went into quarantine, and the events to report.
     package func load(_ settings: Scheduler.Settings) async throws -> (Scheduler, quarantined: [String], news: [QueueEvent.Kind]) {
         let middle = try await read { db in
-            // Halved before the addition, because keys in damaged rows can be any numbers, and their sum could overflow.
+            // Halves the keys before the addition, because the sum of damaged keys could overflow.
             let least = try SessionKey.fetchOne(db, sql: "SELECT min(session) FROM schedule") ?? 0
             return try least / 2 + (SessionKey.fetchOne(db, sql: "SELECT max(session) FROM schedule") ?? 0) / 2
         }
@@ -29,7 +29,7 @@ extension QueueStore {
         }
         let upper = try await rest
         let (scheduler, unreadable, recovery) = try await read { db in
-            // Takes the values instead of copying them, because copies would be large.
+            // Takes the values out of the locks, because copies would be large.
             var (scheduler, unreadable) = lower.withLock { $0.take() } ?? (Scheduler(settings), [])
             upper.withLock { $0.take() }?.forEach { Self.load($0, $1, $2, into: &scheduler, &unreadable) }
             scheduler.reserveKeys(through: try Self.lastSessionKey(in: db))

@@ -17,8 +17,8 @@ extension QueueStore {
         var files = try await pendingFiles(of: key, after: position, limit: limit)
         var filesSeen: Int64?
         if files.count < limit {
-            // Count the files before the second read, so that every counted file has been read: the second read also returns the files that were
-            // added between the first read and the count.
+            // Count the files between two reads. The second read returns the files that were added before the count, so every counted file
+            // has been read.
             filesSeen = try await fileCount(of: key)
             files += try await pendingFiles(of: key, after: files.last?.position ?? position, limit: limit)
         }

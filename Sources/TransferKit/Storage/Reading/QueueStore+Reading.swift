@@ -43,8 +43,8 @@ extension QueueStore {
         }
     }
 
-    /// Reads sessions without the columns that are computed from other tables, such as tags. If only those tables are damaged, the sessions are
-    /// still shown.
+    /// Reads sessions without the columns that are computed from other tables, such as tags. The sessions stay readable if only those
+    /// tables are damaged.
     private func readBareSessions(
         _ keys: [SessionKey]
     ) async throws -> (records: [SessionRecord], unreadable: [SessionKey: String]) {
@@ -74,8 +74,8 @@ extension QueueStore {
                         do {
                             record.status.failedItem = try Self.firstFailedItem(of: key, sources, in: db)
                         } catch is DatabaseError {
-                            // The damage may be in the index of failed files, which all sessions share. Therefore, this
-                            // session need not go into quarantine.
+                            // The damage may be in the index of failed files, which all sessions share, so this session stays out of
+                            // quarantine.
                         }
                     }
                     records.append(record)

@@ -19,7 +19,7 @@ struct StoredStream: Sendable {
 
     /// The offset from which the app must continue; for a complete stream, its length.
     var offset: Int64 {
-        // After a power loss, bytes that were not synced can be missing. So the size of an incomplete file can be trusted only if the machine has not
+        // After a power loss, unsynced bytes can be missing. The size of an incomplete file is therefore valid only if the machine has not
         // restarted since the file was created.
         let isOfThisBoot = Spool.wasCreatedSinceBoot(name)
         return isComplete || isOfThisBoot ? max(size ?? 0, confirmed) : confirmed
@@ -27,7 +27,7 @@ struct StoredStream: Sendable {
 }
 
 extension QueueStore {
-    /// Returns the streams of pending items, with their state, except the streams of cancelled sessions.
+    /// Returns the streams of pending items, with their state. Leaves out the streams of cancelled sessions.
     func leftStreams() async throws -> [StoredStream] {
         let streams = try await read { db in
             try StoredRow.fetchAll(

@@ -2,8 +2,8 @@ import Foundation
 import GRDB
 import GRDBSQLite
 
-/// Reads the rows of the schedule directly with SQLite's functions, because there can be a million rows, and the queue can't open before all
-/// rows have been read.
+/// A scan of the schedule's rows that calls SQLite's functions directly. There can be a million rows, and the queue opens only after it has
+/// read all of them.
 ///
 /// Valid only within the database access that created it.
 struct ScheduleScan {

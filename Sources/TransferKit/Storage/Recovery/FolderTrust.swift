@@ -9,8 +9,8 @@ import TransferCore
 
 /// Checks that only this process's user can change a storage folder.
 ///
-/// A storage folder contains the URLs of uploads, and settings that run programs, such as `proxyCommand`. Another user with write access to the
-/// folder could act as this user.
+/// A storage folder contains the URLs of uploads, and settings that run programs, such as `proxyCommand`. Another user who can write to the
+/// folder could therefore act as this user.
 enum FolderTrust {
     /// Checks the folder, its parent folders, and the links that lead to them. The check of the parents stops before the
     /// first folder with the sticky bit, or after the first folder that this user owns. Blocks.

@@ -25,8 +25,8 @@ package final class OwnerLock: Sendable {
 
     deinit { release() }
 
-    /// Acquires the lock. If another process owns it, waits up to `timeout`. The timeout restarts whenever the owner changes. Processes that need the
-    /// folder only briefly therefore all get a turn, even on a slow machine.
+    /// Acquires the lock. If another process owns it, waits up to `timeout`. The timeout restarts whenever the owner changes. Several
+    /// processes that need the folder only briefly therefore all get the lock, even on a slow machine.
     ///
     /// - Throws: ``QueueError`` with the code `storageInUse`, which names the owner's process, or `storageUnavailable`.
     package static func acquire(in folder: FilePath, timeout: Duration, clock: EngineClock) async throws(QueueError) -> OwnerLock {
@@ -46,8 +46,7 @@ package final class OwnerLock: Sendable {
             let record = readRecord(descriptor)
             if let last, last != record { deadline = clock.now() + timeout }
             last = record
-            // A new owner may not have written its process ID yet. In that case, wait for at least a second, because the error message contains the
-            // ID.
+            // A new owner may not have written its process ID yet. The error message contains the ID, so wait for at least a second.
             let end = record.isEmpty ? max(deadline, start + .seconds(1)) : deadline
             guard clock.now() < end, (try? await clock.sleep(.milliseconds(20))) != nil else {
                 let owner = Int(String(decoding: record, as: UTF8.self).split(separator: "\n").first ?? "")

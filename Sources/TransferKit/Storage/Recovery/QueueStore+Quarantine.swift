@@ -1,7 +1,7 @@
 public import Foundation
 import GRDB
 
-/// A session in quarantine: it could not be read, and was set aside so that the other sessions can run.
+/// A session in quarantine. The session can't be read, so the queue set it aside and runs its other sessions.
 public struct QuarantinedRow: Codable, Hashable, Sendable {
     /// The number of the session in the quarantine of its storage folder.
     public var number: Int64
@@ -54,7 +54,7 @@ extension QueueStore {
         try endDiscard(of: key, in: db)
         try removeFromQueue(key, quarantine: number, in: db)
         try sweep(key, quarantine: number, &transaction.rowsToSweep, in: db)
-        // Requests a deferred deletion even if no rows are left, because the deferred deletion also checks the size of the quarantine.
+        // Requests a deferred deletion even if no rows are left, because that deletion also checks the size of the quarantine.
         transaction.leavesRows = true
     }
 
@@ -69,7 +69,7 @@ extension QueueStore {
             [quarantine, table, try StoreCoding.encode(content)])
     }
 
-    /// Returns the number of a session in quarantine; nil if it is not in quarantine.
+    /// Returns the quarantine number of a session; nil if the session is not in quarantine.
     static func quarantine(of key: SessionKey, in db: Database) throws -> Int64? {
         try Int64.fetchOne(db.cachedStatement(sql: "SELECT max(key) FROM quarantine WHERE session = ?"), arguments: [key])
     }

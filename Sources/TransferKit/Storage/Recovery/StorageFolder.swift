@@ -49,7 +49,7 @@ package enum StorageFolder {
         try checkContent(of: folder)
     }
 
-    /// Rejects links and other unexpected kinds of files among the files that the queue opens by name.
+    /// Rejects symbolic links and other unexpected file types among the files that the queue opens by name.
     private static func checkContent(of folder: FilePath) throws(QueueError) {
         let database = ["queue.sqlite", "queue.sqlite-wal", "queue.sqlite-shm", "queue.sqlite-journal"]
         for (name, kind) in (database + ["owner.lock"]).map({ ($0, S_IFREG) }) + [("spool", S_IFDIR)] {
@@ -97,8 +97,8 @@ package enum StorageFolder {
         )
     }
 
-    /// Makes the names in a folder durable if the system permits it. Ignores errors, because the folder may be unreadable, or on a file system
-    /// without this operation.
+    /// Makes the names in a folder durable, if possible. Ignores errors, because the folder may be unreadable, or on a file system without
+    /// this operation.
     static func sync(_ folder: FilePath) {
         try? Spool.sync(folder.isEmpty ? FilePath(".") : folder)
     }
@@ -161,7 +161,7 @@ package enum StorageFolder {
     /// Checks that the disk has room for the index of the write-ahead log, which SQLite maps into memory.
     ///
     /// SQLite allocates one block in each page of the index. If blocks are smaller than a page and the disk is full, an access to another
-    /// block of the page would end this process with SIGBUS.
+    /// block of the page would kill this process with SIGBUS.
     static func checkSpace(in folder: FilePath) throws(QueueError) {
         guard DiskSpace.blockSize(at: folder) ?? .max < 4_096, let free = DiskSpace.free(at: folder), free < indexSize else { return }
         throw QueueError(

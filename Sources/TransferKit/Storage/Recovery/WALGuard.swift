@@ -1,9 +1,9 @@
 import GRDB
 import SystemPackage
 
-/// Keeps a damaged store unchanged, byte for byte, if the store can't be opened.
+/// A guard that keeps a damaged store unchanged, byte for byte, if the store can't be opened.
 ///
-/// Holds a read-only connection, which is opened before the connection that writes, and closed after it. While the read-only connection is open,
+/// Holds a read-only connection, which opens before the writing connection and closes after it. While the read-only connection is open,
 /// SQLite keeps the write-ahead log when the other connection is closed (sqlite.org/wal.html, section 2.1).
 final class WALGuard: Sendable {
     private let connection: DatabaseQueue

@@ -4,8 +4,8 @@ import TransferCore
 
 /// The stored form of an event. Frequent kinds are written without `JSONEncoder`, which is slow. All kinds are read in the same way.
 struct EventRow {
-    /// The maximum number of sessions in a stored event. A reader of the log gets a gap instead of a larger event, because reading the queue again is
-    /// faster than reading so large an event.
+    /// The maximum number of sessions in a stored event. A reader of the log gets a gap instead of a larger event, because reading the
+    /// queue again is faster than reading such an event.
     static let maximumSessions = 100_000
 
     var kind: String

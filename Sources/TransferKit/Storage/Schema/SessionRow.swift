@@ -3,7 +3,7 @@ import GRDB
 import SystemPackage
 import TransferCore
 
-/// A row of the query that reads complete sessions. Columns are read by position, because looking up names takes seconds for a hundred thousand rows.
+/// A row of the query that reads complete sessions. Columns are read by position, because lookups by name take seconds for 100,000 rows.
 /// The SQL names its indexes (`INDEXED BY`); otherwise SQLite scans all file rows of the session.
 struct SessionRow {
     enum Column: Int, CaseIterable {

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Encodes and decodes values that the database does not inspect. They are stored as JSON with sorted keys, readable with any SQLite tool.
+/// Encodes and decodes stored values: as JSON with sorted keys, readable with any SQLite tool, and dates as milliseconds.
 enum StoreCoding {
     static func encode(_ value: some Encodable) throws -> String {
         let encoder = JSONEncoder()

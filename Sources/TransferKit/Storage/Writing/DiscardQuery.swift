@@ -11,7 +11,7 @@ package enum DiscardQuery {
 
     private static let columns = "key, endpoint, data, confirmed, attempts, give_up_at"
 
-    /// Selects whether any entry is due at ?1.
+    /// Selects whether any entry is due at the time ?1.
     package static let hasDue =
         "SELECT EXISTS (SELECT 1 FROM discard INDEXED BY discard_due WHERE next_attempt_at <= ?1 AND held_by IS NULL)"
 

@@ -104,8 +104,8 @@ extension QueueStore {
         try execute(db, "DELETE FROM checkpoint WHERE session = ? AND position BETWEEN ? AND ?", range)
     }
 
-    /// Moves the checkpoints of one file into the outbox. The file is complete at the endpoint `address`, so its checkpoint there is deleted instead
-    /// of moved.
+    /// Moves the checkpoints of one file into the outbox. If the file is complete at the endpoint `address`, its checkpoint there is
+    /// deleted instead of moved.
     static func discardCheckpoints(of key: SessionKey, position: Int64, leaving address: String?, at now: Date, in db: Database) throws {
         let rows = try StoredRow.fetchAll(
             db.cachedStatement(sql: "SELECT endpoint, data, confirmed, position FROM checkpoint WHERE session = ? AND position = ?"),
@@ -115,7 +115,7 @@ extension QueueStore {
         try execute(db, "DELETE FROM checkpoint WHERE session = ? AND position = ?", [key, position])
     }
 
-    /// Adds an entry to the outbox, for the content at an endpoint that a checkpoint describes.
+    /// Adds an entry to the outbox for the content that a checkpoint describes at an endpoint.
     static func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, position: Int64, _ now: Date, in db: Database) throws {
         try discard(checkpoint, at: try StoreCoding.encode(endpoint), heldBy: nil, position: position, now, in: db)
     }

@@ -63,7 +63,8 @@ extension QueueStore {
         }
     }
 
-    /// Moves a file that turned out to be a folder from the manifest to the end of the list of pending items, where it waits to be listed.
+    /// Moves an entry that turned out to be a folder from the manifest to the end of the pending items, where the folder waits to be
+    /// listed.
     private static func makeFolderItem(of session: SessionKey, _ position: Int64, in db: Database) throws {
         try execute(
             db,

@@ -32,8 +32,7 @@ extension QueueStore {
         try Bool.fetchOne(db, sql: DiscardQuery.hasFar, arguments: [farthestAttempt(now)]) ?? false
     }
 
-    /// Sets the due time of removals that were postponed beyond `farthestAttempt` to now. Changes at most 10,000 removals. The clock was wrong when
-    /// these removals were postponed.
+    /// Makes removals due now if a wrong clock postponed them beyond `farthestAttempt`. Changes at most 10,000 removals.
     static func clampDiscards(at now: Date, in db: Database) throws {
         try execute(db, DiscardQuery.clamp, [farthestAttempt(now), StoreCoding.encode(now)])
     }

@@ -3,8 +3,8 @@ import GRDB
 import Locking
 import TransferCore
 
-/// Removes sessions. One transaction takes a session out of the queue. A session can have a million files, so the rows of the session
-/// are deleted in several later transactions, if necessary after a restart.
+/// Removes sessions. One transaction takes a session out of the queue. A session can have a million files, so several later transactions
+/// delete its rows, if necessary after a restart.
 extension QueueStore {
     /// The maximum number of rows that one transaction deletes, moves or resets.
     package static let maximumRowsPerSweep = 10_000
@@ -117,7 +117,7 @@ extension QueueStore {
         }
     }
 
-    /// Deletes rows of a removed session, or moves them into quarantine. After the last row, it deletes the session's own row.
+    /// Deletes rows of a removed session, or moves them into quarantine. After the last row, deletes the session's own row.
     ///
     /// - Returns: Spool files without remaining references.
     @discardableResult

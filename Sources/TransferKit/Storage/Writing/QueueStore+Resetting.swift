@@ -71,7 +71,7 @@ extension QueueStore {
             """, [key])
     }
 
-    /// Deletes the mark of a reset, which ends the reset.
+    /// Ends a reset by deleting its mark.
     static func endReset(of key: SessionKey, in db: Database) throws {
         try execute(db, "DELETE FROM setting WHERE name = ?", [mark(of: key)])
     }

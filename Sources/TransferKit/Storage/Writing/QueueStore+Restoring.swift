@@ -12,7 +12,8 @@ extension QueueStore {
         try await read { try Int.fetchOne($0, sql: "SELECT count(*) FROM quarantine") ?? 0 }
     }
 
-    /// Deletes a session in quarantine. Its spool files are deleted when the store is next opened, because no row refers to them then.
+    /// Deletes a session in quarantine. The next opening of the store deletes the session's spool files, because no row refers to them any
+    /// longer.
     ///
     /// - Throws: ``QueueError`` with the code `noSuchSession` if the quarantine has no such number; `storageUnavailable` or `storageDamaged`.
     package func dropQuarantined(_ number: Int64) async throws(QueueError) {
@@ -53,8 +54,8 @@ extension QueueStore {
             """, [number, removedAccount])
     }
 
-    /// Moves a session from quarantine back to its place in the store, where the next opening finds it. If the opening can't read the
-    /// session, it goes into quarantine again. Upload URLs of items are restored, too.
+    /// Moves a session from quarantine back to its original tables, where the next opening finds it. An unreadable session goes into
+    /// quarantine again. Upload URLs of items are restored, too.
     ///
     /// If the process ends before the call returns, the session stays in quarantine. Another call completes the work.
     ///
@@ -69,8 +70,8 @@ extension QueueStore {
         try await commit([.restoreSession(key, quarantine: number)])
     }
 
-    /// Restores the session's row in the table `session`, so that the session's other rows can refer to it. If the store is opened at this point, it
-    /// does not find the session yet, because the session has no row in the table `schedule`.
+    /// Restores the session's row in the table `session`, so that the session's other rows can refer to it. An opening at this point does
+    /// not find the session yet, because the session has no row in the table `schedule`.
     private static func beginRestoring(_ number: Int64, in db: Database) throws -> SessionKey {
         let (key, content) = try restorableContent(number, in: db)
         guard

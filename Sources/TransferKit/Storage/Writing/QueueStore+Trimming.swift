@@ -1,7 +1,7 @@
 import GRDB
 import TransferCore
 
-/// The limits for stored rows that stay until a user acts, or until a server responds. The oldest rows are deleted first.
+/// Limits for the stored rows that wait for an action by the user or for a server. The oldest rows are deleted first.
 package struct StoreLimits: Sendable {
     /// The maximum number of sessions in quarantine.
     package var quarantined = 1_000

@@ -3,7 +3,7 @@ import GRDB
 import TransferCore
 
 extension QueueStore {
-    /// Makes a list of changes durable, all or none.
+    /// Makes all changes in a list durable, or none of them.
     ///
     /// GRDB rolls back the transactions of cancelled tasks. The queue's writer therefore commits from a task that is never cancelled. All other
     /// callers can repeat their changes if they are cancelled.

@@ -51,7 +51,7 @@ func measure(_ arguments: [String], input: String = "/dev/null") throws -> Resou
 final class Server {
     let port: Int
     private let process = Process()
-    /// The server's standard input. It stays open, because some servers end when their standard input ends.
+    /// The server's standard input. It stays open, because some servers exit when their standard input ends.
     private let input = Pipe()
 
     init(_ executable: String, _ arguments: [String]) throws {

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The paths of the measured programs, of the programs that they are compared with, and of servers.
+/// The paths of the measured programs, the programs used for comparison, and the servers.
 struct Programs {
     let transferq: String
     let sink: String

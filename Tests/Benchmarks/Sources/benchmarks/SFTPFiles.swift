@@ -98,8 +98,8 @@ struct SFTPFiles {
                         ? "upload-file = \(path)/\(name)\nurl = \(far)\(remote)/files/\n"
                         : "output = \(received)/files/\(name)\nurl = \(far)\(path)/\(name)\n"
                 }.joined().write(toFile: config, atomically: true, encoding: .utf8)
-                // curl can't use the known hosts file of the benchmark, because it reads only the file of the user. So `--insecure` disables the
-                // check of the host key.
+                // curl can't use the known hosts file of the benchmark, because curl reads only the user's file. Therefore, `--insecure`
+                // disables the host key check.
                 let flags = ["--disable", "--silent", "--show-error", "--insecure", "--key", key, "--pubkey", "\(key).pub"]
                 return try measure(["curl"] + flags + ["--config", config])
             },

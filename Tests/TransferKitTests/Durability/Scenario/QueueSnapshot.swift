@@ -2,7 +2,7 @@ import Foundation
 import TransferCore
 import TransferKit
 
-/// The part of a queue's state that an app sees and that must survive the end of the process. Running sessions count as waiting.
+/// The visible state of a queue that must survive the end of the process. Running sessions count as waiting.
 struct QueueSnapshot: Hashable {
     struct Session: Hashable, CustomStringConvertible {
         let name: String

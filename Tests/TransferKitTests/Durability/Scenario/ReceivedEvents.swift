@@ -4,11 +4,11 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The events that a process received before it was killed, compared with the change log afterwards.
+/// A record of the events that a process receives before it is killed. A later process compares the record with the change log.
 final class ReceivedEvents: Sendable {
     private let reader: Task<Void, any Error>
 
-    /// Appends each numbered event of a queue to a file when it arrives.
+    /// Appends the numbered events of a queue to a file as they arrive.
     init(in root: FilePath, of queue: TransferQueue) throws {
         let file = try FileDescriptor.open(
             root.appending("events"), .writeOnly, options: [.create, .append], permissions: [.ownerReadWrite])
@@ -16,7 +16,7 @@ final class ReceivedEvents: Sendable {
         reader = Task {
             for await event in events {
                 if case .progress = event.kind { continue }
-                // Written bytes survive the process, because the kernel has them.
+                // Written bytes survive a kill of the process, because the kernel has them.
                 _ = try file.writeAll(Array("\(event.revision) \(Self.name(event))\n".utf8))
             }
         }
@@ -24,7 +24,7 @@ final class ReceivedEvents: Sendable {
 
     deinit { reader.cancel() }
 
-    /// Checks that the change log contains all received events, and that it contains every event from the first to the last.
+    /// Checks that the change log contains all received events, and that it has no gaps.
     static func expectInLog(_ root: FilePath, _ queue: TransferQueue, _ comment: Comment) async throws {
         // A process that was killed while it created its store received no event.
         let received = (try? String(contentsOfFile: root.appending("events").string, encoding: .utf8)) ?? ""

@@ -3,11 +3,11 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A sequence of operations on a queue. Each operation changes the visible state once. The next operation begins only after this change.
+/// A sequence of steps on a queue. Each step changes the visible state, and the next step begins only after this change.
 enum Scenario: String, CaseIterable, Sendable {
-    /// On a stopped queue: accounts, limits, enqueueing, order, holding, updates, removal.
+    /// Changes to a stopped queue: accounts, limits, enqueueing, order, holding, updates, removal.
     case arranging
-    /// On a running queue: displacement, pauses, all ways to end, retries, blocks, stops.
+    /// Events of a running queue: displacement, pauses, completion, failure, retries, blocked accounts, stops.
     case running
     /// Unfinished uploads on a server, and their removal.
     case discarding
@@ -17,7 +17,7 @@ enum Scenario: String, CaseIterable, Sendable {
     case folders
     /// Data items, whose bytes the queue keeps until they are uploaded.
     case spooling
-    /// A strict queue.
+    /// A queue with strict ordering.
     case strict
     /// Automatic actions: the queue removes expired completed sessions, and ends a drain at its deadline.
     case retiring

@@ -34,7 +34,7 @@ enum ScenarioRun {
         return Reference(snapshots: snapshots, killPoints: killPoints.withLock { $0 })
     }
 
-    /// Runs a scenario up to a kill point or to its end, and then kills this process. May be called only in a child process.
+    /// Runs a scenario up to a kill point or to its end, and then kills this process. Call this function only in a child process.
     static func die(at killPoint: Int, of scenario: Scenario, in root: FilePath) async throws {
         let killPoints = Locked(0)
         let stage = try await Stage(root, ordering: scenario.ordering, retention: scenario.retention) { step in
@@ -51,7 +51,7 @@ enum ScenarioRun {
             root.appending("journal"), .writeOnly, options: [.create, .append], permissions: [.ownerReadWrite])
         for step in scenario.steps {
             try await step.body(stage)
-            // Written bytes survive the process, because the kernel has them.
+            // Written bytes survive a kill of the process, because the kernel has them.
             _ = try journal.writeAll([UInt8(ascii: ".")])
         }
         kill(getpid(), SIGKILL)

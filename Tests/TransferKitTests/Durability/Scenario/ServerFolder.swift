@@ -25,9 +25,9 @@ final class ServerFolder: PartialDiscarding {
     }
 
     private static let chunkSize = 4_000
-    /// Opens when the server has refused a discard.
+    /// Opens when the server has refused to remove an unfinished upload.
     let discardRefused = Latch()
-    /// Opens when the server has accepted a discard.
+    /// Opens when the server has accepted the removal of an unfinished upload.
     let discardDone = Latch()
     private let state = Locked(State())
 
@@ -40,10 +40,12 @@ final class ServerFolder: PartialDiscarding {
 
     // MARK: Scripting
 
-    /// Holds attempts to send the file `name` after their first chunk, until ``open(_:failingWith:)``.
+    /// Holds each attempt to send the file `name` after the first chunk, until ``open(_:failingWith:)``.
     func close(_ name: String) { state.withLock { $0.gates[name] = Gate() } }
 
-    /// - Parameter error: The error of the held attempt, or nil to let it continue.
+    /// Ends the effect of ``close(_:)`` for the file `name`, and resumes the held attempt.
+    ///
+    /// - Parameter error: The error with which the attempt fails, or nil to let the attempt continue.
     func open(_ name: String, failingWith error: TransferError? = nil) {
         state.withLock { state -> Gate? in
             state.failures[name] = error
@@ -86,12 +88,14 @@ final class ServerFolder: PartialDiscarding {
 
     // MARK: Received uploads
 
-    /// The names of the uploads with a suffix.
+    /// The names of all uploads with the given suffix.
     func uploads(_ suffix: String) throws -> Set<String> {
         Set(try FileManager.default.contentsOfDirectory(atPath: folder.string).filter { $0.hasSuffix(suffix) })
     }
 
-    /// - Parameter isLost: Whether to find lost uploads, too.
+    /// The size of an upload in bytes, or nil if there is no such upload.
+    ///
+    /// - Parameter isLost: Whether to include lost uploads.
     func size(of upload: String, evenIfLost isLost: Bool = false) -> Int64? {
         for suffix in isLost ? [".part", ".done", ".lost"] : [".part", ".done"] {
             guard let identity = try? SourceIdentity(ofFileAt: folder.appending(upload + suffix)) else { continue }

@@ -13,7 +13,7 @@ final class Stage: Sendable {
 
     /// - Parameters:
     ///   - isTimed: Whether the queue uses ``clock`` instead of the machine's clock.
-    ///   - observer: Receives every step of the store.
+    ///   - observer: Called at every step of the store.
     init(
         _ root: FilePath, ordering: QueueOrdering = .inOrder, retention: Retention = .keepAll, isTimed: Bool = true,
         observer: (@Sendable (StoreStep) -> Void)? = nil
@@ -24,7 +24,7 @@ final class Stage: Sendable {
         configuration.logger.logLevel = .critical
         if isTimed { configuration.clock = clock.engineClock }
         configuration.randomFraction = { 1 }
-        // The disks of these tests are small, and fill up during a run.
+        // The small disks of these tests always have less free space than the default floor.
         configuration.diskFloor = 0
         configuration.storeObserver = observer
         queue = try await TransferQueue(
@@ -91,14 +91,15 @@ final class Stage: Sendable {
         Set((try? FileManager.default.contentsOfDirectory(atPath: root.appending("store").appending("spool").string)) ?? [])
     }
 
-    /// Creates a queue with a session for each name, and starts the first three sessions. The server holds each of the three after its first chunk.
+    /// Creates a queue with a session for each name, and starts the first three sessions. The server holds each of the three after its
+    /// first chunk.
     static func running(_ names: [String], in root: FilePath) async throws -> Stage {
         let stage = try await Stage(root)
         try await stage.queue.save(stage.account("a"))
         try await stage.queue.setMaxConcurrentSessions(3)
         let requests = try names.map { name in
             var request = try stage.upload(name)
-            // The test advances the clock faster than bytes can move.
+            // The test clock advances faster than bytes can move, so the default timeout would pass.
             request.options.stallTimeout = .seconds(1_000_000)
             return request
         }

@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Reads a store while a queue has it open.
+/// A read-only connection to a store, which a queue may have open.
 struct StoreInspection {
     private let database: DatabaseQueue
 
@@ -15,7 +15,7 @@ struct StoreInspection {
         database = try DatabaseQueue(path: folder.appending("queue.sqlite").string, configuration: configuration)
     }
 
-    /// Whether all folders of a session are expanded. Other folders count as one file each.
+    /// An SQL condition: all folders of a session are expanded. A folder that is not expanded counts as one file.
     private static let isExpanded = "NOT EXISTS (SELECT 1 FROM item WHERE session = key)"
 
     /// Queries that find contradictions in a store. The keys describe the contradictions.
@@ -69,7 +69,7 @@ struct StoreInspection {
         }
     }
 
-    /// The upload of each checkpoint, and the number of its confirmed bytes.
+    /// The upload of each checkpoint, and the number of bytes that the checkpoint covers.
     func checkpoints() throws -> [(upload: String, confirmed: Int64)] {
         try database.read { db in
             try Row.fetchAll(db, sql: "SELECT data, confirmed FROM checkpoint").map {

@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// An app's delegate chooses among the available endpoints of a session.
+/// The delegate's choice among the available endpoints of a session.
 @Suite struct EndpointQuestionTests {
     private actor Chooser: TransferQueueDelegate {
         private let answer: @Sendable (SessionID, [Endpoint]) async -> Endpoint?
@@ -122,7 +122,7 @@ import TransportTesting
         let chooser = Chooser { id, _ in
             guard id == slow else { return nil }
             called.yield(id)
-            // Blocks until the end of the test.
+            // Suspends until the end of the test.
             await withCheckedContinuation { (never: CheckedContinuation<Void, Never>) in Self.forgotten.withLock { $0.append(never) } }
             return nil
         }

@@ -4,7 +4,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A file fails at an endpoint that still receives the bytes of another file.
+/// Failures of a file at an endpoint that still serves another file.
 @Suite struct EndpointStateTests {
     private let options = SessionOptions(retry: RetryPolicy(maximumDelay: .seconds(1)), filesInFlight: 2)
     private let broken = TransferError(.transient, .connectionLost, "The connection broke.")

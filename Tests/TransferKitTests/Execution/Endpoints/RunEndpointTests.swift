@@ -37,7 +37,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// One file finds all endpoints unreachable. The other files then wait without attempts of their own.
+    /// After one file finds all endpoints unreachable, the other files wait without attempts of their own.
     @Test func allFilesWaitForUnreachableEndpoints() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10, "4": 10], hosts: ["x", "y"], options: oneFileInFlight)
         for host in ["x", "y"] { fixture.memory.refuse(host: host) }
@@ -131,7 +131,8 @@ import TransportTesting
         try await gate.reached()
         fixture.memory.refuse(host: "near")
         gate.open()
-        // The file waits 1 s after the connection broke, then 1, 2, 4 and 8 s, and then 10 s five times. The tenth refusal is 65 s after the first.
+        // The file waits 1 s after the connection broke, then 1, 2, 4 and 8 s, and then 10 s five times. The tenth refusal is 65 s after
+        // the first.
         await fixture.clock.waitForSleep(of: .seconds(1))
         let elsewhere = fixture.memory.gate("1", atByte: 1_000)
         fixture.clock.advance(by: .seconds(1))
@@ -226,8 +227,7 @@ import TransportTesting
         for name in ["1", "2", "3"] { fixture.memory.faults.append(.cut(afterBytes: 0), for: name) }
         let run = try await fixture.start()
         for gate in gates { try await gate.reached() }
-        // Each file has an upload of 0 bytes. Such uploads exist because a transport may save an upload's location before the server has
-        // authenticated the client.
+        // Each file has an upload of 0 bytes, because a transport may save an upload's location before the server authenticates the client.
         for gate in gates { gate.open() }
         await fixture.clock.waitForSleep(of: .seconds(1))
         fixture.clock.advance(by: .seconds(1))

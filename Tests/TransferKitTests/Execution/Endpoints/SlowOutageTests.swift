@@ -5,7 +5,7 @@ import TransferKit
 
 /// Unreachable endpoints whose attempts take a long time to fail.
 @Suite struct SlowOutageTests {
-    /// After a failure, files avoid the endpoint for some time. By the time the second endpoint fails, this time has passed for the first one.
+    /// After a failure, files avoid an endpoint for some time. When the second endpoint fails, this time has passed for the first.
     @Test func oneFileTriesEndpointsForAllFiles() async throws {
         let transport = SlowlyUnreachable()
         let fixture = try await RunFixture(

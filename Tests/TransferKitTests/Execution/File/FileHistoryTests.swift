@@ -23,7 +23,7 @@ import TransferKit
         var history = FileHistory()
         history.progressed(to: 2 << 20, of: nil, at: endpoint, from: 0)
         history.failed(.broken, at: endpoint, uptime: .zero)
-        // The server lost a part of the upload. Sending the same bytes again is not progress.
+        // The server lost the end of the upload. Sending the same bytes again is not progress.
         history.progressed(to: 2 << 20, of: nil, at: endpoint, from: 0)
         history.failed(.broken, at: endpoint, uptime: .zero)
         history.progressed(to: step, of: nil, at: other, from: 0)
@@ -35,7 +35,7 @@ import TransferKit
         #expect(history.failures == 0)
     }
 
-    /// Each restarted upload gets only as far as the first one. Its bytes count as progress, but they do not permit more than five restarts.
+    /// Each restarted upload sends only as many bytes as the first one. These bytes are progress, but permit no more than five restarts.
     @Test func limitsRestarts() {
         var history = FileHistory()
         var restarts = 0
@@ -47,7 +47,7 @@ import TransferKit
         }
         #expect(restarts == 5)
         #expect(!history.mayRestart)
-        // This upload gets further than all earlier ones.
+        // This upload sends more bytes than all earlier ones.
         history.progressed(to: 4 << 20, of: nil, at: endpoint, from: 2 << 20)
         #expect(history.mayRestart)
     }

@@ -106,7 +106,7 @@ import TransferKit
     }
 }
 
-/// A transport that saves a checkpoint of each file before the file's request. No response arrives before ``open()``.
+/// A transport that saves a checkpoint of each file before it sends the file's request. No response arrives before ``open()``.
 private final class PreparingTransport: Transport {
     struct Seen: Sendable {
         var prepared = 0

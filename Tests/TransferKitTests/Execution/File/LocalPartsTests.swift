@@ -54,7 +54,7 @@ import TransportTesting
         #expect(syncs.withLock { $0 } == 2 && !names.contains(where: exists))
     }
 
-    /// A folder may hang, for example on a network share. Then only one removal at a time may block a thread for this folder.
+    /// If a folder hangs, for example on a network share, only one removal at a time blocks a thread for this folder.
     @Test func hangingFolderBlocksOnlyOneThread() async throws {
         let (entered, exit, hangs) = (Latch(), DispatchSemaphore(value: 0), Locked(true))
         let parts = parts { _ in
@@ -93,7 +93,7 @@ import TransportTesting
         #expect(!exists(".a.part") && exists(".b.part") && !exists(".c.part"))
     }
 
-    /// If the folder can't be synced, a power loss may restore the removed files, so the store must remember them.
+    /// If the folder can't be synced, a power loss may restore the removed files, so the removals must count as failed.
     @Test func reportsUnsyncedRemovalAsFailure() async throws {
         let parts = parts { _ in
             errno = EIO

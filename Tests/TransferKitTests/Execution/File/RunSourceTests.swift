@@ -6,11 +6,11 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Files that change after a part of their content was sent.
+/// Files that change after some of their content was sent.
 @Suite struct RunSourceTests {
     private let size = Int(FileWindow.smallSize) * 2
 
-    /// Sends a part of a file, changes the file while the session waits for its retry, and then resumes.
+    /// Sends the first bytes of a file, changes the file while the session waits for its retry, and then resumes.
     private func run(
         size: Int, cut: Int64, onSourceChange: SessionOptions.SourceChangePolicy = .fail, _ change: (RunFixture, FilePath) throws -> Void
     ) async throws -> (RunFixture, RunOutcome?) {
@@ -78,8 +78,8 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// Like ``run(size:cut:onSourceChange:_:)``, but replaces the file with one of the same size and modification time. The original gets a time in
-    /// whole seconds, so that the replacement can have exactly the same time.
+    /// Like ``run(size:cut:onSourceChange:_:)``, but replaces the file with one of the same size and modification time. The original gets a
+    /// time in whole seconds, which the replacement can reproduce exactly.
     private func runExact(size: Int, cut: Int64, chunk: Int = 1 << 18, _ edit: (inout Data) -> Void) async throws -> (
         RunFixture, RunOutcome?
     ) {

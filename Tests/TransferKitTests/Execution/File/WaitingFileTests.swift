@@ -100,7 +100,7 @@ import TransportTesting
     @Test func fileWaitsForBusyHost() async throws {
         let fixture = try await RunFixture(["1": 10])
         fixture.memory.failNext(with: busy)
-        // Time passes between the failure of the attempt and the computation of the host's back-off.
+        // Five seconds pass between the failure of the attempt and the computation of the host's back-off.
         fixture.whenReported.withLock {
             $0 = { [clock = fixture.clock] in if case .hostBusy = $0 { clock.advance(by: .seconds(5)) } }
         }
@@ -108,8 +108,7 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// A memory transport that calls `limitRead` when a run reads the transport's limit of small files in flight. A run reads this limit before each
-    /// file.
+    /// A memory transport that calls `limitRead` when a run reads `smallFilesInFlight`. A run reads this limit before each file.
     private struct WatchedTransport: Transport {
         let id = TransportID(rawValue: "memory")
         let memory: MemoryTransport
@@ -127,8 +126,8 @@ import TransportTesting
         func shutdown() async {}
     }
 
-    /// The store already knows the part file of the first file. So the file's second attempt needs no preparation, and starts while the third
-    /// file's preparation is delayed.
+    /// The second attempt of the first file needs no preparation, because the store already knows its part file. So this attempt starts
+    /// while the preparation of the third file is delayed.
     @Test(.timeLimit(.minutes(1))) func startsDueFileWhileOtherFileIsPrepared() async throws {
         let count = Locked(0)
         let (looks, look) = AsyncStream.makeStream(of: Int.self)

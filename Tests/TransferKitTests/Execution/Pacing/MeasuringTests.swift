@@ -28,7 +28,7 @@ import TransferKit
         watch.sample(file, at: uptime)
     }
 
-    /// Until its start, an attempt waits for this process, for example for a slow store, but not for the server.
+    /// Before its start, an attempt waits only for this process, for example for a slow store. So it can't stall.
     @Test func attemptBeforeStartDoesNotStall() {
         let file = ActiveFile(position: 0, size: 10, start: 0)
         let ends = Locked(0)
@@ -59,7 +59,8 @@ import TransferKit
         #expect(stalls(&watch, file, .seconds(59 * 10 + 60)))
     }
 
-    /// The longer response timeout also applies after a request with only a part of the file. The shorter one applies again once bytes move.
+    /// The longer response timeout also applies after a request with only some bytes of the file. The stall timeout applies again once
+    /// bytes move.
     @Test(arguments: [true, false]) func responseTimeoutAppliesAfterPartialRequest(moves: Bool) {
         let file = ActiveFile(position: 0, size: 100, start: 0)
         var watch = watch(file)
@@ -91,7 +92,7 @@ import TransferKit
         #expect(stalls(&watch, file, .seconds(61)))
     }
 
-    /// If content is sent again, the longer response timeout applies only once all bytes have been sent again.
+    /// While content is sent again, the stall timeout applies. The longer response timeout applies after the last byte.
     @Test(arguments: [true, false]) func responseTimeoutAppliesOnlyAfterAllContentIsSentAgain(isAllSent: Bool) {
         let file = ActiveFile(position: 0, size: 2 << 20, start: 0)
         var watch = watch(file)

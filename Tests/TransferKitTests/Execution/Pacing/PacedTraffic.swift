@@ -3,7 +3,7 @@ import Locking
 import TransferCore
 import TransferKit
 
-/// Transports that use a pacer, simulated in virtual time.
+/// A simulation, in virtual time, of transports that use a pacer.
 struct PacedTraffic {
     /// One file in flight.
     struct File {
@@ -13,13 +13,13 @@ struct PacedTraffic {
         var read = 65_536
         /// The rate of the network in bytes per second.
         var network = 4_294_967_296.0
-        /// The maximum time that passes, after the delay that the pacer returned, until the transport asks again; in milliseconds.
+        /// How late the transport may be: the maximum time between the end of the pacer's delay and the next request, in milliseconds.
         var lateness = 3.0
-        /// The number of seconds after which the transport asks again, even if the pacer returned another delay; nil to respect the pacer's delay.
+        /// The seconds from a refusal until the next request, regardless of the pacer's delay; nil to respect this delay.
         var impatience: Double?
     }
 
-    /// A summary of the pacer's answers to one file.
+    /// A summary of the allowances that one file received.
     struct Answers: Equatable {
         var granted = 0
         var refused = 0
@@ -102,7 +102,7 @@ extension PacedTraffic {
         }
     }
 
-    /// The smallest and the largest number of bytes in any ten seconds, relative to the permitted number.
+    /// The smallest and the largest number of bytes granted in any ten seconds, as fractions of the permitted number.
     func extremes(rate: Int64, from start: Double = 0, of isCounted: (File) -> Bool = { _ in true }) -> ClosedRange<Double> {
         let window = 10 * Self.resolution
         let first = Int(start * Double(Self.resolution))

@@ -2,7 +2,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The traffic stays within 5 % of every limit over any ten seconds.
+/// Over any ten seconds, the traffic stays within 5 % of every limit.
 @Suite struct PacerRateTests {
     enum Limited: CaseIterable {
         case queue, account, session

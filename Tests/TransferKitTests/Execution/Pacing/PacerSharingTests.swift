@@ -2,7 +2,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// No session starves, and no bandwidth is wasted.
+/// The distribution of a limited rate: no session starves, and no bandwidth is wasted.
 @Suite struct PacerSharingTests {
     private func share(_ traffic: PacedTraffic, _ session: SessionKey) -> Double {
         Double(traffic.bytes(of: { $0.session == session }, from: 2, to: traffic.now)) / Double(traffic.bytes(from: 2, to: traffic.now))

@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A session's options are passed to its transport.
+/// The options that a session passes to its transport.
 @Suite struct AttemptOptionTests {
     private let attempts = Locked<[FileAttempt]>([])
 

@@ -31,7 +31,8 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// If the transport reports that the server records each file, the next file starts only once the completion of the previous file is stored.
+    /// If the transport reports that the server records each file, the next file starts only after the store has recorded the previous
+    /// file's completion.
     @Test func nextFileStartsAfterCompletionOfPreviousFileIsStored() async throws {
         let transport = RecordedTransport()
         let fixture = try await RunFixture([:], options: SessionOptions(filesInFlight: 1), transport: transport)
@@ -192,8 +193,8 @@ import TransportTesting
         let fixture = try await RunFixture([:], transport: transport)
         try await enqueue(640, in: fixture)
         #expect(try await fixture.run()?.isFinished == true)
-        // Ten full groups, a first group that is committed with the report of the connection, and the rest at the end make 12 transactions. The
-        // clock stands still, so no group is committed because of its age.
+        // 12 transactions: the first group, committed with the report of the connection; ten full groups; and the rest at the end. The
+        // clock stands still, so the queue commits no group because of its age.
         #expect(fixture.commits <= 12)
         #expect(try await fixture.store.sessions([1]).first?.status.statistics.filesDone == 640)
         await fixture.close()
@@ -244,7 +245,8 @@ private final class InstantTransport: Transport {
     func shutdown() async {}
 }
 
-/// A transport that reports each file as recorded by the server. For each attempt, it remembers how many files the store counts as completed.
+/// A transport that reports each file as recorded by the server. For each attempt, it remembers how many files the store counts as
+/// completed.
 private final class RecordedTransport: Transport {
     let id: TransportID = "memory"
     let store = Locked<QueueStore?>(nil)

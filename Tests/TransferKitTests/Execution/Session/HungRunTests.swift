@@ -7,8 +7,7 @@ import TransportTesting
 
 /// Runs that do not end when they are stopped.
 @Suite struct HungRunTests {
-    /// A transport whose attempts hang for certain files until ``release()``, even if the attempts are cancelled. A memory transport sends all
-    /// other files.
+    /// A memory transport whose attempts to send certain files hang until ``release()``, even if the attempts are cancelled.
     private final class HangingTransport: Transport {
         let id: TransportID = "memory"
         let memory: MemoryTransport
@@ -89,7 +88,7 @@ import TransportTesting
 
         transport.release()
         #expect(try await hung.value.state == .completed)
-        // The late result of the first run did not count: a second run sent the file.
+        // The queue ignored the late result of the first run, and a second run sent the file.
         #expect(fixture.memory.contents(of: "1") == (try fixture.content("1")))
         await queue.shutdown()
     }
@@ -124,7 +123,8 @@ import TransportTesting
         await next.shutdown()
     }
 
-    /// A session's run is abandoned, and the session is then cancelled and retried. The abandoned run's failures do not delay the new run.
+    /// The queue abandons a session's run, and the app then cancels and retries the session. The abandoned run's failures do not delay the
+    /// new run.
     @Test func forgetsFailuresOfAbandonedRun() async throws {
         let fixture = try QueueFixture()
         let transport = HangingTransport(fixture.memory) { $0 == "2" }

@@ -5,7 +5,7 @@ import TransferKit
 import TransportTesting
 
 @Suite struct RunFigureTests {
-    /// A random number generator with a seed, so that a failing test can be repeated.
+    /// A random number generator with a seed, which makes failures reproducible.
     private struct SeededGenerator: RandomNumberGenerator {
         var state: UInt64
 
@@ -52,7 +52,7 @@ import TransportTesting
         let statistics = live.statistics(at: .seconds(2))
         #expect(statistics.filesDone == 8 && statistics.bytesDone == 66_778 && statistics.bytesSent == 66_778)
         #expect(statistics.secondsElapsed == 2)
-        // In the average rate, bytes that are sent twice count twice.
+        // The average rate counts bytes each time they are sent.
         #expect(statistics.averageRate ?? 0 >= 33_389)
         for name in 0..<8 { #expect(fixture.memory.contents(of: "\(name)") == (try fixture.content("\(name)"))) }
         await fixture.close()

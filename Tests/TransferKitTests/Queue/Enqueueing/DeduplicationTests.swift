@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Requests with the deduplication key of a completed session.
+/// Requests with the deduplication key of an existing session, which may be completed.
 @Suite struct DeduplicationTests {
     private func keyed(_ request: SessionRequest, countsCompleted: Bool = true) -> SessionRequest {
         var request = request
@@ -60,7 +60,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A problem of the request itself is reported even if the session would be a duplicate.
+    /// The queue reports an invalid request even if the session would be a duplicate.
     @Test func invalidRequestIsRejectedDespiteItsKey() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()

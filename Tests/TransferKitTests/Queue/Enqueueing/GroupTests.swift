@@ -3,7 +3,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Operations on a group so large that the queue needs several transactions.
+/// Operations on a group of sessions that is too large for one transaction.
 @Suite struct GroupTests {
     private let count = 10_003
 

@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Accounts whose transport the process does not have.
+/// Accounts with a transport that the process has not registered.
 @Suite struct MissingTransportTests {
     @Test func queueWarnsAndBecomesIdle() async throws {
         let fixture = try QueueFixture()

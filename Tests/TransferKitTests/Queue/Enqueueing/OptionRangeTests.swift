@@ -4,7 +4,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Invalid options are rejected before anything is stored.
+/// Invalid options, which the queue rejects before it stores anything.
 @Suite struct OptionRangeTests {
     @Test(arguments: [
         SessionOptions(rateLimit: 0), SessionOptions(rateLimit: -1), SessionOptions(filesInFlight: 0), SessionOptions(filesInFlight: 65),
@@ -67,7 +67,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Apps use such values for "as long as possible" or "all".
+    /// Apps use the largest and smallest values to mean "as long as possible" or "all".
     @Test func acceptsExtremeValues() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.open(changeLogLimit: .max)

@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Sessions that an account's endpoints can't perform are rejected when they are enqueued, not when they run.
+/// Sessions that an account's endpoints can't perform. The queue rejects them when they are enqueued, not when they run.
 @Suite struct SessionRequirementsTests {
     private let fixture: QueueFixture
     private let transport: PickyTransport
@@ -63,8 +63,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A request for an existing session is accepted, even if its account can no longer perform the session. New sessions in the same call are
-    /// still rejected.
+    /// A request for an existing session is accepted, even if its account can no longer perform the session. New sessions in the same call
+    /// are still rejected.
     @Test func acceptsExistingSession() async throws {
         let queue = try await open("able")
         func request(_ key: String) throws -> SessionRequest {
@@ -124,7 +124,7 @@ import TransportTesting
     }
 }
 
-/// A transport that rejects requests depending on the host.
+/// A transport that rejects certain options, some of them depending on the endpoint's host.
 private struct PickyTransport: SessionValidating {
     let memory: MemoryTransport
 

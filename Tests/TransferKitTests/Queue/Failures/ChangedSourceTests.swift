@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A file fails because its content changed during the upload. Then a user retries it.
+/// A user's retry of a file that failed because its content changed during the upload.
 @Suite struct ChangedSourceTests {
     @Test(arguments: [false, true]) func retryUploadsCurrentContent(_ usesRun: Bool) async throws {
         let fixture = try QueueFixture()

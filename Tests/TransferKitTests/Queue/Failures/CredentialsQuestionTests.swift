@@ -3,7 +3,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// How often the queue asks a delegate for new credentials, and how soon it uses the answer.
+/// The queue's requests for credentials: how often it asks the delegate, and how soon it retries afterwards.
 @Suite struct CredentialsQuestionTests {
     private let fixture: QueueFixture
 
@@ -11,7 +11,7 @@ import TransportTesting
         fixture = try QueueFixture(memory: MemoryTransport(acceptedSecret: "good"))
     }
 
-    /// A delegate that counts the requests for credentials, and returns the same answer to each.
+    /// A delegate that counts the requests for credentials, and always returns the same value.
     private actor Answers: TransferQueueDelegate {
         private(set) var count = 0
         private let answer: CredentialsAnswer
@@ -45,7 +45,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A new process finds the account blocked. Its delegate has not been asked yet, so the queue asks this delegate once.
+    /// A new process finds the account blocked, and asks its own delegate once.
     @Test func nextProcessAsksForCredentialsOnce() async throws {
         var delegate = Answers(.later)
         var queue = try await fixture.open(delegate: delegate)

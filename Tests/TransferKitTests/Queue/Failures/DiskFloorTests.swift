@@ -7,7 +7,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// No session starts while the disk of the store is nearly full.
+/// The disk floor: no session starts while the disk of the store is nearly full.
 @Suite struct DiskFloorTests {
     @Test func startsNoSessionBelowFloorButContinuesRuns() throws {
         var queue = try Rehearsal(limit: 2)

@@ -128,7 +128,7 @@ import TransportTesting
         try await queue.start()
         try await gate.reached()
         let stall = Task { await events.first { if case .attemptFailed(_, let error, _) = $0 { error } else { nil } } }
-        // The monitor samples ten times a second. The stall timeout starts with the first sample.
+        // The queue samples the progress ten times a second. The stall timeout starts with the first sample.
         for _ in 0..<602 {
             await fixture.clock.waitForSleep(of: .milliseconds(100))
             fixture.clock.advance(by: .milliseconds(100))
@@ -140,7 +140,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The delay that the server asks for applies to automatic retries, but not to retries by a user.
+    /// A delay that the server requests applies to automatic retries, but not to retries by a user.
     @Test(arguments: [false, true]) func retryByUserIgnoresDelayOfBusyServer(_ unblocks: Bool) async throws {
         let queue = try await fixture.openWithAccounts()
         memory.failNext(with: TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)), for: "1")

@@ -4,10 +4,10 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Server outages that last longer than all permitted attempts of a file.
+/// Server outages that outlast the permitted number of attempts.
 @Suite struct LongOutageTests {
     private let fixture: QueueFixture
-    /// The first delay exceeds the time for which a waiting session keeps its slot, so that no run is active between two attempts.
+    /// The first delay is too long for a session to keep its slot, so no run is active between two attempts.
     private let options = SessionOptions(retry: RetryPolicy(base: .seconds(2)))
 
     init() throws {
@@ -82,8 +82,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Only the refused file is left. It would fail only if the server currently served other files. The server's earlier responses do not prove
-    /// this, so the file waits.
+    /// Only the refused file remains. It may fail only while the server serves other files. Earlier responses to other files are no longer
+    /// evidence of this, so the refused file waits.
     @Test func singleFileWaitsForServer() async throws {
         let queue = try await fixture.openWithAccounts()
         fixture.memory.failNext(10_000, with: unavailable, for: "bad")
@@ -95,7 +95,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The proxy asks for a delay that is longer than the interval between probes.
+    /// The proxy requests a delay that is longer than the interval between probes.
     @Test func respectsDelayOfServerInOutage() async throws {
         let busy = TransferError(.transient, .serverUnavailable, "503", retryAfter: .seconds(120))
         let queue = try await open(sessions: 3, failing: busy)

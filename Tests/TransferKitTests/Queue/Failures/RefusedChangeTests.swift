@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The store always rejects changes to a certain session. The queue quarantines this session, and all others continue.
+/// Sessions whose changes the store always rejects. The queue quarantines such a session, and all others continue.
 @Suite struct RefusedChangeTests {
     private let fixture: QueueFixture
     private let names = ["1", "2", "3", "4"]
@@ -15,7 +15,7 @@ import TransportTesting
         fixture = try QueueFixture()
     }
 
-    /// Adds a trigger to the store without the queue's knowledge. The trigger rejects certain changes.
+    /// Adds a trigger to the store, through another connection than the queue's. The trigger rejects certain changes.
     private func refuse(_ what: String, _ name: String = "refusal") async throws {
         let database = try DatabaseQueue(path: fixture.folder.path.appending("store").appending("queue.sqlite").string)
         try await database.write { try $0.execute(sql: "CREATE TRIGGER \(name) BEFORE \(what) BEGIN SELECT raise(ABORT, 'bad row'); END") }
@@ -56,7 +56,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// After 64 quarantined sessions, the queue reports that the store fails, even if the store has accepted other changes in between.
+    /// After it has quarantined 64 sessions, the queue reports a failure of the store, even if the store has accepted other changes in
+    /// between.
     @Test func reportsStoreFailureIfAllSessionsAreRejected() async throws {
         let queue = try await fixture.openWithAccounts()
         try await queue.enqueue(try (1...70).map { try fixture.upload("\($0)") })

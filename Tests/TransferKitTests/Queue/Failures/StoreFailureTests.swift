@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The store temporarily rejects all changes, as on a full disk.
+/// A store that temporarily rejects all changes, as on a full disk.
 @Suite struct StoreFailureTests {
     private let fixture: QueueFixture
     private let session: SessionRequest
@@ -17,12 +17,12 @@ import TransportTesting
         session = try fixture.upload("1")
     }
 
-    /// Makes another connection take the lock that each change needs (true), or release this lock (false).
+    /// Takes the database's write lock through another connection, so all changes fail (true); or releases the lock (false).
     private func refuseChanges(_ refuses: Bool) async throws {
         if refuses {
             var configuration = Configuration()
             configuration.allowsUnsafeTransactions = true
-            // The queue may be in a transaction.
+            // Waits while the queue is in a transaction.
             configuration.busyMode = .timeout(60)
             let other = try DatabaseQueue(
                 path: fixture.folder.path.appending("store").appending("queue.sqlite").string, configuration: configuration)
@@ -47,7 +47,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Readers of the change log find a gap. The change itself is stored.
+    /// If only the change log can't be written, the queue still stores the changes.
     @Test func storesChangesDespiteFailingChangeLog() async throws {
         let path = fixture.folder.path.appending("store").appending("queue.sqlite").string
         try await fixture.openWithAccounts().shutdown()
@@ -143,7 +143,8 @@ import TransportTesting
         func shutdown() async {}
     }
 
-    /// If the process were killed, all reports that wait for the store would be lost, and their files would be sent again.
+    /// A kill would lose all reports that wait for the store, and their files would be sent again. So the queue limits the number of such
+    /// reports.
     @Test func limitsReportsWaitingForStore() async throws {
         let transport = InstantTransport()
         let queue = try await fixture.open(transports: [transport])

@@ -11,7 +11,7 @@ import TransferKit
     import Darwin
 #endif
 
-/// A queue trusts its storage folder only if no other user can change the folder. The queue follows no links in the folder.
+/// The checks of a storage folder. A queue trusts the folder only if no other user can change it, and follows no links in the folder.
 @Suite struct StorageFolderTests {
     private let fixture: QueueFixture
     private let store: FilePath
@@ -108,7 +108,8 @@ import TransferKit
         try Self.make(parent, mode: mode)
         let message = try await refusal(parent.appending("queue"))
         #expect((message == nil) == isTrusted, "\(message ?? "")")
-        // The same rule applies to a link outside the parent folder that leads to the queue's folder, and to a link inside the parent folder.
+        // The same rule applies to a link outside the parent folder that leads to the queue's folder, and to a link inside the parent
+        // folder.
         let link = fixture.folder.path.appending("link")
         try FileManager.default.createSymbolicLink(atPath: link.string, withDestinationPath: parent.appending("queue").string)
         #expect((try await refusal(link) == nil) == isTrusted)
@@ -134,7 +135,7 @@ import TransferKit
         #expect(try await refusal(link)?.contains("link owned by another user") == true)
     }
 
-    /// The queue accepts write access for a group whose ID equals the user's ID: it is the user's private group.
+    /// The queue accepts write access for a group whose ID equals the user's ID. By convention, such a group is private to the user.
     @Test(.enabled(if: geteuid() == 0, "Only root can give a folder to another group")) func checksGroupOfFolder() async throws {
         try Self.make(store, mode: 0o770)
         #expect(try await refusal() == nil)

@@ -3,9 +3,9 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A queue with the default ordering that is reopened with strict ordering.
+/// Queues with the default ordering that are reopened with strict ordering.
 @Suite struct StrictOpeningTests {
-    /// After an orderly shutdown, a checkpoint is the only evidence that a session had started.
+    /// After an orderly shutdown, only a checkpoint shows that a session had started.
     @Test func continuesSessionWithCheckpointWhileFirstWaitsForSpace() async throws {
         let fixture = try QueueFixture()
         var queue = try await fixture.openWithAccounts()

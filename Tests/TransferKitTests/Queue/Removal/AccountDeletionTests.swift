@@ -4,7 +4,7 @@ import TransferKit
 import TransportTesting
 
 @Suite struct AccountDeletionTests {
-    /// An account can't be deleted while sessions of other accounts depend on sessions of this account. The dependent sessions would wait forever.
+    /// While sessions of other accounts depend on sessions of an account, the account can't be deleted. The dependents would wait forever.
     @Test func keepsSessionsWithDependents() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()

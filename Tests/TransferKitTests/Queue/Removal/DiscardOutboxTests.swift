@@ -5,8 +5,8 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The outbox lists the unfinished uploads that the queue must remove from servers. These tests cover the task that processes the
-/// outbox while the store fails, the date changes, or a caller waits for the task.
+/// The task that processes the discard outbox: the stored list of unfinished uploads that the queue must remove from servers. The tests
+/// cover a failing store, wrong dates, and callers that wait for the task.
 @Suite(.timeLimit(.minutes(5))) struct DiscardOutboxTests {
     private let fixture: QueueFixture
     private let transport: StubbornTransport
@@ -57,7 +57,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The queue's statements name the index of the outbox, so SQLite rejects these statements while the index is missing.
+    /// The test drops the index of the outbox. The queue's statements name this index, so SQLite rejects them until the test restores the
+    /// index.
     @Test func retriesAfterOutboxCouldNotBeRead() async throws {
         let hung = transport.hang(at: "a", ignoresCancellation: false)
         let queue = try await fixture.open(transports: [transport])
@@ -80,7 +81,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The machine boots with a wrong date, and then corrects it.
+    /// The machine boots with a date ten years in the future, and later gets the correct date.
     @Test(arguments: [nil, Duration.seconds(3_000)])
     func wrongDateAtOpeningKeepsRemovals(retryAfter: Duration?) async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: retryAfter))

@@ -17,9 +17,9 @@ import TransportTesting
         transport = StubbornTransport(fixture.memory)
     }
 
-    /// Opens a queue with a cancelled session for each host, each with a partial upload.
+    /// Opens a queue with one cancelled session for each host. Each session has a partial upload.
     ///
-    /// - Parameter hung: A latch that opens when the discard at the first host hangs.
+    /// - Parameter hung: A latch that opens when the removal at the first host hangs.
     private func openWithCancelledSessions(_ hosts: [String], where hung: Latch) async throws -> TransferQueue {
         let queue = try await fixture.open(transports: [transport])
         try await queue.setMaxConcurrentSessions(hosts.count)
@@ -31,8 +31,8 @@ import TransportTesting
             try await queue.start()
             try await gate.reached()
         }
-        // Cancel the first session alone, so that its discard begins before the other discards exist. If all sessions were cancelled together, their
-        // runs would end in an unpredictable order.
+        // Cancel the first session alone, so that its removal begins before there are others. If all sessions were cancelled together,
+        // their runs would end in an unpredictable order.
         try await sessions.removeFirst().cancel()
         try await hung.wait()
         try await queue.apply(.cancel(), to: .sessions(sessions.map(\.id)))
@@ -99,9 +99,9 @@ import TransportTesting
     }
 }
 
-/// Hosts that ask the queue to back off, and the queue's own delays.
+/// Delays that hosts request, and the queue's own delays.
 extension DiscardTests {
-    /// Opens a queue with `count` cancelled sessions at one host, each with a partial upload.
+    /// Opens a queue with `count` cancelled sessions at one host. Each session has a partial upload.
     private func openWithCancelledSessions(at host: String, _ count: Int, logger: Logger? = nil) async throws -> TransferQueue {
         let queue = try await fixture.open(transports: [transport], logger: logger)
         try await queue.setMaxConcurrentSessions(count)
@@ -142,7 +142,8 @@ extension DiscardTests {
         await queue.shutdown()
     }
 
-    /// The host always asks for a delay. After a week, its next response ends all expired removals, so they are not postponed forever.
+    /// A host that always requests a delay can't postpone removals forever. After a week, its next response makes the queue give up all of
+    /// them.
     @Test func givesUpIfHostPostponesForWeek() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
         let queue = try await openWithCancelledSessions(at: "a", 40)
@@ -153,7 +154,7 @@ extension DiscardTests {
         await queue.shutdown()
     }
 
-    /// A machine without a battery for its clock boots in 1970, and gets the correct date later.
+    /// A machine whose clock has no battery boots in 1970, and gets the correct date later.
     @Test func changedDateKeepsRemovals() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later."))
         var queue = try await openWithCancelledSessions(at: "a", 2)
@@ -164,7 +165,8 @@ extension DiscardTests {
         #expect(try await pendingRemovals(queue) == 2)
         await queue.shutdown()
 
-        // The process with the later date postponed the removals. The next process has the earlier date again, and still tries the removals.
+        // The first process postponed the removals while the date was 50 years later. With the earlier date, the next process must still
+        // try them.
         fixture.clock.setDate(by: -50.0 * 365 * 24 * 3_600)
         transport.acceptRequests()
         queue = try await fixture.open(transports: [transport])
@@ -174,7 +176,8 @@ extension DiscardTests {
         await queue.shutdown()
     }
 
-    /// The queue requests each removal only once. It logs a warning for each upload, unless the server reports that it does not support removals.
+    /// After a failure of the class `unsupported`, the queue gives up the removal, and logs a warning. If the server does not support
+    /// removals, the queue logs nothing.
     @Test(arguments: [(TransferError.Code.credentialsRejected, 3), (.unsupported, 0)])
     func warnsAboutAbandonedUploads(code: TransferError.Code, warned: Int) async throws {
         let warnings = Locked(0)
@@ -187,7 +190,7 @@ extension DiscardTests {
         await queue.shutdown()
     }
 
-    /// A queue tries the postponed removals of an earlier process once before it becomes idle, even if they are not due yet.
+    /// Before it becomes idle, a queue tries the postponed removals of an earlier process once, even if they are not due yet.
     @Test func nextProcessTriesPostponedRemovals() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later."))
         var queue = try await openWithCancelledSessions(at: "a", 70)
@@ -210,7 +213,8 @@ extension DiscardTests {
         #expect(fixture.memory.partialCount == 0)
     }
 
-    /// The delay that a server asks for applies to all removals on this server, even after a restart. The queue waits no longer than this delay.
+    /// A delay that a server requests applies to all removals at this server, even after a restart. The queue waits no longer than this
+    /// delay.
     @Test func nextProcessRespectsDelayOfServer() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
         var queue = try await openWithCancelledSessions(at: "a", 3)
@@ -256,7 +260,7 @@ extension DiscardTests {
         await queue.shutdown()
     }
 
-    /// After a restart, the queue does not replace a server's short delay with its own longer one.
+    /// After a restart, the queue still uses a server's short delay, not its own longer one.
     @Test func shortDelayOfServerStaysShort() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(2)))
         var queue = try await openWithCancelledSessions(at: "a", 1)

@@ -6,9 +6,9 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Sessions that are removed while their runs have not ended yet.
+/// Runs that continue after their session has been removed.
 @Suite struct LeftoverRunTests {
-    /// The run of a removed session frees its slot, even if the store refuses to change the session's rows.
+    /// The run of a removed session frees its slot, even if the store rejects changes to the session's pending removals.
     @Test func freesSlotEvenIfStoreRejectsEndOfRun() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
@@ -54,7 +54,7 @@ import TransportTesting
             return await !queue.hasLiveRuns
         }
         let cancelled = Task { await queue.waitUntilIdle(scheduled: false) }
-        // Gives `waitUntilIdle` enough time to return, in case it wrongly does not wait.
+        // Gives a `waitUntilIdle` call that wrongly does not wait enough time to return.
         for _ in 0..<50 { _ = await queue.status() }
         cancelled.cancel()
         await cancelled.value

@@ -77,7 +77,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A machine without a battery for its clock boots in 1970 or in the far future, and gets the correct date later.
+    /// A machine whose clock has no battery boots decades in the past or in the future, and gets the correct date later.
     @Test(arguments: [-50.0, 50.0]) func wrongDateRemovesNoSession(_ years: Double) async throws {
         let year = 365.0 * 24 * 3_600
         fixture.clock.setDate(by: 60 * year)
@@ -103,7 +103,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A completed session may be removed before the session that depends on it can start.
+    /// A completed session may be removed before a session that depends on it can start. The dependent session must start nevertheless.
     @Test func startsDependentsOfRemovedSessions() async throws {
         let queue = try await open(.count(0))
         let first = try await queue.enqueue(try fixture.upload("1"))
@@ -120,7 +120,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The clock of a virtual machine is years ahead while the queue is opened twice. Later, the clock is corrected.
+    /// A virtual machine's clock runs years ahead while the queue is opened twice, and is then corrected.
     @Test(arguments: [1.0, 5.0, 9.0]) func fastClockRemovesNoSession(_ years: Double) async throws {
         let year = 365.0 * 24 * 3_600
         fixture.clock.setDate(by: 50 * year)
@@ -138,7 +138,7 @@ import TransportTesting
         try await queue.start()
         await queue.waitUntilIdle()
         #expect(try await names(queue) == ["before", "ahead", "again"])
-        // A session's age depends on the elapsed time, not on the date.
+        // Only the elapsed time counts for a session's age, not the date.
         fixture.clock.advance(by: .seconds(3_601 - 120))
         for await event in queue.events { if case .removed = event.kind { break } }
         #expect(try await names(queue) == ["again"])

@@ -74,7 +74,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Some servers confirm bytes only at the end of a request. The statistics of the session and of the queue still include the unconfirmed bytes.
+    /// Some servers confirm bytes only at the end of a request. The statistics of the session and of the queue still include the
+    /// unconfirmed bytes.
     @Test(arguments: [false, true]) func keepsSentBytesWhilePausedOrHeld(_ isHeld: Bool) async throws {
         let fixture = try QueueFixture(memory: MemoryTransport(chunkSize: 1_000, chunksPerCheckpoint: 4))
         let queue = try await fixture.openWithAccounts()

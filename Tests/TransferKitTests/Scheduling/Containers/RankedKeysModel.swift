@@ -1,7 +1,7 @@
 import Testing
 import TransferKit
 
-/// A ``RankedKeys`` and a plain array. Both undergo the same operations, so that tests can compare them.
+/// A ``RankedKeys`` and a plain array that receive the same operations, so that tests can compare them.
 struct RankedKeysModel {
     private(set) var keys = RankedKeys()
     private(set) var order: [SessionKey] = []

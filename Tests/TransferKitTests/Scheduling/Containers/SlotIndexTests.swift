@@ -2,7 +2,7 @@ import Testing
 import TransferKit
 
 @Suite struct SlotIndexTests {
-    /// An identity whose hash equals that of many other identities, so that searches collide and wrap around the end of the index.
+    /// An identity with one of only seven hashes, so that searches collide and wrap around the end of the index.
     struct Crowded: SlotIdentity {
         var number: Int
 

@@ -1,7 +1,7 @@
 import Foundation
 import TransferKit
 
-/// Receives the events like a delegate, and reports invalid sequences.
+/// A check of the order of events. Receives the events like a delegate, and reports invalid sequences.
 struct EventGrammar {
     private struct Lifecycle {
         var isActive = false
@@ -17,8 +17,8 @@ struct EventGrammar {
     private var lastRevision: UInt64 = 0
     private var changes = 0
 
-    /// Starts over for a new process, which does not repeat earlier events. A session that keeps its slot, for example a paused one, counts as
-    /// active.
+    /// Resets the sessions for a new process, which does not repeat earlier events. A session that keeps its slot, such as a paused one,
+    /// counts as active.
     mutating func restart(_ observation: Observation) {
         lifecycles = [:]
         for session in observation.sessions { lifecycles[session.id] = Lifecycle(isActive: session.holdsSlot) }

@@ -53,7 +53,7 @@ struct SlotLimits {
 }
 
 extension ModelEvent {
-    /// Whether this is a call that may start a paused, held or ended session.
+    /// Whether the event is a call that may start a paused, held or ended session.
     var isUserCall: Bool {
         if case .command(.perform) = self { true } else { false }
     }

@@ -1,14 +1,14 @@
 import Foundation
 import TransferKit
 
-/// Thrown if the scheduler and the reference differ, or if an invariant is broken.
+/// A difference between the scheduler and the reference, or a violated invariant.
 struct Disagreement: Error, CustomStringConvertible {
     var step: Int
     var what: String
     var description: String { "step \(step): \(what)" }
 }
 
-/// A scheduler and a reference, which receive the same inputs and are compared after each step.
+/// A scheduler and a reference that receive the same inputs. Compares them after each step.
 struct ModelRun {
     private(set) var scheduler: ModelledScheduler
     private(set) var reference: ReferenceQueue
@@ -66,8 +66,8 @@ struct ModelRun {
         return outcome
     }
 
-    /// Sets the date forward or back. The date may jump at any time, so while anything depends on the date, the scheduler must wake at least
-    /// once a minute.
+    /// Sets the date forward or back. The date may jump at any time, so while anything depends on the date, the scheduler must wake at
+    /// least once a minute.
     private mutating func setClock(by seconds: Int) throws(Disagreement) {
         if reference.dependsOnDate {
             guard let due = scheduler.nextDue(after: now), due <= now.uptime + .seconds(60) else {
@@ -78,7 +78,7 @@ struct ModelRun {
         try handle(.tick)
     }
 
-    /// Advances the time, and wakes the scheduler at the times that it requested. Nothing may become due before the requested times.
+    /// Advances the time, and wakes the scheduler at the times that it requests. Nothing may become due before these times.
     private mutating func advance(_ duration: Duration) throws(Disagreement) {
         let later = now + duration
         var wakings = 0
@@ -97,7 +97,7 @@ struct ModelRun {
         let outcome = unattended.step(.tick, at: DualInstant(uptime: later.uptime - margin, date: later.date + (.zero - margin).inSeconds))
         var shown = unattended.observation(at: later, withReasons: false)
         let expected = reference.observation(at: now, withReasons: false)
-        // The passage of time alone may change `isIdle`, because a session that could start automatically may lose this possibility.
+        // Time alone may change `isIdle`, because a session may lose its chance to start automatically.
         shown.isIdle = expected.isIdle
         guard outcome.started.isEmpty, outcome.stopRequested.isEmpty, shown == expected else {
             throw disagreement("the scheduler sleeps, and misses a change that is due by \(later.uptime): \(shown.line)")
@@ -116,8 +116,8 @@ struct ModelRun {
 }
 
 extension ModelRun {
-    /// Issues every command that helps sessions to continue, completes all runs and advances the time. Afterwards, no session may wait without
-    /// a reason.
+    /// Issues every command that lets sessions continue, completes all runs and advances the time. Afterwards, each unfinished session must
+    /// wait for another session.
     mutating func runToEnd() throws(Disagreement) {
         number += 1
         for name in reference.accounts.map(\.account.name) {

@@ -1,8 +1,8 @@
 import TransferCore
 import TransferKit
 
-/// An input of the queue under test. Unlike an ``Input``, it identifies a run by its session, so that a sequence remains valid if steps
-/// are removed.
+/// An input for the scheduler and the reference. Unlike an ``Input``, identifies a run by its session, so that a sequence remains valid
+/// when steps are removed.
 enum ModelEvent: Codable, Sendable {
     case command(Command)
     /// A report of the session's last run, or of the run that began `runsAgo` runs earlier.
@@ -20,7 +20,7 @@ struct ModelStep: Codable, Sendable {
         case clock(Int)
         /// The process is killed, and another process opens the store.
         case restart
-        /// The store rejects the changes that the given events cause, so the scheduler must undo these changes.
+        /// The store rejects the changes that these events cause, so the scheduler must undo the changes.
         case undo([ModelEvent])
     }
 

@@ -1,6 +1,6 @@
 import TransferKit
 
-/// A scheduler, and a simulation of the code that owns the scheduler. The simulation stores the changes and tracks the runs.
+/// A scheduler with a simulated owner, which stores the scheduler's changes and tracks the runs.
 struct ModelledScheduler {
     private struct RunName {
         var key: SessionKey
@@ -74,8 +74,7 @@ struct ModelledScheduler {
         }
     }
 
-    /// Handles events, reverts them, and handles them again. The undo must revert everything, and the second pass must have the same result as
-    /// the first one.
+    /// Handles events, undoes them, and repeats both. Each undo must revert all changes, and both passes must have the same result.
     ///
     /// - Returns: The first error; nil if everything is correct.
     mutating func tryAndUndo(_ events: [ModelEvent], at now: DualInstant) -> String? {

@@ -1,12 +1,12 @@
 import TransferKit
 
-/// The visible state of a queue between two steps.
+/// The visible state of a queue after a step.
 struct Observation: Equatable {
     struct Session: Equatable {
         var id: SessionID
         /// The state that the session's status reports.
         var state: SessionState
-        /// The state that the session will have when its run has ended.
+        /// The state after the run has ended, if the run is stopping; otherwise equal to ``state``.
         var target: SessionState
         var isEnding: Bool
         var holdsSlot: Bool
@@ -56,8 +56,8 @@ extension Observation.Session {
         return session
     }
 
-    /// Whether both reasons are the same case with equal values. Ignores the messages of errors and the times until which endpoints are unavailable.
-    /// Other tests check these values.
+    /// Whether both reasons are the same case with equal values. Ignores errors, and the times until which endpoints are unavailable: other
+    /// tests check these values.
     func isSameReason(_ expected: WaitReason?) -> Bool {
         switch (why, expected) {
         case (.accountBlocked, .accountBlocked), (.endpointsUnavailable, .endpointsUnavailable), (.noSpace, .noSpace): true

@@ -2,13 +2,13 @@ import Foundation
 import TransferCore
 import TransferKit
 
-/// The specification of what each operation does to a session in each state.
+/// The specification of the effect of each operation on a session in each state.
 ///
-/// A cell contains the session's state after the operation (or after its current run ends), or the code of the error that the call throws. ✗ stands
-/// for `invalidTransition`. If a cell contains two states separated by a slash, the first applies to a running queue, and the second to a draining
-/// or stopped queue. A session whose new state is `waiting` starts when its turn comes.
+/// A cell contains the session's state after the operation (or after its current run ends), or the code of the error that the call throws.
+/// ✗ stands for `invalidTransition`. If a cell contains two states separated by a slash, the first applies to a running queue, and the
+/// second to a draining or stopped queue. A session whose new state is `waiting` starts when its turn comes.
 enum OperationTable {
-    /// The column `ending` is for sessions that were interrupted and whose run has not ended yet.
+    /// The column `ending` is for sessions that were interrupted, but whose run has not ended yet.
     static let columns = ["waiting", "running", "ending", "paused", "held", "cancelled", "failed", "completed"]
 
     static let modes = ["running", "draining", "stopped"]
@@ -30,7 +30,7 @@ enum OperationTable {
         remove    | removed | removed | removed   | removed | removed   | removed   | removed   | removed
         """
 
-    /// A cell of the table for a queue in a certain mode.
+    /// A cell of the table, for one mode of the queue.
     struct Cell: CustomStringConvertible, Sendable {
         let operation: String
         let state: String

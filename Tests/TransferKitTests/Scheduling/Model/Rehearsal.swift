@@ -2,7 +2,7 @@ import Foundation
 import TransferCore
 import TransferKit
 
-/// A queue for readable tests: sessions have short names, and the reference checks every step.
+/// A queue for readable tests. Sessions have short names, and each step is compared with the reference.
 struct Rehearsal {
     private(set) var run: ModelRun
 

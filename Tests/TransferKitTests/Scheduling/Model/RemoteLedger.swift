@@ -1,6 +1,7 @@
 import TransferKit
 
-/// The partial uploads on servers, grouped by the action that the store may take.
+/// A record of the partial uploads on servers, grouped by their use: the queue may resume them, must keep them for a run, or may remove
+/// them.
 struct RemoteLedger {
     private struct PartialUpload: Hashable {
         var session: SessionKey
@@ -26,8 +27,8 @@ struct RemoteLedger {
         for write in writes {
             switch write {
             case .insertSessions(let sessions):
-                // After a restart, a new session may get the key of a removed one. Its unfinished uploads have other remote names, so the ledger
-                // drops the records of the earlier session.
+                // After a restart, a new session may get the key of a removed one. The new session's uploads have other remote names, so
+                // the ledger drops the records of the removed session.
                 sessions.forEach { row, _ in
                     due = due.filter { $0.session != row.entry.key }
                     quarantined.remove(row.entry.key)
@@ -51,7 +52,7 @@ struct RemoteLedger {
         }
     }
 
-    /// Makes partial uploads due for removal. A later attempt begins another generation with a different remote name, so that a late removal
+    /// Makes partial uploads due for removal. Later attempts belong to another generation with a different remote name, so a late removal
     /// can't affect the new upload.
     private mutating func discard(_ parts: Set<PartialUpload>) {
         checkpoints.subtract(parts)
@@ -64,7 +65,7 @@ struct RemoteLedger {
         due.formUnion(parts)
     }
 
-    /// Simulates opening a store after a kill: updates the partial uploads that the killed process left behind.
+    /// Updates the records as if another process opened the store after a kill.
     mutating func restart(_ scheduler: Scheduler) {
         release(held)
         for session in scheduler.sessions where Self.discardsPartialUploads(session, scheduler) {

@@ -1,9 +1,9 @@
 import Foundation
 import TransferKit
 
-/// Finds a short failing sequence, given a long one.
+/// Shortens a failing sequence.
 enum Shrinker {
-    /// Removes steps, many at a time at first, while the sequence still fails.
+    /// Removes steps, many at a time at first, as long as the sequence still fails.
     static func shortest(_ sequence: ModelSequence, fails: (ModelSequence) -> Bool) -> ModelSequence {
         var shortest = sequence
         var size = max(shortest.steps.count / 2, 1)
@@ -25,7 +25,7 @@ enum Shrinker {
         }
     }
 
-    /// Describes a failure: what differs, and the shortest sequence that causes the difference, as JSON that can be replayed.
+    /// Describes a failure: the difference, and the shortest sequence that causes a difference, also as JSON that can be replayed.
     static func report(_ sequence: ModelSequence, seed: UInt64, _ first: Disagreement) throws -> String {
         let shortest = shortest(sequence) { candidate in
             do throws(Disagreement) {

@@ -2,7 +2,7 @@ import Foundation
 import TransferCore
 import TransferKit
 
-/// Generates the next step from a seed and the contents of the queue.
+/// A generator of random steps. Each step depends on the seed and on the state of the queue.
 struct StepGenerator {
     var random: SplitMix64
     private var drafted = 0
@@ -213,7 +213,7 @@ struct StepGenerator {
         }
     }
 
-    /// Replaces an account. The command either names the current definition, or states that the account does not exist, which is usually wrong.
+    /// Replaces an account. The command states the current definition or, usually wrongly, that the account does not exist.
     private mutating func replacement(_ name: String, _ queue: ReferenceQueue) -> Command {
         let present = queue.accounts.first { $0.account.name == name }?.account
         return .replaceAccount(oneIn(3) ? nil : present, with: account(name))
@@ -233,7 +233,7 @@ struct StepGenerator {
 
     private mutating func number(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &random) }
 
-    /// Returns true in one of `times` calls, on average.
+    /// Returns true with a probability of 1/`times`.
     private mutating func oneIn(_ times: Int) -> Bool { number(1...times) == 1 }
 }
 

@@ -1,6 +1,6 @@
 import TransferKit
 
-/// The part of a store's contents that a scheduler reads, computed from the writes of a scheduler.
+/// The stored data that a scheduler loads, computed from the scheduler's writes.
 struct StoreImage {
     private var rows: [SessionKey: ScheduleRow] = [:]
     private var tags: [SessionKey: Set<String>] = [:]
@@ -36,7 +36,7 @@ struct StoreImage {
         rows.values.filter { tags[$0.entry.key]?.contains(tag) == true }.sorted { $0.entry.rank < $1.entry.rank }.map(\.entry.id)
     }
 
-    /// Keeps only the stored columns. Everything else is lost when the process ends.
+    /// Returns a row with only the stored values. All other values are lost when the process ends.
     private static func stored(_ row: ScheduleRow) -> ScheduleRow {
         var stored = ScheduleRow(
             entry: Entry(id: row.entry.id, key: row.entry.key, rank: row.entry.rank, account: row.entry.account, state: row.entry.state))
@@ -51,7 +51,7 @@ struct StoreImage {
         return stored
     }
 
-    /// Returns the scheduler of another process that opens this store.
+    /// Returns the scheduler of a new process that opens this store.
     mutating func open(_ settings: Scheduler.Settings) -> Scheduler {
         var scheduler = Scheduler(settings)
         scheduler.load(maxConcurrentSessions: maxConcurrentSessions, rateLimit: rateLimit, orderRevision: orderRevision)

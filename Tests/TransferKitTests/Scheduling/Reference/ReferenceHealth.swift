@@ -2,7 +2,7 @@ import Foundation
 import TransferCore
 import TransferKit
 
-/// The endpoints and hosts that are unavailable. The queue does not store this state.
+/// The reference's record of unavailable endpoints and hosts. A restart clears the record.
 struct ReferenceHealth {
     struct Breaker {
         let transport: TransportID
@@ -12,7 +12,7 @@ struct ReferenceHealth {
         var openUntil: Duration?
         /// The run that probes the endpoint.
         var probe: UInt64?
-        /// The time at which the probing run announced a request to the endpoint; nil before.
+        /// The time at which the probing run announced a request to the endpoint; nil before that.
         var announcedAt: Duration?
         /// The time from which another run may probe.
         var probedUntil = Duration.zero
@@ -49,7 +49,7 @@ struct ReferenceHealth {
         breakers[index].probedUntil = now.uptime + .seconds(5)
     }
 
-    /// Records that a run is about to send a request to an endpoint that failed too often. For 30 s, no other run may do so.
+    /// Records that a run will now send a request to an endpoint that failed too often. For 30 s, no other run may send one.
     mutating func probe(_ endpoint: Endpoint, _ run: UInt64, _ now: DualInstant) {
         guard isAvailable(endpoint, to: run, at: now), let index = breakers.firstIndex(where: { $0.isOf(endpoint) }),
             breakers[index].openUntil != nil
@@ -61,12 +61,12 @@ struct ReferenceHealth {
         breakers[index].probedUntil = now.uptime + .seconds(30)
     }
 
-    /// Records that a run uses an endpoint. The run therefore no longer probes any other endpoint.
+    /// Records that a run uses an endpoint, so the run no longer probes other endpoints.
     mutating func uses(_ endpoint: Endpoint, _ run: UInt64) {
         for index in breakers.indices where breakers[index].probe == run && !breakers[index].isOf(endpoint) { breakers[index].probe = nil }
     }
 
-    /// Makes an endpoint available again because a user acted. One run may probe it.
+    /// Lets one run probe an endpoint immediately, because of a user's call.
     mutating func retry(_ endpoint: Endpoint, _ now: DualInstant) {
         if let until = busyUntil.removeValue(forKey: host(endpoint)), until > now.uptime {
             if !breakers.contains(where: { $0.isOf(endpoint) }) {
@@ -98,14 +98,16 @@ struct ReferenceHealth {
         breakers.removeAll { $0.isOf(endpoint) }
     }
 
-    /// - Parameter isOutage: Whether the endpoint was unreachable.
+    /// Records a failure of an endpoint.
+    ///
+    /// - Parameter isOutage: Whether the endpoint was unreachable, or a proxy responded that the server is unavailable.
     mutating func failed(_ endpoint: Endpoint, isOutage: Bool, by run: UInt64, at now: DualInstant) {
         if !breakers.contains(where: { $0.isOf(endpoint) }) {
             breakers.append(Breaker(transport: endpoint.transport, address: endpoint.address))
         }
         guard let index = breakers.firstIndex(where: { $0.isOf(endpoint) }) else { return }
         if let until = breakers[index].openUntil {
-            // The endpoint is already unavailable, so the failure of a run that began earlier is not new.
+            // The endpoint is already unavailable, so this failure of an earlier request does not count.
             guard until <= now.uptime else { return }
             if !isOutage { breakers[index].openFor = min(breakers[index].openFor * 2, Self.longestOpen) }
         } else {

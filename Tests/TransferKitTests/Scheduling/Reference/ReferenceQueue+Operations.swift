@@ -33,7 +33,7 @@ extension ReferenceQueue {
         return answer
     }
 
-    /// Skips sessions in a state for which the operation is not valid.
+    /// Applies an operation to several sessions. Skips sessions in a state for which the operation is not valid.
     private mutating func changeAll(_ ids: [SessionID], by operation: SessionOperation) -> Answer {
         var answer = Answer()
         for id in ids {
@@ -194,7 +194,7 @@ extension ReferenceQueue {
             guard others.isEmpty else { throw QueueError(.duplicate, "") }
         }
         sessions[index].state = .waiting
-        // A run that has not ended yet does not repeat the failed items, so another run must follow it.
+        // A run in progress does not repeat the failed items, so another run must follow.
         if sessions[index].run != nil { sessions[index].hasNewItems = true }
         sessions[index].retryAt = nil
         sessions[index].endedAt = nil
@@ -203,7 +203,7 @@ extension ReferenceQueue {
 
     // MARK: Displacing
 
-    /// Makes room for a session that `run` should start although no slot is free. At most one session gives up its slot.
+    /// Frees a slot for a session with a `run` call, if no slot is free. At most one session gives up its slot.
     private mutating func makeRoom(for index: Int) {
         let session = sessions[index]
         guard canStartIfSlotIsFree(session) else { return }
@@ -224,13 +224,13 @@ extension ReferenceQueue {
         }
     }
 
-    /// The number of slots that are in use or promised.
+    /// The number of slots that are in use, or that other sessions with the priority `now` will use.
     private func claims(among sessions: [ReferenceSession], besides one: ReferenceSession) -> Int {
         sessions.count { $0.holdsSlot && !$0.freesSlot }
             + sessions.count { $0.id != one.id && $0.startPriority == .now && canStartIfSlotIsFree($0) }
     }
 
-    /// Ends the displacement of all sessions that `owner` displaced, so that these sessions can resume.
+    /// Ends the displacement of all sessions that `owner` displaced, so they can resume.
     mutating func restoreDisplaced(by owner: SessionID) {
         for index in sessions.indices where sessions[index].displacedBy == owner {
             sessions[index].displacedBy = nil

@@ -4,7 +4,7 @@ import TransferKit
 extension ReferenceQueue {
     // MARK: Moving
 
-    /// Moves sessions. They become neighbors and keep their list order: each session is put directly after the previous one.
+    /// Moves sessions. The moved sessions become neighbors, and keep their order.
     mutating func move(_ ids: [SessionID], to destination: MoveDestination) throws(QueueError) -> Answer {
         guard !ids.isEmpty else { return Answer() }
         let moved = sessions.map(\.id).filter { ids.contains($0) }
@@ -72,7 +72,7 @@ extension ReferenceQueue {
         orderRevision += 1
     }
 
-    /// Removes completed sessions that are too many or too old, oldest first.
+    /// Removes the completed sessions that exceed the permitted number or age, oldest first.
     mutating func applyRetention() {
         let completed = sessions.filter { $0.state == .completed }.sorted { isOlder($0, $1) }
         switch settings.retention {

@@ -39,7 +39,7 @@ extension ReferenceQueue {
         sessions.contains { isTooEarly($0) }
     }
 
-    /// The date at which the queue was opened, plus the time that has elapsed since.
+    /// The date at which the queue was opened, plus the elapsed time.
     var steadyDate: Date {
         guard let opening else { return now.date }
         return opening.date + (now.uptime - opening.uptime).inSeconds
@@ -66,8 +66,8 @@ extension ReferenceQueue {
         network == .unconstrained || network == .expensive && session.allowsExpensiveNetwork
     }
 
-    /// Whether the order allows a session to start. A strict queue starts only the first unfinished session, and sessions for which the app
-    /// calls `run`. While the first unfinished session waits for space, sessions that have already begun may also start.
+    /// Whether the order allows a session to start. A strict queue starts only the first unfinished session, and sessions with a `run`
+    /// call. While the first unfinished session waits for space, sessions that have already begun may also start.
     func isItsTurn(_ session: ReferenceSession) -> Bool {
         guard isStrict, session.startPriority != .now, let first = sessions.first(where: { $0.isUnfinished }) else { return true }
         return first.id == session.id || session.hasBegun && first.state == .waiting && lacksSpace(first)

@@ -4,7 +4,7 @@ import TransferKit
 extension ReferenceQueue {
     // MARK: Starting
 
-    /// Starts and stops sessions after each handled input.
+    /// Starts and stops sessions. Called after each input.
     mutating func schedule(at now: DualInstant) {
         self.now = now
         // A start time that has passed once no longer counts, even if the clock is set back.
@@ -40,7 +40,7 @@ extension ReferenceQueue {
         return true
     }
 
-    /// Ends the yield of each session after `yieldDelay`, if no other session can start.
+    /// Lets sessions that yielded start again after `yieldDelay`, if no other session can start. Returns whether it did.
     private mutating func forgetYields() -> Bool {
         guard mode == .running else { return false }
         let due = sessions.indices.filter { index in
@@ -93,7 +93,7 @@ extension ReferenceQueue {
         case .hostBusy(let endpoint, let duration): health.busy(endpoint, for: duration, at: now)
         case .ended(let outcome):
             health.end(run)
-            // If a run ends with a wait, a `run` call during the run has the same effect as a call just after the run.
+            // If the run ends with a wait, a `run` call during the run takes effect now.
             let mark = sessions[index].state == .running ? sessions[index].runAgain : 0
             sessions[index].runAgain = 0
             ended(index, run, outcome)
@@ -147,7 +147,7 @@ extension ReferenceQueue {
 
     private func isOutage(_ error: TransferError) -> Bool { error.failureClass == .unreachable || error.code == .serverUnavailable }
 
-    /// The time for which a session waits while all its endpoints are unavailable: until the first of them may be probed, plus 10 s for each
+    /// The delay of a session whose endpoints are all unavailable: the time until the first endpoint may be probed, plus 10 s for each
     /// session that may probe first (at most 290 s). Zero if an endpoint is available.
     private func waitForTurn(of session: ReferenceSession) -> Duration {
         guard let account = account(session.account), !account.isBlocked, firstAvailableEndpoint(account) == nil,
@@ -174,7 +174,7 @@ extension ReferenceQueue {
         restoreDisplaced(by: sessions[index].id)
     }
 
-    /// Makes a session wait for an unavailable endpoint, because the available endpoints don't serve this session.
+    /// Makes a session wait for one of the unavailable endpoints, if others are available but can't serve this session.
     private mutating func waitForAnotherEndpoint(_ index: Int) {
         guard isAble(sessions[index]), let account = account(sessions[index].account) else { return }
         let others = usableEndpoints(account).filter { !health.isAvailable($0, at: now) }

@@ -17,7 +17,9 @@ extension ReferenceQueue {
         return outcome
     }
 
-    /// - Parameter withReasons: Whether to determine why sessions wait. This is the slowest part of an observation.
+    /// The visible state at a time.
+    ///
+    /// - Parameter withReasons: Whether to determine why sessions wait, which takes most of the time.
     func observation(at now: DualInstant, withReasons: Bool = true) -> Observation {
         var queue = self
         queue.now = now

@@ -2,9 +2,9 @@ import Foundation
 import TransferCore
 import TransferKit
 
-/// A second implementation of the queue's rules, as simple as possible: it searches one list to answer every question.
+/// A second implementation of the queue's rules, which predicts the scheduler's decisions.
 ///
-/// It predicts what the scheduler must decide. It stores nothing, reports nothing, and is slow.
+/// The implementation is as simple as possible: it searches a list for every decision. It is slow, stores nothing, and sends no events.
 struct ReferenceQueue {
     enum Mode: String {
         case stopped, running, draining, stopping
@@ -19,7 +19,7 @@ struct ReferenceQueue {
 
     var settings: Scheduler.Settings
     var now = DualInstant.start
-    /// The time of the process's first input; nil before.
+    /// The time of the process's first input; nil before that.
     var opening: DualInstant?
     var mode = Mode.stopped
     var drainDeadline: Duration?
@@ -33,7 +33,7 @@ struct ReferenceQueue {
     var leftovers: [Leftover] = []
     var health = ReferenceHealth()
     var orderRevision: UInt64 = 0
-    /// The number of operations so far. A `run`, `runNext` or `resume` call marks its sessions with this number.
+    /// The number of operations so far, with which `run`, `runNext` and `resume` mark their sessions.
     var marks = 0
     var accountNumbers = 0
     var sessionNumbers = 0
@@ -94,7 +94,7 @@ struct ReferenceQueue {
         var queue = ReferenceQueue(settings)
         queue.limit = limit
         queue.accounts = accounts
-        // In a new process, run numbers start from the beginning.
+        // A new process numbers its runs from 1.
         for index in accounts.indices { queue.accounts[index].answeredAt = 0 }
         queue.accountNumbers = accountNumbers
         queue.sessionNumbers = sessionNumbers
@@ -117,7 +117,7 @@ struct ReferenceQueue {
             }
             return session
         }
-        // A cancelled session may have had a run when the process ended. This run ended with the process, so the session's dependents may start.
+        // The runs of cancelled sessions ended with the process, so the dependents of these sessions may start.
         for session in queue.sessions { queue.satisfyDependents(of: session) }
         return queue
     }

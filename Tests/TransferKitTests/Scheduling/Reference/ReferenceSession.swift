@@ -1,15 +1,15 @@
 import Foundation
 import TransferKit
 
-/// Everything that the reference knows about a session.
+/// The reference's record of a session.
 struct ReferenceSession {
     /// The order of waiting sessions: lower values start first.
     enum StartPriority: Int {
-        /// The app ran or resumed the session.
+        /// The app called `run` or `resume`.
         case now
         /// The app called `runNext`.
         case next
-        /// The session was displaced, and its preemptor has made room again.
+        /// The session was displaced, and its preemptor has released it.
         case released
         /// The queue or the process stopped while the session ran.
         case interrupted
@@ -17,7 +17,7 @@ struct ReferenceSession {
     }
 
     let id: SessionID
-    /// The number of the account's row: an account that is deleted and saved again counts as a different one.
+    /// The number of the account. An account that is deleted and saved again gets another number.
     let account: Int
     /// The session's number in the order in which sessions were added, from 1.
     let number: Int
@@ -25,19 +25,19 @@ struct ReferenceSession {
     var tags: Set<String>
     /// All tags that the session has had since the process began.
     var earlierTags: Set<String>
-    /// Whether items were added after the current run began.
+    /// Whether items were added, or the session was retried, after the current run began.
     var hasNewItems = false
     /// Whether the session has run since the process began, or was running when the previous process ended.
     var hasBegun = false
     /// The mark of a `run` call during the current run, if the run has made no progress since then; otherwise 0.
     var runAgain = 0
-    /// The session's state, or its state after its current run ends.
+    /// The session's state. While a run is stopping, the state after its end.
     var state: SessionState
-    /// The number of the run that has not ended yet.
+    /// The number of the run in progress; nil without one.
     var run: UInt64?
     var isStopRequested = false
     var startPriority = StartPriority.none
-    /// The number of the operation that set the priority. If two sessions have the priority `now` or `next`, the higher mark starts first.
+    /// The number of the operation that set the priority. Among sessions with the priority `now`, or `next`, the highest mark starts first.
     var mark = 0
     var displacedBy: SessionID?
     var yieldedAt: Duration?
@@ -48,7 +48,7 @@ struct ReferenceSession {
     /// The unsatisfied dependency, if any.
     var dependency: SessionDependency?
     var endedAt: Date?
-    /// The date at which the session ended, computed from the date at which the queue was opened and the elapsed time. Retention uses this date.
+    /// The date for retention: when the session ended, computed from the date at which the queue was opened and the elapsed time.
     var keptSince: Date?
     var allowsExpensiveNetwork: Bool
 
@@ -75,7 +75,7 @@ struct ReferenceSession {
     /// Whether later sessions of a strict queue wait for this session.
     var isUnfinished: Bool { !state.isEnded }
 
-    /// Whether the session's slot becomes free when its run has ended.
+    /// Whether the end of the run frees the session's slot.
     var freesSlot: Bool { isEnding && state != .running && !(state == .paused && displacedBy == nil) }
 
     /// Clears the priority and the mark that determine when the session starts.
@@ -85,11 +85,11 @@ struct ReferenceSession {
     }
 }
 
-/// An account as the reference knows it.
+/// The reference's record of an account.
 struct ReferenceAccount {
     let number: Int
     var account: Account
     var isBlocked = false
-    /// The number of the latest run at the time when the app last saved or unblocked the account. Runs up to this number can't block the account.
+    /// The number of the latest run when the app last saved or unblocked the account. Runs up to this number can't block the account.
     var answeredAt: UInt64 = 0
 }
