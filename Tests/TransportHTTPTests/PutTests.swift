@@ -109,20 +109,4 @@ import TransportHTTP
         #expect(transfer.server.connectionCount == 0)
         await transfer.end()
     }
-
-    @Test func sendsGrowingSourceOnlyWhenComplete() async throws {
-        var transfer = try TestTransfer("put", size: 1000, answers: [[.answer(200)]])
-        let lifted = AsyncStream.makeStream(of: Void.self)
-        let growth = SourceGrowth(.growing(10), lift: { _ in lifted.continuation.yield() })
-        let path = try #require(transfer.file?.path)
-        transfer.source = UploadSource(
-            path: path, identity: SourceIdentity(size: 0, modificationTime: 0, inode: 0, device: 0, bootID: ""), growth: growth)
-        async let receipt = transfer.run()
-        for await _ in lifted.stream { break }
-        #expect(transfer.server.connectionCount == 0)
-        growth.update(.complete(1000))
-        #expect(try await receipt.bytes == 1000)
-        #expect(transfer.server.requests.first?.body == TemporaryFile.content(size: 1000))
-        await transfer.end()
-    }
 }

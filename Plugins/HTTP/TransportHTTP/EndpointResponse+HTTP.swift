@@ -40,11 +40,14 @@ extension EndpointResponse {
     }
 
     /// The error for a server that reports success before it can have received the whole request.
-    func earlySuccess(after accepted: Int64, of length: Int64, _ failureClass: FailureClass) -> TransferError {
-        error(
+    ///
+    /// - Parameter length: The length of the request's body in bytes; nil for a stream that has not ended.
+    func earlySuccess(after accepted: Int64, of length: Int64? = nil, _ failureClass: FailureClass) -> TransferError {
+        let received = length.map { "\(accepted) of \($0) bytes" } ?? "\(accepted) bytes of a stream that has not ended"
+        return error(
             failureClass, .invalidResponse,
-            "reports success after \(accepted) of \(length) bytes, so it can't have the whole file; check that the service at this address stores "
-                + "the files that it receives")
+            "reports success after \(received), so it can't have the whole file; check that the service at this address stores the files that "
+                + "it receives")
     }
 
     /// The error for an address that does not accept files. Retrying does not help, but another endpoint may accept the file.

@@ -46,15 +46,18 @@ struct HTTPServer {
     ///   - expectsContinue: Whether to send `Expect: 100-continue`, unless the server has rejected it before.
     ///   - sink: Receives the body of the response.
     ///   - threads: The threads on which the sink writes.
+    ///   - prepare: Changes the request before each time it is sent; see ``EndpointRequest/prepare``.
     /// - Throws: A ``TransferError`` if there is no response, or if the request can't be sent; or `CancellationError`.
     func send(
         _ method: String, to url: String, headers: HTTPHeaders = HTTPHeaders(), body: HTTPBody = .none, expectsContinue: Bool = false,
         sink: (any HTTPResponseSink)? = nil, writingOn threads: WorkerThreads? = nil,
-        pacing: (@Sendable (Int) -> Allowance)? = nil, progress: (@Sendable (Int64) -> Void)? = nil
+        pacing: (@Sendable (Int) -> Allowance)? = nil, progress: (@Sendable (Int64) -> Void)? = nil,
+        prepare: ((inout HTTPRequest) -> Void)? = nil
     ) async throws -> EndpointResponse {
         var request = EndpointRequest(
             HTTPRequest(method: method, url: url, headers: headers, body: body, expectsContinue: expectsContinue), secrets: signatures,
             sink: sink, writingOn: threads, pacing: pacing, progress: progress)
+        request.prepare = prepare
         do {
             let answer = try await client.send(&request)
             if (200..<300).contains(answer.status) { client.recordAcceptedCredentials(answer) }

@@ -8,8 +8,8 @@ public import TransportSupport
 ///
 /// A plain HTTP server can't report how many bytes of a file it has, so uploads have no checkpoints. An interrupted upload restarts, and
 /// its bytes count as confirmed only after the server has reported success. If that response is lost, the file is sent again. A form
-/// handler can recognize the second copy by a text field with the transfer's ID (``HTTPOptions/fields``). A growing source is sent when it
-/// is complete, because its length must be sent first. Create endpoints with `Endpoint.http`, whose documentation describes the upload
+/// handler can recognize the second copy by a text field with the transfer's ID (``HTTPOptions/fields``). `PUT` sends a stream
+/// while the app produces it, in one request that can't resume. A form sends a stream when it is complete, because a form begins with its length. Create endpoints with `Endpoint.http`, whose documentation describes the upload
 /// methods.
 ///
 /// A large download uses several segments in parallel if the session allows that and the server supports ranges. A download resumes if the server

@@ -16,10 +16,10 @@ struct HTTPUpload {
     private static let toleratedEarlySuccesses = 2
 
     private let attempt: FileAttempt
-    private let source: UploadSource
-    private let server: HTTPServer
-    private let disks: DiskThreads
-    private let reporter: AttemptReporter
+    let source: UploadSource
+    let server: HTTPServer
+    let disks: DiskThreads
+    let reporter: AttemptReporter
 
     /// - Throws: A ``TransferError`` if the endpoint or this transport does not support the request.
     init(
@@ -39,14 +39,20 @@ struct HTTPUpload {
         self.reporter = reporter
     }
 
-    private var isForm: Bool { server.upload == .form }
+    var isForm: Bool { server.upload == .form }
     private var names: TransferNames { TransferNames(attempt) }
     private var mediaType: String {
         server.plan.contentType ?? server.options.contentType ?? MediaType.ofFile(named: attempt.remotePath.lastComponent)
     }
 
     func run() async throws -> TransferReceipt {
+        if source.growth != nil, let sent = attempt.checkpoint?.confirmed, sent > 0 {
+            throw TransferError(
+                .sourceLost, .producerGone,
+                "The stream was interrupted after \(sent) bytes. A stream can't resume over plain HTTP. Enqueue it again.")
+        }
         let file = try await FileReader.open(source, on: disks.threads(for: source))
+        if let growth = source.growth, canSendLive(growth), let receipt = try await sendLive(file, growth) { return receipt }
         let size = try await completeSize()
         let companions = try await FormFiles(server.options, for: source, names).open(on: disks)
         if isForm { reporter.reportRecord() }
@@ -56,6 +62,15 @@ struct HTTPUpload {
         let accepted = answer.response.sent.accepted
         guard accepted == length else { throw answer.earlySuccess(after: accepted, of: length, afterEarlySuccess()) }
         for file in [file] + companions.map(\.reader) { try await file.verifyUnchanged() }
+        var receipt = receipt(answer, size)
+        if source.growth != nil, !isForm, server.client.quirks.requiresLength(server.origin) {
+            receipt.warnings.append("The server \(server.origin) requires the length of a stream, so it was sent after its end.")
+        }
+        return receipt
+    }
+
+    /// Reports that the server has the whole file, and returns its receipt.
+    func receipt(_ answer: EndpointResponse, _ size: Int64) -> TransferReceipt {
         source.growth?.confirmed(before: size)
         reporter.report(sent: size, confirmed: size)
         return TransferReceipt(bytes: size, remoteURL: uploadedURL(answer), answer: answer.forReceipt)
@@ -63,7 +78,7 @@ struct HTTPUpload {
 
     /// Returns the class of the error after a success that came too early. A `PUT` can be repeated (RFC 9110, section 9.2.2), even at
     /// another endpoint. A form must not be sent again, because the server may already have created a record.
-    private func afterEarlySuccess() -> FailureClass {
+    func afterEarlySuccess() -> FailureClass {
         if isForm { return .permanent }
         let successes = server.client.quirks.recordEarlySuccess(attempt.transferID)
         return successes > Self.toleratedEarlySuccesses ? .unsupported : .protocolViolation
@@ -80,22 +95,26 @@ struct HTTPUpload {
         }
     }
 
+    var url: String { server.givenURL ?? server.address.upload(names, by: server.upload) }
+
+    /// The headers of a `PUT` for the file.
+    var putHeaders: HTTPHeaders {
+        var headers: HTTPHeaders = ["Content-Type": mediaType]
+        for (name, value) in attempt.options.metadata.sorted(by: { $0.key < $1.key }) {
+            headers.append((server.options.metadataPrefix ?? "") + name, value)
+        }
+        return headers
+    }
+
     private func send(_ file: FileReader, _ size: Int64, with companions: [FormBody.File]) async throws -> (EndpointResponse, length: Int64)
     {
-        let url = server.givenURL ?? server.address.upload(names, by: server.upload)
         let reporter = reporter
-        var headers: HTTPHeaders
-        let (body, prefix): (HTTPBody, Int64)
+        let (headers, body, prefix): (HTTPHeaders, HTTPBody, Int64)
         if isForm {
             let form = form(file, size, with: companions)
-            headers = ["Content-Type": form.contentType]
-            (body, prefix) = (form.body, form.prefixLength)
+            (headers, body, prefix) = (["Content-Type": form.contentType], form.body, form.prefixLength)
         } else {
-            headers = ["Content-Type": mediaType]
-            for (name, value) in attempt.options.metadata.sorted(by: { $0.key < $1.key }) {
-                headers.append((server.options.metadataPrefix ?? "") + name, value)
-            }
-            (body, prefix) = (.file(file, offset: 0, length: size), 0)
+            (headers, body, prefix) = (putHeaders, .file(file, offset: 0, length: size), 0)
         }
         let length = body.length ?? size
         let position = Locked((furthest: Int64(0), accepted: Int64(0)))
@@ -129,7 +148,7 @@ struct HTTPUpload {
                 field: server.options.fileField, name: attempt.remotePath.lastComponent, mediaType: mediaType, reader: file, size: size))
     }
 
-    private func isSuccess(_ answer: EndpointResponse) -> Bool {
+    func isSuccess(_ answer: EndpointResponse) -> Bool {
         (200..<300).contains(answer.status) || (isForm && answer.status == 303) || server.options.acceptedStatuses.contains(answer.status)
     }
 

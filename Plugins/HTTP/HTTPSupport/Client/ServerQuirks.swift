@@ -22,6 +22,7 @@ package final class ServerQuirks: Sendable {
 
     private struct State {
         var refusesExpectation: Set<Origin> = []
+        var requiresLength: Set<Origin> = []
         /// Stored per file, because a server may generate some files for each request but support ranges of others.
         var ignoresRanges: Set<File> = []
         var changing: Set<File> = []
@@ -36,6 +37,11 @@ package final class ServerQuirks: Sendable {
     func refusesExpectation(_ origin: Origin) -> Bool { state.withLock { $0.refusesExpectation.contains(origin) } }
 
     func recordRefusedExpectation(_ origin: Origin) { state.withLock { Self.insert(origin, into: &$0.refusesExpectation) } }
+
+    /// Returns whether the server rejects bodies of unknown length.
+    package func requiresLength(_ origin: Origin) -> Bool { state.withLock { $0.requiresLength.contains(origin) } }
+
+    package func recordRequiredLength(_ origin: Origin) { state.withLock { Self.insert(origin, into: &$0.requiresLength) } }
 
     /// Returns whether the server sends the whole file in response to a request for a range of it.
     func ignoresRanges(_ file: File) -> Bool { state.withLock { $0.ignoresRanges.contains(file) } }

@@ -43,4 +43,24 @@ extension TransferItem {
         let producer = StreamProducer(reading: channel, length: length, ahead: ahead)
         return (TransferItem(.stream(producer), as: destination), StreamWriter(channel))
     }
+
+    /// Creates an item for the bytes of an input stream; otherwise the same as ``stream(_:as:length:ahead:)``.
+    ///
+    /// The queue opens the stream, reads it on a thread of its own, and closes it. The item fails if reading fails.
+    ///
+    /// - Parameters:
+    ///   - stream: The stream, not opened yet.
+    ///   - destination: The remote name.
+    ///   - length: The length in bytes, if it is known. The item fails if the stream has another length.
+    ///   - ahead: The maximum number of bytes on the disk that the other end has not confirmed, at least 1.
+    public static func stream(
+        _ stream: sending InputStream, as destination: some RemotePathConvertible, length: Int64? = nil, ahead: Int64 = defaultAhead
+    ) -> TransferItem {
+        let reader = InputStreamReader(stream)
+        let producer = StreamProducer(length: length, ahead: ahead) { write in
+            defer { reader.close() }
+            while let chunk = try await reader.next() { try await write(chunk) }
+        }
+        return TransferItem(.stream(producer), as: destination)
+    }
 }

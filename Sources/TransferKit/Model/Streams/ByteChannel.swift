@@ -32,19 +32,53 @@ final class ByteChannel: Sendable {
         while true {
             let version = changes.version
             let isAccepted = try state.withLock { state in
-                if let refusal = state.refusal { throw refusal }
-                guard state.end == nil else {
-                    throw TransferError(.permanent, .internalFailure, "Cannot write to a finished stream.")
-                }
-                guard state.buffered < capacity else { return false }
-                state.chunks.append(chunk)
-                state.buffered += chunk.count
-                state.accepted += Int64(chunk.count)
+                guard try Self.room(capacity, state) > 0 else { return false }
+                Self.append(chunk, to: &state)
                 return true
             }
             if isAccepted { return changes.send() }
             try await changes.wait(after: version)
         }
+    }
+
+    /// Adds as many bytes of a chunk as the buffer has room for, without waiting.
+    ///
+    /// - Returns: The number of added bytes.
+    func tryWrite(_ chunk: Data) throws -> Int {
+        let count = try state.withLock { state in
+            let count = min(chunk.count, try Self.room(capacity, state))
+            if count > 0 { Self.append(chunk.prefix(count), to: &state) }
+            return count
+        }
+        if count > 0 { changes.send() }
+        return count
+    }
+
+    /// Whether the buffer has room. False after the end of the stream.
+    var hasRoom: Bool { state.withLock { (try? Self.room(capacity, $0)) ?? 0 } > 0 }
+
+    /// Waits until the buffer has room.
+    func waitForRoom() async throws {
+        while true {
+            let version = changes.version
+            if try state.withLock({ try Self.room(capacity, $0) }) > 0 { return }
+            try await changes.wait(after: version)
+        }
+    }
+
+    /// Returns the number of bytes that the buffer has room for.
+    ///
+    /// - Throws: The reason why the stream takes no more bytes.
+    private static func room(_ capacity: Int, _ state: State) throws -> Int {
+        if let refusal = state.refusal { throw refusal }
+        guard state.end == nil else { throw TransferError(.permanent, .internalFailure, "Cannot write to a finished stream.") }
+        return max(0, capacity - state.buffered)
+    }
+
+    private static func append(_ chunk: Data, to state: inout State) {
+        state.chunks.append(chunk)
+        state.buffered += chunk.count
+        state.accepted += Int64(chunk.count)
     }
 
     /// Ends the stream. Only the first call has an effect.

@@ -26,6 +26,31 @@ public final class StreamWriter: Sendable {
         try await channel.write(data)
     }
 
+    /// Appends as many bytes of a chunk as the buffer has room for, without waiting. For producers that must not wait, such as a timer.
+    ///
+    /// ```swift
+    /// timer.setEventHandler {
+    ///     pending.append(sensor.read())
+    ///     pending.removeFirst(try writer.tryWrite(pending))
+    /// }
+    /// ```
+    ///
+    /// - Returns: The number of appended bytes, from the start of the chunk; 0 if the buffer is full.
+    /// - Throws: A ``TransferError`` if the queue no longer reads the stream, or the stream has ended.
+    public func tryWrite(_ chunk: some DataProtocol) throws -> Int {
+        try channel.tryWrite(chunk as? Data ?? Data(chunk))
+    }
+
+    /// Whether ``tryWrite(_:)`` would append at least one byte now.
+    public var canWrite: Bool { channel.hasRoom }
+
+    /// Waits until the buffer has room for at least one byte. Another task that writes can use up this room.
+    ///
+    /// - Throws: The errors of ``write(_:)``.
+    public func whenWritable() async throws {
+        try await channel.waitForRoom()
+    }
+
     /// Waits until all bytes written so far are in the queue's storage folder, where they survive the end of this process. After ``finish()``,
     /// the call also waits until the end of the stream is stored. From then on, the item needs no writer.
     ///

@@ -1,0 +1,76 @@
+import CurlEngine
+import Foundation
+import HTTPSupport
+import TransferCore
+import TransportSupport
+
+/// Streams that are sent while the app produces them.
+extension HTTPUpload {
+    /// Whether the upload can begin before its source is complete. A form needs the length of its file.
+    func canSendLive(_ growth: SourceGrowth) -> Bool {
+        guard !isForm, case .growing = growth.extent else { return false }
+        return growth.length != nil || !server.client.quirks.requiresLength(server.origin)
+    }
+
+    /// Sends a growing source in one request. Without a length, HTTP/1.1 sends the body in chunks (RFC 9112, section 7.1).
+    ///
+    /// A server can't resume the request. After each few MiB, the transport saves a checkpoint, which lets the queue free the bytes that the
+    /// connection accepted. From the first checkpoint on, a failure of the request is final.
+    ///
+    /// - Returns: The receipt; nil if the server requires the length before the first byte.
+    func sendLive(_ file: FileReader, _ growth: SourceGrowth) async throws -> TransferReceipt? {
+        let body = LiveBody(file, growth, on: disks.threads(for: source))
+        defer { body.end() }
+        let answer: EndpointResponse
+        do {
+            answer = try await request(body, growth)
+        } catch {
+            // The producer's error is the cause, because it ends the request.
+            if case .failed(let cause) = growth.extent { throw cause }
+            guard body.released > 0, let error = error as? TransferError else { throw error }
+            throw body.lost(error.message)
+        }
+        // 411 (Length Required), or 501 for an unknown transfer coding (RFC 9112, section 6.1).
+        if answer.status == 411 || answer.status == 501, growth.length == nil, body.released == 0 {
+            server.client.quirks.recordRequiredLength(server.origin)
+            return nil
+        }
+        do {
+            guard isSuccess(answer) else { throw answer.uploadFailure(isOneTime: server.givenURL != nil) }
+            let accepted = answer.response.sent.accepted
+            guard case .complete(let size) = growth.extent, accepted == size else {
+                throw answer.earlySuccess(after: accepted, afterEarlySuccess())
+            }
+            return receipt(answer, size)
+        } catch let error as TransferError where body.released > 0 {
+            throw body.lost(error.message)
+        }
+    }
+
+    /// Sends the request, and saves checkpoints while it is sent.
+    private func request(_ body: LiveBody, _ growth: SourceGrowth) async throws -> EndpointResponse {
+        let reporter = reporter
+        let (changes, hasAccepted) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        async let saving: Void = {
+            for await _ in changes {
+                guard let released = body.release() else { continue }
+                try await reporter.save(Checkpoint(data: Data("stream".utf8), confirmed: released))
+            }
+        }()
+        let answer: EndpointResponse
+        do {
+            defer { hasAccepted.finish() }
+            answer = try await server.send(
+                "PUT", to: url, headers: putHeaders, body: .stream(HTTPBodyStream(), length: growth.length), expectsContinue: true,
+                pacing: { reporter.allowance(upTo: $0) },
+                progress: { accepted in
+                    body.accept(accepted)
+                    reporter.report(sent: accepted, confirmed: min(accepted, body.released))
+                    hasAccepted.yield()
+                },
+                prepare: { $0.body = body.start() })
+        }
+        try await saving
+        return answer
+    }
+}

@@ -1,0 +1,121 @@
+import CurlEngine
+import Locking
+import SystemPackage
+import TransferCore
+import TransportSupport
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// The body of a request that sends a growing source while the app produces it.
+///
+/// Reads the source's file as it grows, at most as fast as the connection accepts the bytes. Each time the request is sent, for example after a
+/// redirect, the body starts again from byte 0, until ``release()`` gives up the first bytes.
+final class LiveBody: Sendable {
+    private struct State {
+        var reading: Task<Void, Never>?
+        /// The number of bytes of the current request that the connection accepted.
+        var accepted: Int64 = 0
+        /// The bytes before this offset are no longer needed, so the queue may free them.
+        var released: Int64 = 0
+    }
+
+    private static let chunkSize = 256 * 1024
+    /// The number of bytes that the connection accepts between two releases. Until the first release, a failed request can be repeated.
+    private static let releaseInterval: Int64 = 4 << 20
+
+    private let file: FileReader
+    private let growth: SourceGrowth
+    private let threads: WorkerThreads
+    private let state = Locked(State())
+
+    init(_ file: FileReader, _ growth: SourceGrowth, on threads: WorkerThreads) {
+        self.file = file
+        self.growth = growth
+        self.threads = threads
+    }
+
+    /// The number of bytes that can't be sent again.
+    var released: Int64 { state.withLock { $0.released } }
+
+    /// Starts the body of the next request. Ends the body of the request before it.
+    func start() -> HTTPBody {
+        let stream = HTTPBodyStream(capacity: Self.chunkSize)
+        let reading = Task { await copy(to: stream) }
+        let before = state.withLock { state in
+            defer { state.reading = reading }
+            state.accepted = 0
+            return state.reading
+        }
+        before?.cancel()
+        return .stream(stream, length: growth.length)
+    }
+
+    /// Stops reading. Call it when the last request has ended.
+    func end() {
+        state.withLock { $0.reading }?.cancel()
+    }
+
+    /// Records how many bytes of the current request the connection accepted. Lets the producer continue. Does not block.
+    func accept(_ count: Int64) {
+        state.withLock { $0.accepted = count }
+        growth.confirmed(before: count)
+    }
+
+    /// Gives up the bytes that the connection accepted, if they are many. From then on, the body can't start again.
+    ///
+    /// - Returns: The number of bytes to give up; nil if they are still too few.
+    func release() -> Int64? {
+        state.withLock { state in
+            guard state.accepted - state.released >= Self.releaseInterval else { return nil }
+            state.released = state.accepted
+            return state.released
+        }
+    }
+
+    private func copy(to stream: HTTPBodyStream) async {
+        do {
+            guard released == 0 else { throw lost("The server requested them again.") }
+            var offset: Int64 = 0
+            while let end = try await end(after: offset) {
+                let chunk = try await read(offset..<min(end, offset + Int64(Self.chunkSize)))
+                try await stream.write(chunk)
+                offset += Int64(chunk.count)
+            }
+            stream.finish()
+        } catch {
+            stream.fail(error)
+        }
+    }
+
+    /// Waits for bytes after an offset, and returns the end of the readable bytes; nil if the source has no more bytes.
+    private func end(after offset: Int64) async throws -> Int64? {
+        try await growth.waitUntilReadable(at: offset)
+        switch growth.extent {
+        case .growing(let end): return end
+        case .complete(let size): return offset < size ? size : nil
+        case .failed(let error): throw error
+        }
+    }
+
+    private func read(_ range: Range<Int64>) async throws -> [UInt8] {
+        try await threads.runUnlessCancelled { [file] in
+            let bytes = try [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
+                count = try unsafe file.descriptor.read(
+                    fromAbsoluteOffset: range.lowerBound, into: UnsafeMutableRawBufferPointer(buffer))
+            }
+            guard !bytes.isEmpty else { throw TransferError.sourceUnavailable(file.source.path, errno: EIO) }
+            return bytes
+        }
+    }
+
+    /// The error for a stream that failed after its first bytes were given up.
+    func lost(_ reason: String) -> TransferError {
+        TransferError(
+            .sourceLost, .producerGone,
+            "\(reason) A stream can't resume over plain HTTP, and its first \(released) bytes are no longer stored. Enqueue it again.")
+    }
+}

@@ -1,0 +1,37 @@
+import Dispatch
+import Foundation
+
+/// Reads an input stream on a dispatch queue of its own, because a read can block for as long as the stream has no bytes.
+// Only the blocks of `queue`, which run one at a time, use the stream, so sharing the reader is safe.
+final class InputStreamReader: @unchecked Sendable {
+    private static let chunkSize = 256 * 1024
+
+    private let stream: InputStream
+    private let queue = DispatchQueue(label: "TransferKit.InputStream")
+
+    init(_ stream: sending InputStream) {
+        self.stream = stream
+    }
+
+    /// Returns the next bytes, at least one; nil at the end of the stream.
+    func next() async throws -> Data? {
+        try await withCheckedThrowingContinuation { continuation in
+            queue.async { continuation.resume(with: Result { try self.read() }) }
+        }
+    }
+
+    /// Closes the stream after the current read.
+    func close() {
+        queue.async { self.stream.close() }
+    }
+
+    private func read() throws -> Data? {
+        if stream.streamStatus == .notOpen { stream.open() }
+        var chunk = Data(count: Self.chunkSize)
+        let count = unsafe chunk.withUnsafeMutableBytes { buffer in
+            unsafe buffer.assumingMemoryBound(to: UInt8.self).baseAddress.map { unsafe stream.read($0, maxLength: buffer.count) } ?? -1
+        }
+        guard count >= 0 else { throw stream.streamError ?? CocoaError(.fileReadUnknown) }
+        return count == 0 ? nil : chunk.prefix(count)
+    }
+}

@@ -1,0 +1,64 @@
+import Dispatch
+public import Foundation
+import Locking
+import TransferCore
+
+extension StreamWriter {
+    /// Returns an output stream that writes to this writer, for code that writes to Foundation's streams.
+    ///
+    /// A write blocks its thread while the buffer is full, so don't write in an async function. Closing the stream calls ``finish()``; to end the
+    /// item as incomplete, call ``fail(_:)`` instead. The stream sends no delegate events: use `hasSpaceAvailable`.
+    public func makeOutputStream() -> OutputStream { WriterOutputStream(self) }
+}
+
+/// An output stream whose bytes a ``StreamWriter`` takes.
+private final class WriterOutputStream: OutputStream {
+    private let writer: StreamWriter
+    private var status = Status.notOpen
+    private var failure: (any Error)?
+
+    init(_ writer: StreamWriter) {
+        self.writer = writer
+        super.init(toMemory: ())
+    }
+
+    override func open() {
+        if status == .notOpen { status = .open }
+    }
+
+    override func close() {
+        guard status != .closed else { return }
+        if failure == nil { writer.finish() }
+        status = .closed
+    }
+
+    override var streamStatus: Status { status }
+    override var streamError: (any Error)? { failure }
+    override var hasSpaceAvailable: Bool { status == .open && writer.canWrite }
+
+    override func write(_ buffer: UnsafePointer<UInt8>, maxLength count: Int) -> Int {
+        guard status == .open, count > 0 else { return status == .open ? 0 : -1 }
+        do {
+            let chunk = unsafe Data(bytes: buffer, count: count)
+            while true {
+                let written = try writer.tryWrite(chunk)
+                if written > 0 { return written }
+                try waitForRoom()
+            }
+        } catch {
+            failure = error
+            status = .error
+            return -1
+        }
+    }
+
+    private func waitForRoom() throws {
+        let (outcome, isDone) = (Locked<(any Error)?>(nil), DispatchSemaphore(value: 0))
+        Task { [writer] in
+            do { try await writer.whenWritable() } catch { outcome.withLock { $0 = error } }
+            isDone.signal()
+        }
+        isDone.wait()
+        if let error = outcome.withLock({ $0 }) { throw error }
+    }
+}

@@ -1,0 +1,199 @@
+import CurlEngine
+import Foundation
+import HTTPSupport
+import Locking
+import ScriptedHTTP
+import SystemPackage
+import Testing
+import TransferCore
+import TransportHTTP
+import TransportSupport
+
+/// Streams that are sent by PUT while the app produces them.
+@Suite struct LiveStreamTests {
+    /// The amount that the transport sends before it gives up the first bytes of a stream.
+    private static let releaseInterval = 4 << 20
+
+    /// A stream whose bytes become readable as the test decides.
+    private struct Stream {
+        var transfer: TestTransfer
+        let growth: SourceGrowth
+        let content: [UInt8]
+
+        /// - Parameters:
+        ///   - size: The number of bytes that the stream will have.
+        ///   - available: The number of bytes that are readable at the start.
+        init(size: Int, available: Int, length: Int64? = nil, mode: String = "put", _ script: @escaping ScriptedServer.Script) throws {
+            transfer = try TestTransfer(mode, size: size, script)
+            growth = SourceGrowth(.growing(Int64(available)), length: length)
+            content = TemporaryFile.content(size: size)
+            transfer.source = UploadSource(
+                path: try #require(transfer.file?.path),
+                identity: SourceIdentity(size: 0, modificationTime: 0, inode: 0, device: 0, bootID: ""), growth: growth)
+        }
+
+        var requests: [ReceivedRequest] { transfer.server.requests }
+    }
+
+    @Test func sendsBytesWhileSourceGrows() async throws {
+        let (arrivals, hasArrived) = AsyncStream.makeStream(of: Void.self)
+        let stream = try Stream(size: 1_000, available: 10) { _, _ in
+            [.read(10), .call { hasArrived.yield() }, .read(490), .call { hasArrived.yield() }, .answer(201, body: "stored")]
+        }
+        async let receipt = stream.transfer.run()
+        var arrived = arrivals.makeAsyncIterator()
+        await arrived.next()
+        #expect(stream.growth.extent == .growing(10), "The first bytes arrive before the stream ends.")
+        stream.growth.update(.growing(500))
+        await arrived.next()
+        stream.growth.update(.complete(1_000))
+        #expect(try await receipt.bytes == 1_000)
+        #expect(try await receipt.answer?.text == "stored")
+        #expect(try await receipt.warnings.isEmpty)
+        let request = try #require(stream.requests.first)
+        #expect(stream.requests.count == 1 && request.body == stream.content)
+        #expect(request.isChunked && request.headers["content-length"] == nil)
+        #expect(stream.transfer.recorder.progress.last.map { $0.sent == 1_000 && $0.confirmed == 1_000 } == true)
+        await stream.transfer.end()
+    }
+
+    @Test func sendsDeclaredLength() async throws {
+        let (arrivals, hasArrived) = AsyncStream.makeStream(of: Void.self)
+        let stream = try Stream(size: 1_000, available: 10, length: 1_000) { _, _ in
+            [.read(10), .call { hasArrived.yield() }, .answer(200)]
+        }
+        async let receipt = stream.transfer.run()
+        for await _ in arrivals { break }
+        stream.growth.update(.complete(1_000))
+        #expect(try await receipt.bytes == 1_000)
+        #expect(stream.requests.first?.body == stream.content && stream.requests.first?.headers["content-length"] == "1000")
+        await stream.transfer.end()
+    }
+
+    @Test func sendsEmptyStream() async throws {
+        let stream = try Stream(size: 1, available: 0) { _, _ in [.answer(200)] }
+        async let receipt = stream.transfer.run()
+        stream.growth.update(.complete(0))
+        #expect(try await receipt.bytes == 0)
+        #expect(stream.requests.first?.body.isEmpty == true)
+        await stream.transfer.end()
+    }
+
+    @Test func producerErrorLeavesIncompleteBody() async throws {
+        let (arrivals, hasArrived) = AsyncStream.makeStream(of: Void.self)
+        let isComplete = Locked<Bool?>(nil)
+        let stream = try Stream(size: 1_000, available: 10) { _, _ in
+            // The last step runs only if the body ends as an HTTP body must end.
+            [.read(10), .call { hasArrived.yield() }, .read(nil), .call { isComplete.withLock { $0 = true } }]
+        }
+        async let failure = stream.transfer.failure()
+        for await _ in arrivals { break }
+        let cause = TransferError(.sourceLost, .producerGone, "The sensor stopped.")
+        stream.growth.update(.failed(cause))
+        #expect(await failure == cause)
+        await stream.transfer.end()
+        #expect(isComplete.withLock { $0 } == nil)
+    }
+
+    /// The server rejects the first request before its body. Later streams to this server wait for their end immediately.
+    @Test(arguments: [411, 501]) func sendsStreamAfterItsEndIfServerRequiresLength(status: Int) async throws {
+        let (rejections, hasRejected) = AsyncStream.makeStream(of: Void.self)
+        let stream = try Stream(size: 1_000, available: 10) { request, _ in
+            guard request.isChunked else { return [.answer(201)] }
+            return [.raw("HTTP/1.1 \(status) Scripted\r\nContent-Length: 0\r\n\r\n"), .call { hasRejected.yield() }, .close]
+        }
+        for number in 0..<2 {
+            var again = stream
+            let growth = SourceGrowth(.growing(10))
+            again.transfer.source = UploadSource(
+                path: try #require(stream.transfer.file?.path),
+                identity: SourceIdentity(size: 0, modificationTime: 0, inode: 0, device: 0, bootID: ""), growth: growth)
+            async let receipt = again.transfer.run()
+            if number == 0 { for await _ in rejections { break } }
+            growth.update(.complete(1_000))
+            #expect(try await receipt.bytes == 1_000)
+            #expect(try await receipt.warnings.first?.contains("requires the length of a stream") == true)
+        }
+        #expect(stream.requests.map(\.isChunked) == [true, false, false])
+        #expect(stream.requests.dropFirst().allSatisfy { $0.body == stream.content && $0.headers["content-length"] == "1000" })
+        await stream.transfer.end()
+    }
+
+    @Test func repeatsShortStreamAfterFailure() async throws {
+        let stream = try Stream(size: 1_000, available: 500) { _, number in
+            number == 0 ? [.read(500), .reset] : [.answer(200)]
+        }
+        #expect(await stream.transfer.failure()?.failureClass == .transient)
+        #expect(stream.transfer.recorder.checkpoints.isEmpty)
+        stream.growth.update(.complete(1_000))
+        #expect(try await stream.transfer.run().bytes == 1_000)
+        #expect(stream.requests.last?.body == stream.content)
+        await stream.transfer.end()
+    }
+
+    /// The queue frees the bytes that a checkpoint covers, so the file can't be sent again.
+    @Test func longStreamFailsForGoodAfterFailure() async throws {
+        let size = 2 * Self.releaseInterval
+        let stream = try Stream(size: size, available: size - 1) { _, _ in [.read(2 * Self.releaseInterval - 1), .reset] }
+        let failure = await stream.transfer.failure()
+        #expect(failure?.failureClass == .sourceLost, "\(String(describing: failure))")
+        #expect(failure?.message.contains("Enqueue it again.") == true)
+        let checkpoint = try #require(stream.transfer.recorder.checkpoints.last)
+        #expect(checkpoint.confirmed >= Int64(Self.releaseInterval))
+        let sent = stream.transfer.recorder.progress
+        #expect(sent.allSatisfy { $0.confirmed <= checkpoint.confirmed && $0.confirmed <= $0.sent })
+        #expect(await stream.transfer.failure(from: checkpoint)?.failureClass == .sourceLost)
+        #expect(stream.requests.count == 1, "An interrupted stream makes no other request.")
+        await stream.transfer.end()
+    }
+
+    /// A server with `Expect: 100-continue` redirects before it reads the body.
+    @Test func followsRedirect() async throws {
+        let stream = try Stream(size: 1_000, available: 500) { request, _ in
+            request.path == "/files/a.bin"
+                ? [.raw("HTTP/1.1 307 Scripted\r\nLocation: /other\r\nContent-Length: 0\r\n\r\n"), .close] : [.answer(200)]
+        }
+        async let receipt = stream.transfer.run()
+        stream.growth.update(.complete(1_000))
+        #expect(try await receipt.bytes == 1_000)
+        #expect(stream.requests.map(\.path) == ["/files/a.bin", "/other"] && stream.requests.last?.body == stream.content)
+        await stream.transfer.end()
+    }
+
+    /// The server sends success although the stream has not ended, so it can't have the whole file.
+    @Test func earlySuccessIsError() async throws {
+        let stream = try Stream(size: 1_000, available: 500) { _, _ in
+            [.read(500), .raw("HTTP/1.1 200 Scripted\r\nContent-Length: 0\r\n\r\n"), .close]
+        }
+        let failure = await stream.transfer.failure()
+        #expect(failure?.failureClass == .protocolViolation && failure?.message.contains("a stream that has not ended") == true)
+        await stream.transfer.end()
+    }
+
+    @Test func cancellationEndsRequest() async throws {
+        let (arrivals, hasArrived) = AsyncStream.makeStream(of: Void.self)
+        let stream = try Stream(size: 1_000, available: 10) { _, _ in [.read(10), .call { hasArrived.yield() }, .silence] }
+        let running = Task { try await stream.transfer.run() }
+        for await _ in arrivals { break }
+        running.cancel()
+        await #expect(throws: CancellationError.self) { try await running.value }
+        await stream.transfer.end()
+    }
+
+    /// A form begins with its length, so it is sent when the stream is complete.
+    @Test func formWaitsForEndOfStream() async throws {
+        let (waits, hasWaited) = AsyncStream.makeStream(of: Void.self)
+        var transfer = try TestTransfer("form", size: 1_000, answers: [[.answer(200)]])
+        let growth = SourceGrowth(.growing(10), lift: { _ in hasWaited.yield() })
+        transfer.source = UploadSource(
+            path: try #require(transfer.file?.path),
+            identity: SourceIdentity(size: 0, modificationTime: 0, inode: 0, device: 0, bootID: ""), growth: growth)
+        async let receipt = transfer.run()
+        for await _ in waits { break }
+        #expect(transfer.server.connectionCount == 0)
+        growth.update(.complete(1_000))
+        #expect(try await receipt.bytes == 1_000)
+        #expect(transfer.server.requests.first?.headers["content-length"] != nil)
+        await transfer.end()
+    }
+}
