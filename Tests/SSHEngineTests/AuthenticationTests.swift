@@ -152,7 +152,7 @@ struct AuthenticationTests {
         settings.authentication.keyFiles = []
         let error = try await failure(server, settings)
         #expect(error.failureClass == .credentials)
-        #expect(error.message.contains("the agent at \(path): it did not answer in time"), "\(error)")
+        #expect(error.message.contains("the agent at \(path): it did not respond in time"), "\(error)")
     }
 
     /// Creates a listening socket that never accepts connections, so clients wait for a response.

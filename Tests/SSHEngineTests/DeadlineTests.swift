@@ -33,7 +33,7 @@ struct DeadlineTests {
         let connecting = settings
         let error = try await #require(throws: TransferError.self) { try await open(connecting) }
         #expect(error.failureClass == .unreachable && error.code == .timedOut)
-        #expect(error.message.contains("did not answer within"), "\(error)")
+        #expect(error.message.contains("did not respond within"), "\(error)")
         settings.connectTimeout = .seconds(3_600)
         let waiting = settings
         let opening = Task { try await open(waiting) }

@@ -20,7 +20,7 @@ import TransportHTTP
         let failure = try #require(await transfer.failure())
         #expect(failure.failureClass == failureClass)
         #expect(failure.code == code)
-        #expect(failure.cause == "PUT was answered with \(status)" + (status == 304 ? "" : ": Because."))
+        #expect(failure.cause == "PUT returned \(status)" + (status == 304 ? "" : ": Because."))
         #expect(failure.retryAfter == (status == 429 || status == 503 ? .seconds(7) : nil))
         await transfer.end()
     }
@@ -56,7 +56,7 @@ import TransportHTTP
     func errorShowsTextOfPage(type: String, body: String, words: String?) async throws {
         let transfer = try TestTransfer("form", size: 10, answers: [[.answer(422, ["Content-Type": type], body: body)]])
         let failure = try #require(await transfer.failure())
-        #expect(failure.cause == "POST was answered with 422" + (words.map { ": \($0)" } ?? ""))
+        #expect(failure.cause == "POST returned 422" + (words.map { ": \($0)" } ?? ""))
         await transfer.end()
     }
 

@@ -101,7 +101,7 @@ import TransportHTTP
             answers: [[Self.head(100, ""), .read(1_000_000), .raw("HTTP/1.1 413 Scripted\r\n\(head)\r\n\(answer)"), .silence]])
         let failure = await transfer.failure()
         #expect(failure?.code == .tooLarge)
-        #expect(failure?.cause == "\(mode == "put" ? "PUT" : "POST") was answered with 413: \(answer)")
+        #expect(failure?.cause == "\(mode == "put" ? "PUT" : "POST") returned 413: \(answer)")
         #expect(transfer.recorder.progress.allSatisfy { $0.confirmed == 0 })
         await transfer.end()
     }

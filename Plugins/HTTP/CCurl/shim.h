@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #if LIBCURL_VERSION_NUM < 0x075700
-#error "libcurl 7.87.0 or later is needed, for CURLOPT_QUICK_EXIT"
+#error "libcurl 7.87.0 or later is required for CURLOPT_QUICK_EXIT"
 #endif
 
 // The types of libcurl's callbacks. The read, write and header callbacks have the same type.

@@ -104,8 +104,8 @@ public final class CurlEngine: Sendable {
         try Task.checkCancellation()
         try request.validate()
         request.connection.verification.warn?(
-            "The identity of the server \(request.origin) is not verified: anyone on the path can read and change "
-                + "the data. Trust its certificate instead.")
+            "The certificate of \(request.origin) is not verified, so anyone on the network path can read and change "
+                + "the data. Trust the certificate instead.")
         let outcome = Once<PendingRequest.Outcome>()
         let lane = if case .download = purpose { try lane(for: outcome) } else { nil as Lane? }
         let mailbox = try lane?.lane.mailbox ?? start()

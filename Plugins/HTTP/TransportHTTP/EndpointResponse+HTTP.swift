@@ -59,11 +59,11 @@ extension EndpointResponse {
         return status == 404 || status == 410
             ? error(
                 .unsupported, .notThisProtocol,
-                "has nothing that accepts \(what) at the address of this file; check the path in the account's address, and its folders"
+                "does not accept \(what) at this file's URL; check the path in the account's address, and whether its folders exist"
             )
             : error(
                 .unsupported, .notThisProtocol,
-                "does not accept \(what) at the address of this file; check the account's address (\(other))")
+                "does not accept \(what) at this file's URL; check the account's address (\(other))")
     }
 
     /// The error for a response to a download that is not the file.
@@ -84,7 +84,8 @@ extension EndpointResponse {
         case 304:
             error(
                 .permanent, .rejected,
-                "reports that nothing has changed, in response to a conditional request; remove headers such as If-None-Match from the account and the session"
+                "responded 304 Not Modified to a conditional request; remove headers such as If-None-Match from the account "
+                    + "and the session"
             )
         case 300..<400: redirected(request)
         case 400 where response.refusesClientCertificate: certificateRefused
@@ -109,7 +110,7 @@ extension EndpointResponse {
         guard method == "GET" || status == 307 || status == 308 else {
             return error(
                 .permanent, .rejected,
-                "redirects the \(request) to \(place), but a redirect with the status \(status) does not send the file there. If the file has "
+                "redirects the \(request) to \(place), but a redirect with status \(status) does not resend the file. If the file has "
                     + "arrived, for example because a form then shows a page, add the setting acceptedStatuses=\(status); otherwise write the "
                     + "new address in the account")
         }
@@ -127,6 +128,6 @@ extension EndpointResponse {
     private var credentialsRefused: TransferError {
         error(
             .credentials, .credentialsRejected,
-            sentCredentials ? "does not accept the credentials" : "requires credentials, and the account has none for it")
+            sentCredentials ? "does not accept the credentials" : "requires credentials, but the account has none for this server")
     }
 }

@@ -47,7 +47,7 @@ extension HTTPOptions {
             FileSetting(
                 Setting(
                     "metadataPrefix", \.metadataPrefix, .headerPrefix,
-                    "a prefix that turns names of a session's metadata into names of headers, for `PUT`", nil: "metadata are rejected"),
+                    "a prefix that turns names of a session's metadata into names of headers, for `PUT`", nil: "metadata is rejected"),
                 [.put]),
             FileSetting(
                 Setting(

@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #if LIBSSH2_VERSION_NUM < 0x010900
-#error "libssh2 1.9.0 or later is needed, for SHA-256 fingerprints and keys of the type ed25519"
+#error "libssh2 1.9.0 or later is required for SHA-256 fingerprints and keys of the type ed25519"
 #endif
 
 typedef ssize_t (*cssh2_receive_callback)(libssh2_socket_t socket, void *buffer, size_t length, int flags, void **context);

@@ -134,9 +134,9 @@ public struct SFTPOptions: Hashable, Sendable {
                 "the files of private keys, separated by line breaks, tried after the agent's keys"),
             Setting(
                 "keepModes", \.keepModes, .flag,
-                "`true` to keep a file's permissions; not those of folders. Otherwise a file gets the default permissions for new files, "
-                    + "restricted to those of its source. Until it is complete, only its owner can read it"),
-            Setting("keepTimes", \.keepTimes, .flag, "`true` to keep a file's modification time; not those of folders"),
+                "`true` to keep the permissions of files, not folders. Otherwise a file gets the default permissions for new files, "
+                    + "restricted to those of its source. Only the owner can read a part file"),
+            Setting("keepTimes", \.keepTimes, .flag, "`true` to keep the modification times of files, not folders"),
             Setting(
                 "knownHosts", \.knownHosts, .text("the path of a file"), "a file of known servers", nil: "the user's and the system's"),
             Setting("maxConnections", \.maxConnections, .number(1...16), "the maximum number of concurrent connections, 1 to 16"),

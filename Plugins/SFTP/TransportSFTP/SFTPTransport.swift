@@ -225,8 +225,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         case .status(let status) where status.code.meansMissing:
             throw TransferError(
                 .permanent, .noSuchRemoteFile,
-                "There is no folder \(name) at \(client.serverName). This account uses it: create the folder, or "
-                    + "correct the account's address.")
+                "\(client.serverName) has no folder \(name). Create it, or correct the account's address.")
         default: return
         }
     }

@@ -68,7 +68,7 @@ public struct TUSOptions: Hashable, Sendable {
                 "methodOverride", \.methodOverride, .flag, "`true` to always send `PATCH` as `POST` with `X-HTTP-Method-Override`"),
             Setting(
                 "singleRequestSize", \.singleRequestSize, .bytes(from: 0),
-                "the largest file that is sent with the request that creates it, in bytes; 0 for none"),
+                "the maximum size in bytes of a file that is sent in the creation request; 0 for none"),
         ]
             + RequestOptions.settings { (name, value) throws(TransferError) in try ReservedHeaders.tus.check(name, value) }
             .map { $0.within(\.requests) })

@@ -60,7 +60,7 @@ enum EndpointCheck {
             if let size = report.maximumSize { words.append("files up to \(Figures.size(size))") }
             words += report.limits.sorted { $0.key < $1.key }.map { "\($0.key) limit \($0.value)" }
             if let key = report.hostKeyFingerprint { words.append("host key \(key)") }
-            words.append("answered in \(Int((report.latency / .milliseconds(1)).rounded(.up))) ms")
+            words.append("responded in \(Int((report.latency / .milliseconds(1)).rounded(.up))) ms")
             return Finding(check: check, state: .ok, detail: "\(endpoint.shownAddress): \(words.joined(separator: ", "))", fields: fields)
         } catch {
             fields.append(("error", JSONValue(error as? TransferError, file: nil)))
@@ -83,7 +83,7 @@ enum EndpointCheck {
             defer { group.cancelAll() }
             if let report = try await group.next() ?? nil { return report }
             throw TransferError(
-                .unreachable, .timedOut, "The endpoint did not answer within \(limit). To wait longer: --timeout")
+                .unreachable, .timedOut, "The endpoint did not respond within \(limit). To wait longer: --timeout")
         }
     }
 }

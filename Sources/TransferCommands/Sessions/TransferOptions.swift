@@ -21,7 +21,8 @@ struct TransferOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The maximum number of files in flight, and of segments of a large file, 1 to 64 (1 large file or 6 small files; over SFTP, 64 small files).",
+            "The maximum number of files in flight, and of segments of a large file, 1 to 64 "
+                + "(default: 1 large file or 6 small files; over SFTP, 64 small files).",
             valueName: "number"))
     var parallel: Int?
 

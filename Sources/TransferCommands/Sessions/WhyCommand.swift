@@ -46,13 +46,13 @@ struct WhyCommand: AsyncParsableCommand {
     private static func sentence(_ session: SessionStatus) -> String {
         if let why = session.why { return why.description }
         return switch session.state {
-        case .waiting: "It is waiting for its turn."
-        case .running: "It is running\(session.phase.map { " (\($0.rawValue))" } ?? "")."
-        case .paused: "It is paused. To resume it: transferq resume \(SessionDescription.shortID(session.id))"
-        case .held: "It is held. To release it: transferq release \(SessionDescription.shortID(session.id))"
-        case .cancelled: "It was cancelled."
-        case .completed: "It is completed."
-        case .failed: "It failed. \(session.error?.message ?? "")"
+        case .waiting: "The session is waiting for its turn."
+        case .running: "The session is running\(session.phase.map { " (\($0.rawValue))" } ?? "")."
+        case .paused: "The session is paused. To resume it: transferq resume \(SessionDescription.shortID(session.id))"
+        case .held: "The session is held. To release it: transferq release \(SessionDescription.shortID(session.id))"
+        case .cancelled: "The session was cancelled."
+        case .completed: "The session is completed."
+        case .failed: "The session failed. \(session.error?.message ?? "")"
         }
     }
 }

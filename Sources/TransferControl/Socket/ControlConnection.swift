@@ -175,13 +175,13 @@ private final class SocketExecutor: SerialExecutor {
 
 extension QueueError {
     static func unreachable(_ folder: FilePath, _ cause: String) -> QueueError {
-        QueueError(.ownerUnreachable, "No process answers for the queue in \(folder): \(cause).")
+        QueueError(.ownerUnreachable, "No process responds for the queue in \(folder): \(cause).")
     }
 
-    static var lost: QueueError { QueueError(.ownerLost, "The process that owns the queue exited before it answered.") }
+    static var lost: QueueError { QueueError(.ownerLost, "The process that owns the queue exited before responding.") }
 
     static var silent: QueueError {
-        QueueError(.ownerSilent, "The process that owns the queue does not answer. Continue or stop that process, and try again.")
+        QueueError(.ownerSilent, "The process that owns the queue is not responding. Resume or stop that process, and try again.")
     }
 
     static func tooLarge(_ count: Int) -> QueueError {

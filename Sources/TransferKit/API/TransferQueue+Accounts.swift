@@ -43,7 +43,7 @@ extension TransferQueue {
         for account in accounts where !account.endpoints.contains(where: { transports[$0.transport] != nil }) {
             let names = Set(account.endpoints.map { "\($0.transport)" }).sorted().joined(separator: ", ")
             configuration.logger.warning(
-                "No transport of this process serves the account \"\(account.name)\". Its sessions wait until you register one or change the account.",
+                "No transport is registered for the endpoints of the account \"\(account.name)\". Its sessions wait until you register one or change the account.",
                 metadata: ["account": "\(account.name)", "transports": "\(names)"])
         }
     }

@@ -49,7 +49,8 @@ public struct EndpointRule: Hashable, Sendable, Codable {
             throw QueueError(.invalidAccount, "A rule of the account \"\(account.name)\" has an address that is not one of its endpoints.")
         }
         guard minimumSize ?? 0 >= 0, minimumSize ?? 0 <= maximumSize ?? .max else {
-            throw QueueError(.invalidAccount, "A rule of the account \"\(account.name)\" has sizes that match no file.")
+            throw QueueError(
+                .invalidAccount, "A rule of the account \"\(account.name)\" has a minimum size that is negative or above the maximum.")
         }
     }
 }

@@ -56,7 +56,7 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
         case .storageRefusesChanges(let problem): "The queue can't store changes, so it interrupted the session. \(problem)"
         case .lastRunNotEnded:
             "The last run was interrupted and has not ended, because a disk, a network share or a transport does not respond. The session starts when that run ends, or after a restart of this process."
-        case .yielded: "The session yielded its slot. It starts again after another session has had its turn."
+        case .yielded: "The session yielded its slot. It starts again after another session has started, or if no other session can start."
         case .displaced(let id): "Session \(id) took this session's slot. This session starts again when session \(id) releases the slot."
         case .retry(let date): "The last attempt failed; the next one is due at \(date.formatted(.iso8601))."
         case .notBefore(let date): "The earliest start is \(date.formatted(.iso8601))."
@@ -70,7 +70,7 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
         case .networkConstraint: "There is no network."
         case .diskBelowFloor(let free, let floor):
             "The disk of the storage folder has \(free) bytes left, and no session starts below \(floor) bytes. Free some space."
-        case .noSpace(let error): "This machine lacks space for the session. \(error.message)"
+        case .noSpace(let error): "This machine lacks disk space or file descriptors for the session. \(error.message)"
         case .runsNotEnded(let count):
             "\(count) interrupted runs have not ended, because a disk, a network share or a transport does not respond. Restart this process."
         case .strictOrder(let id): "The queue is strict, and the earlier session \(id) has not finished."

@@ -79,13 +79,13 @@ extension MemoryTransport {
         let path = attempt.remotePath.description
         guard let file = state.withLock({ $0.store.remoteFile(path) }) else {
             if state.withLock({ $0.store.entries(of: path, resolvesLinks: false) }) != nil {
-                throw TransferError(.permanent, .isFolder, "\(path) is a folder at the other end.")
+                throw TransferError(.permanent, .isFolder, "\(path) is a folder on the server.")
             }
-            throw TransferError(.permanent, .noSuchRemoteFile, "There is no file \(attempt.remotePath) at the other end.")
+            throw TransferError(.permanent, .noSuchRemoteFile, "There is no file \(attempt.remotePath) on the server.")
         }
         let known = version ?? attempt.checkpoint.map { String(decoding: $0.data, as: UTF8.self) } ?? file.version
         guard file.version == known else {
-            throw TransferError(.resumeLost, .uploadGone, "\(attempt.remotePath) changed at the other end. The download restarts.")
+            throw TransferError(.resumeLost, .uploadGone, "\(attempt.remotePath) changed on the server. The download restarts.")
         }
         return file
     }

@@ -28,7 +28,7 @@ extension MemoryTransport: FolderListing {
         if case .fail(let error) = fault { throw error }
         try await pass(path, at: 0)
         guard let entries = state.withLock({ $0.store.entries(of: path, resolvesLinks: attempt.resolvesLinks) }) else {
-            throw TransferError(.permanent, .noSuchRemoteFile, "There is no folder \(path) at the other end.")
+            throw TransferError(.permanent, .noSuchRemoteFile, "There is no folder \(path) on the server.")
         }
         for start in stride(from: 0, to: entries.count, by: 100) {
             try Task.checkCancellation()

@@ -19,7 +19,7 @@ import Testing
         try await program.succeed("account", "add", "silent", server.url)
         let result = try await program.run(command + ["--timeout", "0.2"])
         #expect(result.status == 1, "\(result.testDescription)")
-        #expect(result.output.contains("did not answer within 0.2 seconds"))
+        #expect(result.output.contains("did not respond within 0.2 seconds"))
         let finding = try await program.run(command + ["--timeout", "0.2", "--json"]).objects().last
         #expect((finding?["error"] as? [String: Any])?["code"] as? String == "timedOut")
         withExtendedLifetime(server) {}

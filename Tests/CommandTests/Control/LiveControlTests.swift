@@ -236,7 +236,7 @@ import TransferKit
         let result = try await program.run("list")
         run.command.send(SIGCONT)
         #expect(result.status == 3)
-        #expect(result.diagnostics.contains("does not answer"))
+        #expect(result.diagnostics.contains("is not responding"))
         try await program.succeed("list")
         run.command.send(SIGTERM)
         #expect(await run.command.result().status == 130)

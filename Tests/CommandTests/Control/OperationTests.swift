@@ -82,7 +82,7 @@ import TransferKit
             for operation in Self.operations where operation != "remove" {
                 #expect(try await studio.program.run(operation, id).status == 4, "\(operation)")
             }
-            #expect(try await studio.program.succeed("why", id).output == "It is completed.\n")
+            #expect(try await studio.program.succeed("why", id).output == "The session is completed.\n")
         }
     }
 

@@ -91,7 +91,7 @@ import TransportTUS
             error?.message
                 == "The server http://127.0.0.1:\(server.port) does not compare checksums and does not offer uploads for download, so uploads can't be verified."
         )
-        #expect(error?.cause == "GET was answered with 405")
+        #expect(error?.cause == "GET returned 405")
         #expect(try server.requests.map(\.method) == ["OPTIONS", "POST", "GET", "DELETE"])
         #expect(try server.storedFiles.isEmpty)
         await transport.shutdown()

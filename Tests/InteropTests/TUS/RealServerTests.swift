@@ -182,7 +182,7 @@ import TransportTUS
         #expect(error?.failureClass == .permanent)
         let refusal = "The server http://127.0.0.1:\(server.port) refused the upload; it may already have a file of that name"
         #expect(error?.message.hasPrefix(refusal) == true)
-        #expect(error?.cause == "POST was answered with 409: 409: Conflict")
+        #expect(error?.cause == "POST returned 409: 409: Conflict")
         #expect(try server.requests.map(\.method) == ["OPTIONS", "POST", "PATCH", "POST"], "the upload is not retried")
         await queue.shutdown()
     }

@@ -82,8 +82,8 @@ import TransportTesting
         #expect(statistics.filesDone == 4 && statistics.filesFailed == 5 && error != nil)
         let messages = items.compactMap(\.error).filter { $0.code == .unsafeName }.map(\.message)
         #expect(
-            messages.contains("The server lists a name in x that refers to another folder: \"../out\". It is not downloaded.")
-                && messages.contains("The server lists a name in x that is empty: \"\". It is not downloaded."))
+            messages.contains("The server lists a name in x that refers to another folder: \"../out\". This entry is not downloaded.")
+                && messages.contains("The server lists a name in x that is empty: \"\". This entry is not downloaded."))
         #expect(messages.count == 5)
         #expect(error?.message.hasPrefix("5 of 9 files failed. First error: The server lists a name in x that ") == true)
     }
@@ -142,7 +142,7 @@ import TransportTesting
         #expect(statistics.files == 1 && statistics.filesFailed == 1 && items.count == 1)
         #expect(
             error?.message
-                == "With x, the session has more than 20000 files and folders, the limit. Download its folders in separate sessions.")
+                == "With x, the session exceeds its limit of 20000 files and folders. Download the subfolders in separate sessions.")
         #expect(try fixture.names() == [])
     }
 

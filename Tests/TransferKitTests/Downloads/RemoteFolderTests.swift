@@ -101,7 +101,7 @@ import TransportTesting
         let session = try await queue.enqueue(try request(.remote(try RemotePath("trip")), options: options))
         try await queue.start()
         let error = await #expect(throws: TransferError.self) { try await session.value }
-        #expect(error?.code == .isFolder && error?.message == "trip is a folder at the other end.")
+        #expect(error?.code == .isFolder && error?.message == "trip is a folder on the server.")
         await queue.shutdown()
     }
 

@@ -5,7 +5,7 @@ import TransportSFTP
 
 /// The check of an endpoint's folder.
 struct CheckTests {
-    @Test(arguments: [("", nil), ("/missing", "There is no folder "), ("/a.bin", "is not a folder")] as [(String, String?)])
+    @Test(arguments: [("", nil), ("/missing", "has no folder "), ("/a.bin", "is not a folder")] as [(String, String?)])
     func checksFolder(path: String, words: String?) async throws {
         try await ProcessFixture.with { fixture in
             try fixture.put(content(10), "a.bin")

@@ -98,7 +98,7 @@ struct HostileServerTests {
     @Test func rejectsUnrequestedResponses() async throws {
         let (received, error) = try await download { id, offset, count in ScriptedPeer.data(id &+ 1000, Self.part(offset, count)) }
         #expect(error?.failureClass == .protocolViolation && received == nil)
-        #expect(error?.message == "peer: The server answered a request that was not made.")
+        #expect(error?.message == "peer: The server sent a response with an unknown request ID.")
     }
 
     /// An attacker has replaced a local subfolder or the part file with a link, which the transport must not follow.

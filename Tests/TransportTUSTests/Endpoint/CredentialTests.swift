@@ -69,7 +69,7 @@ import TransportTUS
     @Test func errorsContainServerMessagesWithoutSecrets() async throws {
         let upload = try upload(.bearer(.environment("T")), answers: [[.tus(400, body: "the name is\u{7} taken\nmore")]])
         let cause = try #require(await upload.failure()?.cause)
-        #expect(cause == "POST was answered with 400: the name is taken")
+        #expect(cause == "POST returned 400: the name is taken")
         await upload.end()
     }
 

@@ -162,9 +162,9 @@ import TransportTUS
     /// The server reports its versions in response to `OPTIONS`, in the rejection, or in response to `OPTIONS` after the rejection.
     @Test(
         arguments: [
-            ("8,9", [:], "speaks tus 8, 9; this transport speaks 7"),
-            ("7", ["Other-Versions": "8,9"], "speaks tus 8,9; this transport speaks 7"),
-            ("7", [:], "speaks tus 7, as this transport does"),
+            ("8,9", [:], "supports tus 8, 9; this transport supports 7"),
+            ("7", ["Other-Versions": "8,9"], "supports tus 8,9; this transport supports 7"),
+            ("7", [:], "supports tus 7, but rejects the request with 412"),
         ])
     func rejectsOtherVersions(offered: String, answered: [String: String], message: String) async throws {
         let (upload, transport) = try upload(offers: "creation", features: ["Other-Versions": offered]) { _, _ in

@@ -164,7 +164,7 @@ import TransportTUS
         let error = await upload.failure()
         #expect(error?.failureClass == .permanent)
         #expect(error?.code == .rejected)
-        #expect(error?.message.contains("speaks tus 1.0.0, as this transport does") == true)
+        #expect(error?.message.contains("supports tus 1.0.0, but rejects the request with 412") == true)
         #expect(error?.message.contains("proxy") == true && error?.message.contains("If-Match") == true)
         #expect(upload.methods == ["POST"])
         await upload.end()

@@ -10,7 +10,7 @@ extension HTTPRequest {
         try headers.validate()
         try connection.validate()
         guard body.isSendable else {
-            throw CurlEngineError(.invalidRequest, "A body of several parts must not contain a stream or a part without a body.")
+            throw CurlEngineError(.invalidRequest, "A sequence of bodies must not contain a stream or `none`.")
         }
         if observeBody != nil, !body.isFile {
             throw CurlEngineError(.invalidRequest, "Only a file can be observed while it is sent.")

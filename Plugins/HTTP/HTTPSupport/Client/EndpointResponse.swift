@@ -83,6 +83,6 @@ package struct EndpointResponse: Sendable {
         let wait = status == 429 || status == 503 ? response.headers.retryAfter(now: time(nil)) : nil
         return TransferError(
             failureClass, code, "\(subject ?? "The server \(origin)") \(what).",
-            cause: "\(method ?? self.method) was answered with \(status)\(explanation)", retryAfter: wait)
+            cause: "\(method ?? self.method) returned \(status)\(explanation)", retryAfter: wait)
     }
 }

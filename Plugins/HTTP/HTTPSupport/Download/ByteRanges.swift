@@ -49,7 +49,8 @@ extension ByteRanges: Codable {
         let container = try decoder.singleValueContainer()
         for range in try container.decode([Range<Int64>].self) {
             guard range.lowerBound >= 0, range.upperBound <= RemoteFile.maximumLength else {
-                throw DecodingError.dataCorruptedError(in: container, debugDescription: "A range of bytes is outside of any file.")
+                throw DecodingError.dataCorruptedError(
+                    in: container, debugDescription: "A byte range begins before byte 0, or exceeds the maximum file length.")
             }
             insert(range)
         }

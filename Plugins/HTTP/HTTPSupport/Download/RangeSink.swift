@@ -59,7 +59,7 @@ final class RangeSink: HTTPResponseSink {
             throw TransferError(.transient, .connectionLost, "The server sent only \(position) bytes of \(source.name).")
         }
         throw TransferError(
-            .protocolViolation, .invalidResponse, "The server announced \(end) bytes of \(source.name), and sent \(position).")
+            .protocolViolation, .invalidResponse, "The server declared \(end) bytes of \(source.name), but sent \(position).")
     }
 
     func accepts(_ head: HTTPResponseHead) throws -> Bool {
@@ -132,7 +132,7 @@ final class RangeSink: HTTPResponseSink {
     func write(_ bytes: RawSpan) throws {
         let (start, limit) = state.withLock { ($0.position, $0.limit) }
         let position = start + Int64(bytes.byteCount)
-        guard position <= limit else { throw violation("beyond byte \(limit), where the response had to end") }
+        guard position <= limit else { throw violation("past byte \(limit), where the response must end") }
         try part.write(bytes, at: start)
         state.withLock { $0.position = position }
     }

@@ -93,7 +93,7 @@ extension RequestOptions {
                 nil: "that of `clientCertificate`"),
             Setting(
                 "contentDisposition", \.contentDisposition, .flag,
-                "`true` to name a download as the server's `Content-Disposition` does, see below"),
+                "`true` to save a download under the name in `Content-Disposition`; see below"),
             Setting(
                 family: "header", \.headers, .anyText,
                 "a header for each request to the address's origin and to those of `origins`; not a secret", check: checkHeader),

@@ -50,7 +50,9 @@ final class AgentClient {
     /// Returns the public keys of the agent.
     func identities(by deadline: Deadline) throws(Failure) -> [HostKey] {
         var reader = WireReader(try ask([11], by: deadline))
-        guard reader.readByte() == 12, let count = reader.readUInt32() else { throw Failure(text: "it does not list its keys") }
+        guard reader.readByte() == 12, let count = reader.readUInt32() else {
+            throw Failure(text: "it did not return its list of keys")
+        }
         var keys: [HostKey] = []
         for _ in 0..<min(count, 1024) {
             guard let blob = reader.readString(), reader.readString() != nil else { throw Failure(text: "its response is invalid") }
@@ -115,7 +117,7 @@ final class AgentClient {
         do {
             try mailbox.wait(for: events, on: socket, by: deadline)
         } catch {
-            throw Failure(text: "it did not answer in time")
+            throw Failure(text: "it did not respond in time")
         }
     }
 }

@@ -140,7 +140,7 @@ struct SessionOpening {
                 ? "." : "; libssh2 \(SSHSession.libraryVersion) needs a host key of the type ed25519 or ecdsa; RSA needs 1.11 or later."
             return TransferError(
                 .unsupported, .unsupported,
-                "The server \(settings.server) has no safe method in common with this machine: CBC ciphers and MD5 are never used, "
+                "The server \(settings.server) and this machine have no safe algorithm in common: CBC ciphers and MD5 are never used, "
                     + "and SHA-1 is used only if the account allows it (allowSHA1)\(hint)", cause: words)
         case LIBSSH2_ERROR_HOSTKEY_INIT, LIBSSH2_ERROR_HOSTKEY_SIGN:
             return TransferError(

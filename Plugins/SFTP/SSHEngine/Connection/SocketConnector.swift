@@ -29,7 +29,8 @@ struct SocketConnector {
             in: settings.connectTimeout,
             TransferError(
                 .unreachable, .timedOut,
-                "The server \(settings.server) did not answer within \(settings.connectTimeout); check its address, and firewalls on the path."
+                "The server \(settings.server) did not respond within \(settings.connectTimeout); "
+                    + "check its address, and firewalls on the path."
             ))
         let addresses = try lookUp(by: deadline)
         return try connect(to: addresses, by: deadline)

@@ -69,8 +69,8 @@ struct HostKeyCheck {
         case .otherKeys(let entries): throw changed(key, entries)
         case .certificateAuthority(let entry):
             throw error(
-                "The server \(settings.server) is known only by its certificate authority (\(entry.location)), which is not supported; "
-                    + "add its \(key.shown) to a known hosts file after verifying it.")
+                "The server \(settings.server) is listed only through a certificate authority (\(entry.location)), which TransferKit "
+                    + "does not support; add the server's \(key.shown) to a known hosts file after verifying it.")
         case .unknown:
             guard settings.hostKeys.trust == .acceptNew, let path = settings.hostKeys.userFile else { throw unknown(key) }
             try KnownHostsFile(path: path).append(KnownHosts.line(key, of: host))
@@ -95,7 +95,7 @@ struct HostKeyCheck {
             : " If an RSA key is pinned: libssh2 \(SSHSession.libraryVersion) can't check RSA keys; pin another key, or use libssh2 1.11 or later."
         return TransferError(
             .trust, .serverNotTrusted,
-            "The server \(settings.server) shows the \(keys.map(\.shown).joined(separator: " and the ")), but only these keys "
+            "The server \(settings.server) presents the \(keys.map(\.shown).joined(separator: " and the ")), but only these keys "
                 + "are pinned: \(pinned.joined(separator: ", ")). Another server may be impersonating it.\(hint)")
     }
 
@@ -109,14 +109,14 @@ struct HostKeyCheck {
                     + "or use libssh2 1.11 or later.")
         }
         return error(
-            "The server \(settings.server) shows the \(key.shown), but is known by \(shown). Its key changed, or another server is impersonating "
-                + "it. If the change is genuine, remove that line.\(faultyLines)")
+            "The server \(settings.server) presents the \(key.shown), but is known by \(shown). Its key changed, or another server "
+                + "is impersonating it. If the change is genuine, remove that line.\(faultyLines)")
     }
 
     private func unknown(_ key: HostKey) -> TransferError {
         let file = settings.hostKeys.userFile.map { " to \($0)" } ?? ""
         return error(
-            "The server \(settings.server) is not known. It shows the \(key.shown); verify it and add it\(file), "
+            "The server \(settings.server) is not known. It presents the \(key.shown); verify it and add it\(file), "
                 + "for example with ssh-keyscan -p \(settings.port) \(printable(settings.host.utf8)).\(faultyLines)")
     }
 

@@ -74,7 +74,7 @@ extension SFTPClient {
     }
 
     var unexpected: TransferError {
-        TransferError(.protocolViolation, .invalidResponse, "\(serverName) answered a request with a response of the wrong kind.")
+        TransferError(.protocolViolation, .invalidResponse, "\(serverName) sent an unexpected type of response.")
     }
 }
 

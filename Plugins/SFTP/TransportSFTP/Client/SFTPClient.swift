@@ -123,7 +123,7 @@ package final class SFTPClient: Sendable {
         let error =
             error
             ?? TransferError(
-                .transient, .connectionLost, "The SFTP session with \(serverName) was closed before all requests were answered.")
+                .transient, .connectionLost, "The SFTP session with \(serverName) was closed before all responses arrived.")
         let (waiting, starting) = state.withLock { state -> ([Waiting], [@Sendable (Result<SFTPFeatures, TransferError>) -> Void]) in
             if case .ended = state.phase { return ([], []) }
             state.phase = .ended(error)
@@ -168,7 +168,7 @@ package final class SFTPClient: Sendable {
         case .version(let features): try begin(features)
         case .answer(let id, let answer):
             guard let request = state.withLock({ $0.waiting.removeValue(forKey: id) }) else {
-                throw ProtocolFault("The server answered a request that was not made.")
+                throw ProtocolFault("The server sent a response with an unknown request ID.")
             }
             if let completion = request.completion {
                 completion(.success(answer))
@@ -189,7 +189,7 @@ package final class SFTPClient: Sendable {
         guard isFirst else { throw ProtocolFault("The server sent its version twice.") }
         guard features.version >= 3 else {
             let error = TransferError(
-                .unreachable, .unsupportedVersion, "\(serverName) speaks version \(features.version) of SFTP; version 3 is needed.")
+                .unreachable, .unsupportedVersion, "\(serverName) supports SFTP version \(features.version); version 3 is required.")
             end(error)
             giveUp(error)
             return

@@ -49,7 +49,7 @@ extension Status {
                 .permanent, .rejected,
                 "\(server) can't access a file named \(name): the name may be too long (\(length) bytes) or contain forbidden characters."
             )
-        case .badMessage: return error(.protocolViolation, .invalidResponse, "\(server) did not understand a request for \(name).")
+        case .badMessage: return error(.protocolViolation, .invalidResponse, "\(server) rejected a request for \(name) as malformed.")
         // A failure without a reason often concerns only the file, so it does not count against the server.
         case .failure: return error(.transient, .serverError, "A request for \(name) failed at \(server), which gave no reason.")
         default:

@@ -275,7 +275,7 @@ actor ConnectionPool {
     private func giveUp(_ member: Member) {
         let client = member.link.client
         client.end(
-            TransferError(.transient, .stalled, "\(client.serverName) stopped answering, so the connection was closed."))
+            TransferError(.transient, .stalled, "\(client.serverName) stopped responding, so the connection was closed."))
         Task { await member.link.close() }
     }
 

@@ -65,12 +65,12 @@ extension TUSAnswer {
         if names.contains(dialect.version) {
             return error(
                 .permanent, .rejected,
-                "speaks tus \(dialect.version), as this transport does, and still reports that the request does not meet its conditions (412 "
-                    + "Precondition Failed); check a proxy in front of it, and headers that set conditions, such as If-Match"
+                "supports tus \(dialect.version), but rejects the request with 412 Precondition Failed; check a proxy in front of it, "
+                    + "and headers that set conditions, such as If-Match"
             )
         }
-        let what = spoken.map { "speaks tus \($0.prefix(100))" } ?? "does not report its tus version"
-        return error(.permanent, .unsupportedVersion, "\(what); this transport speaks \(dialect.version)")
+        let what = spoken.map { "supports tus \($0.prefix(100))" } ?? "does not report its tus version"
+        return error(.permanent, .unsupportedVersion, "\(what); this transport supports \(dialect.version)")
     }
 
     /// The error for an upload that stays until it expires because the server refuses to remove it.
@@ -93,7 +93,7 @@ extension TUSAnswer {
             .unreachable, .notThisProtocol,
             keepsMethod
                 ? "redirects uploads\(target); use that address, or list its origin in the setting origins"
-                : "redirects uploads\(target) in a way that does not keep the method; use the target of the redirect as the address")
+                : "redirects uploads\(target) with a status that may change the method; use the redirect's target as the address")
     }
 
     private var unexpectedSuccess: TransferError {

@@ -64,7 +64,8 @@ extension TUSServer {
         guard !features.versions.isEmpty, !features.versions.contains(dialect.version) else { return }
         throw TransferError(
             .permanent, .unsupportedVersion,
-            "The server \(origin) speaks tus \(features.versions.joined(separator: ", ").prefix(100)); this transport speaks \(dialect.version)."
+            "The server \(origin) supports tus \(features.versions.joined(separator: ", ").prefix(100)); "
+                + "this transport supports \(dialect.version)."
         )
     }
 

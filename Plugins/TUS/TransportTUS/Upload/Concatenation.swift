@@ -135,7 +135,7 @@ struct Concatenation {
         headers[server.dialect.concatenationHeader] = "final;\(addresses.joined(separator: " "))"
         let answer = try await server.requestCreation(metadata, headers: headers)
         if answer.status == 404 || answer.status == 410 {
-            let cause = "POST was answered with \(answer.status)"
+            let cause = "POST returned \(answer.status)"
             guard try await hasAllParts() else {
                 throw TransferError(
                     .resumeLost, .uploadGone, "The server \(server.origin) no longer has all segments of the file.", cause: cause)

@@ -48,7 +48,7 @@ struct ReadBack {
         TransferError(
             .unsupported, .unsupported,
             "The server \(server.origin) does not compare checksums and does not offer uploads for download, so uploads can't be verified.",
-            cause: "GET was answered with \(status)")
+            cause: "GET returned \(status)")
     }
 
     private func statusOfEmptyUpload(_ metadata: UploadMetadata) async throws -> Int {

@@ -11,7 +11,7 @@ import Testing
 
         #expect(try await program.run("account", "add", "archive", address).status == 0)
         let checked = try await program.run("account", "check", "archive")
-        #expect(checked.status == 0 && checked.text.contains("answered in"), "\(checked.text)")
+        #expect(checked.status == 0 && checked.text.contains("responded in"), "\(checked.text)")
         #expect(try await program.run("add", "archive", "reel.mov").status == 0)
         let ran = try await program.run("run")
         #expect(ran.status == 0, "\(ran.text)")

@@ -101,7 +101,8 @@ package final class DeferredDeletion: Sendable {
         }
         guard deleted.removals > 0 else { return }
         let sentence =
-            "\(deleted.removals) of the oldest pending removals of remote content were given up because there were too many. The content stays on the servers until it expires."
+            "\(deleted.removals) of the oldest pending removals of remote content were abandoned because there were too many. "
+            + "The content stays on the servers until it expires."
         logger.warning("\(sentence)")
         report(sentence)
     }

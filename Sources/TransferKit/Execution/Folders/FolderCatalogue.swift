@@ -142,13 +142,14 @@ actor FolderCatalogue {
         guard cursor.position + cursor.directory < maximumNames else {
             throw TransferError(
                 .permanent, .tooLarge,
-                "With \(shownFolder), the session has more than \(maximumNames) files and folders, the limit. Download its folders in separate sessions."
+                "With \(shownFolder), the session exceeds its limit of \(maximumNames) files and folders. "
+                    + "Download the subfolders in separate sessions."
             )
         }
         if let problem = problem(with: entry.name) {
             let error = TransferError(
                 .permanent, .unsafeName,
-                "The server lists a name in \(shownFolder) that \(problem): \"\(Self.shown(entry.name))\". It is not downloaded.")
+                "The server lists a name in \(shownFolder) that \(problem): \"\(Self.shown(entry.name))\". This entry is not downloaded.")
             return append(Self.replacement(for: entry.name), state: .failed, error: error, isStandIn: true, &batch)
         }
         switch entry.kind {

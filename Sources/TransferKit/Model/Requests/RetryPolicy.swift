@@ -34,7 +34,7 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
             throw QueueError(.invalidRequest, "The number of attempts must be at least 1, and delays between attempts at least 0 s.")
         }
         guard giveUpAfter.map({ $0 >= .zero }) ?? true else {
-            throw QueueError(.invalidRequest, "The time after which a session gives up on its server must be at least 0 s.")
+            throw QueueError(.invalidRequest, "The retry policy's giveUpAfter must be at least 0 s.")
         }
         guard max(base, maximumDelay) <= Self.longestDelay else {
             throw QueueError(.invalidRequest, "The delay between two attempts must be at most a year.")

@@ -194,7 +194,7 @@ extension SessionOptions {
         }
         guard !["authorization", "proxy-authorization", "cookie"].contains(name.lowercased()) else {
             throw QueueError(
-                .invalidRequest, "The header \(name) contains a secret, which is never stored. Use a credential of the endpoint instead.")
+                .invalidRequest, "The header \(name) can't be set, because its secret would be stored. Use the endpoint's credentials.")
         }
         guard !value.utf8.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) else {
             throw QueueError(.invalidRequest, "The value of the header \(name) contains a line break or another control character.")

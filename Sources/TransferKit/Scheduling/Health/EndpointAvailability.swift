@@ -66,7 +66,8 @@ package struct EndpointAvailability: Sendable, Equatable {
     /// The error to report if no endpoint can be used.
     var error: TransferError {
         registered.isEmpty
-            ? TransferError(.unsupported, .unsupported, "No transport of this process serves the account \"\(account.name)\".")
+            ? TransferError(
+                .unsupported, .unsupported, "No transport is registered for the endpoints of the account \"\(account.name)\".")
             : TransferError(
                 .unreachable, .connectionRefused,
                 "Each endpoint of the account \"\(account.name)\" failed too often or asked to back off."

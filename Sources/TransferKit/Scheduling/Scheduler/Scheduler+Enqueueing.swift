@@ -123,7 +123,7 @@ extension Scheduler {
     mutating func add(_ items: [ItemDraft], to reference: SessionReference, _ transaction: inout Transaction) throws(QueueError) {
         let key = try resolve(reference)
         guard let entry = sessionIndex[key] else { return }
-        guard !entry.state.isEnded else { throw invalidTransition(entry, "given more items") }
+        guard !entry.state.isEnded else { throw invalidTransition(entry, "extended") }
         guard !items.isEmpty else { throw QueueError(.invalidRequest, "No items to add to the session \(entry.id). Add at least one.") }
         mutate(key) { entry, details in
             if details.run != 0 { entry.conditions.insert(.hasNewItems) }

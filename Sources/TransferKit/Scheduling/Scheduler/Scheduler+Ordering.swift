@@ -38,7 +38,8 @@ extension Scheduler {
             return sessionIndex.order.filter { sessionIndex[$0]?.shownState == .failed }
         case .tag(let tag):
             // Only the store contains tags. The sender of a command must look up the sessions of a tag before it sends the command.
-            throw QueueError(.invalidRequest, "The tag \"\(tag)\" was not resolved.")
+            throw QueueError(
+                .invalidRequest, "The command names the tag \"\(tag)\" instead of session IDs. This is a bug in TransferKit.")
         case .sessions(let ids):
             var keys: Set<SessionKey> = []
             for id in ids { keys.insert(try resolve(.id(id))) }

@@ -93,7 +93,8 @@ package enum StorageFolder {
     private static func wrongFileType(_ path: FilePath, isFolder: Bool) -> QueueError {
         QueueError(
             .storageUnavailable,
-            "\(path) is not a \(isFolder ? "folder" : "regular file"). The queue follows no links in its storage folder. Check its origin, and remove it."
+            "\(path) is not a \(isFolder ? "folder" : "regular file"). The queue does not follow links in its storage folder. "
+                + "Check its origin, and remove it."
         )
     }
 
@@ -188,7 +189,8 @@ package enum StorageFolder {
         guard version == 0 || version >= Schema.oldestVersion else {
             throw QueueError(
                 .storageUnavailable,
-                "The database \(path) has schema \(version), which a version before the first release wrote. Finish its sessions with that version, or use another folder."
+                "The database \(path) has schema \(version), which a pre-release version wrote. "
+                    + "Finish its sessions with that version, or use another folder."
             )
         }
     }
