@@ -8,7 +8,8 @@ struct RootCommand: AsyncParsableCommand {
         abstract: "A durable file transfer queue.",
         discussion: """
             The queue's storage folder is the first of --store, $TRANSFERQ_STORE, $XDG_STATE_HOME/transferq and ~/.local/state/transferq that \
-            is set. Only "run" and "agent" transfer files. All other commands work, whether or not the queue is running.
+            is set. Only "run", "agent" and "stream" transfer files. All other commands work whether or not a process owns the \
+            queue, except "queue start", "queue stop" and "queue drain", which need an owner.
 
             Example: transferq account add studio https://upload.example.com/files/ --token-env STUDIO_TOKEN
             Example: transferq add studio reel.mov
@@ -18,7 +19,8 @@ struct RootCommand: AsyncParsableCommand {
             """,
         version: version,
         subcommands: [
-            AccountCommand.self, AddCommand.self, RunCommand.self, ListCommand.self, ShowCommand.self, WhyCommand.self, WatchCommand.self,
+            AccountCommand.self, AddCommand.self, StreamCommand.self, RunCommand.self, ListCommand.self, ShowCommand.self, WhyCommand.self,
+            WatchCommand.self,
             NowCommand.self, NextCommand.self, MoveCommand.self, PauseCommand.self, ResumeCommand.self, HoldCommand.self,
             ReleaseCommand.self, YieldCommand.self, CancelCommand.self, RetryCommand.self, RemoveCommand.self, SetCommand.self,
             QueueCommand.self, AgentCommand.self, QuarantineCommand.self, DoctorCommand.self,

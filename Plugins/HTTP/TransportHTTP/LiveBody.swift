@@ -103,7 +103,7 @@ final class LiveBody: Sendable {
 
     private func read(_ range: Range<Int64>) async throws -> [UInt8] {
         try await threads.runUnlessCancelled { [file] in
-            let bytes = try [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
+            let bytes = unsafe try [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
                 count = try unsafe file.descriptor.read(
                     fromAbsoluteOffset: range.lowerBound, into: UnsafeMutableRawBufferPointer(buffer))
             }

@@ -6,6 +6,7 @@ struct AgentUnitCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "unit", abstract: "Prints a systemd unit that runs the agent for this user.",
         discussion: """
+            First: mkdir -p ~/.config/systemd/user
             Example: transferq agent unit > ~/.config/systemd/user/transferq.service
             Then: systemctl --user enable --now transferq. To run it without a login: loginctl enable-linger
             """)

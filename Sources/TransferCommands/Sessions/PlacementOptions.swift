@@ -36,23 +36,32 @@ struct PlacementOptions: ParsableArguments {
         if now, after != nil || notBefore != nil { throw ValidationError("--now starts immediately. Omit --after and --not-before.") }
     }
 
+    /// Whether any of these options is given.
+    var isGiven: Bool { at != nil || next || now || hold || after != nil || notBefore != nil }
+
     /// Sets the dependency and start time of the sessions.
     func apply(to requests: inout [SessionRequest], in queue: any ControllableQueue) async throws {
-        let other: SessionID? = if let after { try await SessionPrefix.resolve(after, in: queue) } else { nil }
-        for index in requests.indices {
-            requests[index].dependency = other.map(SessionDependency.after)
-            requests[index].notBefore = notBefore?.date
-        }
+        for index in requests.indices { try await apply(to: &requests[index], in: queue) }
+    }
+
+    /// Sets the dependency and start time of a session.
+    func apply(to request: inout SessionRequest, in queue: any ControllableQueue) async throws {
+        if let after { request.dependency = .after(try await SessionPrefix.resolve(after, in: queue)) }
+        request.notBefore = notBefore?.date
     }
 
     /// Adds the sessions at the position that these options specify.
     func add(_ requests: [SessionRequest], to queue: any ControllableQueue) async throws -> [SessionID] {
         let ids = try await added(requests, to: queue)
         // For a duplicate, the queue returns the ID of the existing session, which keeps its position.
-        let new = ids.filter(Set(requests.map(\.id)).contains)
+        try await start(ids.filter(Set(requests.map(\.id)).contains), in: queue)
+        return ids
+    }
+
+    /// Gives new sessions the start priority that these options specify.
+    func start(_ new: [SessionID], in queue: any ControllableQueue) async throws {
         if next, !new.isEmpty { _ = try await queue.apply(.runNext, to: SessionGroup.sessions(new)) }
         if now, !new.isEmpty { _ = try await queue.apply(.run(), to: SessionGroup.sessions(new)) }
-        return ids
     }
 
     private func added(_ requests: [SessionRequest], to queue: any ControllableQueue) async throws -> [SessionID] {

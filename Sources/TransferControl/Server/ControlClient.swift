@@ -107,17 +107,19 @@ struct ControlClient: Sendable {
         case .apply(let operation, let session): try await send(list: [queue.apply(operation, to: session)].compactMap(\.self))
         case .applyToGroup(let operation, let group): try await send(list: queue.apply(operation, to: group), part: 20_000)
         case .applyToStaged(let operation): try await send(list: queue.apply(operation, to: .sessions(staged.ids)), part: 20_000)
+        case .addStream(let name, let length, let index, let held):
+            try await receiveStream(as: RemotePath(bytes: Array(name)), length: length, of: staged.requests(), at: index, held: held)
         case .end: try await end()
         case .events(let revision): try await sendEvents(since: revision)
         case .stage: break
         }
     }
 
-    private func send(_ value: some Codable & Sendable) async throws {
+    func send(_ value: some Codable & Sendable) async throws {
         try await connection.write(ControlAnswer(value: value))
     }
 
-    private func send(_ nothing: Void) async throws {
+    func send(_ nothing: Void) async throws {
         try await send(Nothing())
     }
 

@@ -109,7 +109,8 @@ actor ControlConnection {
         }
     }
 
-    private func readData() throws(QueueError) -> Data {
+    /// Receives a message without decoding it. Throws the same errors as ``read(_:)``.
+    func readData() throws(QueueError) -> Data {
         while true {
             let length = Int(try take(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) })
             guard length <= Self.messageLimit else { throw .tooLarge(length) }

@@ -45,6 +45,9 @@ enum ControlRequest: Codable, Sendable {
     case applyToGroup(SessionOperation, to: SessionGroup)
     /// Applies an operation to the sessions with the staged IDs.
     case applyToStaged(SessionOperation)
+    /// Adds the staged session, whose only item is a stream with this remote name and length. After the response with the session's ID, the client
+    /// sends ``StreamFrame``s; each has an empty response.
+    case addStream(as: Data, length: Int64?, at: Int?, held: Bool)
 
     /// The response is followed by ``EventMessage``s until the queue shuts down. Without a revision, only new events are sent.
     case events(since: UInt64?)
@@ -58,6 +61,7 @@ enum ControlRequest: Codable, Sendable {
         let isPossible =
             switch self {
             case .items(_, _, let limit), .findSessionIDs(_, let limit): limit >= 0
+            case .addStream(_, let length?, _, _): length >= 0
             // Longer durations would overflow when added to an instant.
             case .stop(_, let deadline?), .stopAndWait(_, let deadline?): (.zero ... .seconds(Int64.max)).contains(deadline)
             default: true
@@ -70,7 +74,7 @@ enum ControlRequest: Codable, Sendable {
     /// Whether the request only waits, possibly forever. The owner cancels such a request when the client disconnects.
     var isWait: Bool {
         switch self {
-        case .events, .stopAndWait: true
+        case .events, .stopAndWait, .addStream: true
         default: false
         }
     }

@@ -48,6 +48,88 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// A producer on a timer must not wait, so it writes as much as fits.
+    @Test func tryWriteAppendsWhatFits() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let (item, writer) = TransferItem.stream(as: name, bufferSize: 4)
+        let session = try await queue.enqueue(.upload(items: [item], to: "a"))
+        #expect(writer.canWrite)
+        #expect(try writer.tryWrite([1, 2, 3]) == 3)
+        #expect(try writer.tryWrite([4, 5, 6]) == 1)
+        #expect(try writer.tryWrite([5]) == 0 && !writer.canWrite)
+        let waiting = Task { try await writer.whenWritable() }
+        waiting.cancel()
+        await #expect(throws: CancellationError.self, "there is no room before the session runs") { try await waiting.value }
+        try await queue.start()
+        try await writer.whenWritable()
+        #expect(try writer.tryWrite([5, 6]) == 2)
+        writer.finish()
+        #expect(!writer.canWrite)
+        #expect(throws: TransferError.self) { try writer.tryWrite([7]) }
+        await #expect(throws: TransferError.self) { try await writer.whenWritable() }
+        _ = try await session.value
+        #expect(fixture.memory.contents(of: "stream") == Data([1, 2, 3, 4, 5, 6]))
+        await queue.shutdown()
+    }
+
+    @Test func outputStreamWritesToWriter() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let (item, writer) = TransferItem.stream(as: name, bufferSize: 1_000)
+        let session = try await queue.enqueue(.upload(items: [item], to: "a"))
+        try await queue.start()
+        let content = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0) })
+        // Writes block while the buffer is full, so they run on a thread of their own.
+        let result = await withCheckedContinuation { continuation in
+            Thread.detachNewThread {
+                let stream = writer.makeOutputStream()
+                stream.open()
+                var written = 0
+                while written < content.count {
+                    let count = unsafe content.dropFirst(written).withUnsafeBytes { bytes in
+                        unsafe bytes.assumingMemoryBound(to: UInt8.self).baseAddress.map { unsafe stream.write($0, maxLength: bytes.count) }
+                            ?? -1
+                    }
+                    guard count > 0 else { break }
+                    written += count
+                }
+                stream.close()
+                continuation.resume(returning: (written, stream.streamStatus, stream.hasSpaceAvailable))
+            }
+        }
+        #expect(result.0 == content.count && result.1 == .closed && !result.2)
+        _ = try await session.value
+        #expect(fixture.memory.contents(of: "stream") == content)
+        await queue.shutdown()
+    }
+
+    @Test func outputStreamFailsWithoutReader() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let (item, writer) = TransferItem.stream(as: name)
+        let session = try await queue.enqueue(.upload(items: [item], to: "a"))
+        try await queue.cancel(session.id)
+        let stream = writer.makeOutputStream()
+        stream.open()
+        let count = unsafe [UInt8(1)].withUnsafeBufferPointer { bytes in
+            unsafe bytes.baseAddress.map { unsafe stream.write($0, maxLength: 1) } ?? 0
+        }
+        #expect(count == -1 && stream.streamStatus == .error && stream.streamError is TransferError)
+        await queue.shutdown()
+    }
+
+    @Test func sendsInputStream() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let content = Data((0..<1_000_000).map { UInt8(truncatingIfNeeded: $0 / 7) })
+        let session = try await queue.enqueue(.upload(items: [.stream(InputStream(data: content), as: name)], to: "a"))
+        try await queue.start()
+        _ = try await session.value
+        #expect(fixture.memory.contents(of: "stream") == content)
+        let missing = try #require(InputStream(fileAtPath: fixture.folder.path.appending("missing").string))
+        let failing = try await queue.enqueue(.upload(items: [.stream(missing, as: RemotePath("other"))], to: "a"))
+        let error = await #expect(throws: TransferError.self) { try await failing.value }
+        #expect(error?.failureClass == .sourceLost)
+        await queue.shutdown()
+    }
+
     @Test func flushWaitsUntilEverythingIsOnDisk() async throws {
         let queue = try await fixture.openWithAccounts()
         let gate = fixture.memory.gate("stream", atByte: 2_000)

@@ -58,7 +58,8 @@ final class ProxyProgram: Sendable {
     ) throws -> ProxyProgram {
         let (errors, writing) = try FileDescriptor.privatePipe()
         do {
-            let processID = try spawn("exec \(command)", socket, errors: writing)
+            let processID = try ShellCommand.spawn(
+                "exec \(command)", descriptors: [STDIN_FILENO: socket, STDOUT_FILENO: socket, STDERR_FILENO: writing], hasOwnGroup: true)
             let program = ProxyProgram(processID)
             try startThread { program.awaitEnd(of: processID, writing) }
             // If the second thread can't start, no descriptor leaks: `errors` is closed here, and the first thread closes `writing`.
@@ -141,36 +142,6 @@ final class ProxyProgram: Sendable {
         // The program's end of the socket stays in blocking mode, as programs expect.
         _ = fcntl(ends[0], F_SETFL, fcntl(ends[0], F_GETFL) | O_NONBLOCK)
         return (FileDescriptor(rawValue: ends[0]), FileDescriptor(rawValue: ends[1]))
-    }
-
-    private static func spawn(_ command: String, _ socket: FileDescriptor, errors: FileDescriptor) throws(Errno) -> pid_t {
-        var actions = unsafe posix_spawn_file_actions_t()
-        try check(unsafe posix_spawn_file_actions_init(&actions))
-        defer { unsafe posix_spawn_file_actions_destroy(&actions) }
-        for number in [STDIN_FILENO, STDOUT_FILENO] {
-            try check(unsafe posix_spawn_file_actions_adddup2(&actions, socket.rawValue, number))
-        }
-        try check(unsafe posix_spawn_file_actions_adddup2(&actions, errors.rawValue, STDERR_FILENO))
-        var attributes = posix_spawnattr_t()
-        try check(unsafe posix_spawnattr_init(&attributes))
-        defer { unsafe posix_spawnattr_destroy(&attributes) }
-        var (none, all) = (sigset_t(), sigset_t())
-        unsafe sigemptyset(&none)
-        unsafe sigfillset(&all)
-        try check(unsafe posix_spawnattr_setsigmask(&attributes, &none))
-        try check(unsafe posix_spawnattr_setsigdefault(&attributes, &all))
-        let flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP
-        try check(unsafe posix_spawnattr_setflags(&attributes, Int16(flags)))
-        let arguments: [String] = ["/bin/sh", "-c", command]
-        var words = unsafe arguments.map { unsafe strdup($0) } + [nil]
-        defer { unsafe words.forEach { unsafe free($0) } }
-        var process: pid_t = 0
-        try check(unsafe posix_spawn(&process, "/bin/sh", &actions, &attributes, &words, environ))
-        return process
-    }
-
-    private static func check(_ code: CInt) throws(Errno) {
-        if code != 0 { throw Errno(rawValue: code) }
     }
 }
 

@@ -13,7 +13,8 @@ extension StreamWriter {
 
 /// An output stream whose bytes a ``StreamWriter`` takes.
 private final class WriterOutputStream: OutputStream {
-    private let writer: StreamWriter
+    /// Nil only in a stream created by an inherited initializer, which can't be opened.
+    private let writer: StreamWriter?
     private var status = Status.notOpen
     private var failure: (any Error)?
 
@@ -22,28 +23,36 @@ private final class WriterOutputStream: OutputStream {
         super.init(toMemory: ())
     }
 
+    #if !canImport(Darwin)
+        required init(toMemory: ()) {
+            writer = nil
+            super.init(toMemory: ())
+        }
+    #endif
+
     override func open() {
-        if status == .notOpen { status = .open }
+        if status == .notOpen, writer != nil { status = .open }
     }
 
     override func close() {
         guard status != .closed else { return }
-        if failure == nil { writer.finish() }
+        if failure == nil { writer?.finish() }
         status = .closed
     }
 
     override var streamStatus: Status { status }
     override var streamError: (any Error)? { failure }
-    override var hasSpaceAvailable: Bool { status == .open && writer.canWrite }
+    override var hasSpaceAvailable: Bool { status == .open && writer?.canWrite == true }
 
     override func write(_ buffer: UnsafePointer<UInt8>, maxLength count: Int) -> Int {
-        guard status == .open, count > 0 else { return status == .open ? 0 : -1 }
+        guard let writer, status == .open else { return -1 }
+        guard count > 0 else { return 0 }
         do {
             let chunk = unsafe Data(bytes: buffer, count: count)
             while true {
                 let written = try writer.tryWrite(chunk)
                 if written > 0 { return written }
-                try waitForRoom()
+                try waitForRoom(writer)
             }
         } catch {
             failure = error
@@ -52,9 +61,9 @@ private final class WriterOutputStream: OutputStream {
         }
     }
 
-    private func waitForRoom() throws {
+    private func waitForRoom(_ writer: StreamWriter) throws {
         let (outcome, isDone) = (Locked<(any Error)?>(nil), DispatchSemaphore(value: 0))
-        Task { [writer] in
+        Task {
             do { try await writer.whenWritable() } catch { outcome.withLock { $0 = error } }
             isDone.signal()
         }

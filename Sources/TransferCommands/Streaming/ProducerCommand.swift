@@ -1,0 +1,74 @@
+import Locking
+import SystemPackage
+import TransferCore
+import TransportSupport
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A shell command whose standard output is sent as a stream.
+final class ProducerCommand: Sendable {
+    private let text: String
+    /// The process ID; nil before the start and after the end, because the system may reuse the ID.
+    private let process = Locked<pid_t?>(nil)
+    private let end = AsyncStream.makeStream(of: CInt.self)
+
+    /// - Parameter text: The command for `/bin/sh -c`.
+    init(_ text: String) {
+        self.text = text
+    }
+
+    /// Starts the command, and returns the descriptor of its output.
+    func start() throws(CommandFailure) -> FileDescriptor {
+        do {
+            let (reading, writing) = try FileDescriptor.pipe()
+            defer { try? writing.close() }
+            // The command gets only a copy of the writing end, so that it notices the end of this process.
+            for end in [reading, writing] { _ = fcntl(end.rawValue, F_SETFD, FD_CLOEXEC) }
+            let identifier = try ShellCommand.spawn(text, descriptors: [STDOUT_FILENO: writing], hasOwnGroup: false)
+            process.withLock { $0 = identifier }
+            try startThread { self.awaitEnd(of: identifier) }
+            return reading
+        } catch {
+            throw CommandFailure(.storage, "Cannot start /bin/sh: \(error).")
+        }
+    }
+
+    private func awaitEnd(of identifier: pid_t) {
+        var information = unsafe siginfo_t()
+        while unsafe waitid(P_PID, id_t(identifier), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}
+        var status: CInt = 0
+        process.withLock { process in
+            process = nil
+            while unsafe waitpid(identifier, &status, 0) < 0, errno == EINTR {}
+        }
+        end.continuation.yield(status)
+        end.continuation.finish()
+    }
+
+    /// Sends SIGTERM to the command, unless it has exited.
+    func terminate() {
+        process.withLock { process in
+            if let process { kill(process, SIGTERM) }
+        }
+    }
+
+    /// Waits until the command exits.
+    ///
+    /// - Throws: A `CommandFailure` if the command failed.
+    func waitUntilExit() async throws {
+        for await status in end.stream {
+            guard status != 0 else { return }
+            let signal = status & 0x7F
+            throw CommandFailure(
+                .incomplete,
+                signal == 0
+                    ? "The command exited with status \((status >> 8) & 0xFF), so its output may be incomplete."
+                    : "The command was ended by signal \(signal), so its output may be incomplete.")
+        }
+        throw CancellationError()
+    }
+}

@@ -1,0 +1,211 @@
+import ArgumentParser
+import Foundation
+import Locking
+import SystemPackage
+import TransferControl
+import TransferCore
+import TransferKit
+
+struct StreamCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "stream", abstract: "Sends standard input as one file, while it is produced.",
+        discussion: """
+            Adds a session, prints its ID, and returns when the session ends. If another process runs the queue, the session takes its turn there. \
+            Otherwise, this command runs the queue until the session ends, and starts the session first, unless an option places it.
+
+            A shell does not report to this command whether the program at the other end of a pipe failed. Use --command for a program that can \
+            fail: if its exit status is not 0, the session fails, so the server gets no complete file. Ctrl-C cancels the session.
+
+            Exits with 0 if the session completed, and with 1 if the session or the command failed.
+
+            Example: tar c stills | transferq stream studio stills.tar
+            Example: transferq stream backup studio.sql --command 'pg_dump studio'
+            """)
+
+    @OptionGroup var common: CommonOptions
+    @OptionGroup var placement: PlacementOptions
+    @OptionGroup var transfer: TransferOptions
+
+    @Argument(help: "The account to upload to.", completion: Candidates.accounts, transform: TextArgument.text)
+    var account: String
+
+    @Argument(help: "The name of the file below the endpoint's folder.")
+    var file: PathArgument
+
+    @Option(
+        help: ArgumentHelp(
+            "Send the standard output of this shell command instead of standard input.", valueName: "command"),
+        transform: TextArgument.text)
+    var command: String?
+
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp(
+            "The length in bytes, if it is known, with K, M or G for binary units. The session fails if the input has another length.",
+            valueName: "size"))
+    var length: ByteCount?
+
+    @Option(help: ArgumentHelp("The name of the session (default: the name of the file).", valueName: "text"), transform: TextArgument.text)
+    var name: String?
+
+    @Option(help: ArgumentHelp("A tag for selecting the session; repeatable.", valueName: "word"), transform: TextArgument.text)
+    var tag: [String] = []
+
+    func validate() throws {
+        if transfer.readsStandardInput, command == nil {
+            throw ValidationError("Standard input can be read only once. Pass the settings in another way.")
+        }
+        if transfer.checksum != nil { throw ValidationError("--checksum is for downloads.") }
+    }
+
+    func run() async throws {
+        ProcessSecrecy.begin()
+        let terminal = CommandContext.current.terminal
+        let signals = TerminationSignals {
+            terminal.post("transferq: Interrupted. Cancelling the session; interrupt again to exit immediately.")
+        }
+        defer { signals.cancel() }
+        let destination = try RemotePath(bytes: file.path.bytes)
+        var request = try SessionRequest.upload(
+            items: [], to: account, name: name ?? String(decoding: destination.lastComponent, as: UTF8.self), tags: tag,
+            options: try await transfer.options())
+        let status: ExitStatus
+        switch try await common.reachedQueue() {
+        case .owned(let queue):
+            let server = ControlServer.open(for: queue, as: .run, logger: common.logger)
+            do {
+                status = try await send(request, as: destination, in: queue, until: signals)
+            } catch {
+                await server?.shutDownQueue()
+                await queue.shutdown()
+                throw error
+            }
+            await server?.shutDownQueue()
+            await queue.shutdown()
+        case .remote(let queue):
+            try await check(request, in: queue)
+            try await placement.apply(to: &request, in: queue)
+            let writer = try await queue.enqueueStream(
+                as: destination, request, length: length?.bytes, at: placement.at, held: placement.hold)
+            if !writer.isDuplicate { try await placement.start([writer.session], in: queue) }
+            await printID(writer.session)
+            status = try await send(
+                to: StreamTarget(
+                    queue: queue, session: writer.session, write: { try await writer.write($0) }, finish: { try await writer.finish() },
+                    fail: { try await writer.fail($0) }, end: { try await queue.value(of: writer.session) }),
+                until: signals)
+        }
+        if status != .done { throw status }
+    }
+
+    /// Adds the session to a queue of this process, and runs the queue until the session ends.
+    private func send(
+        _ request: SessionRequest, as destination: RemotePath, in queue: TransferQueue, until signals: TerminationSignals
+    ) async throws -> ExitStatus {
+        var request = request
+        try await check(request, in: queue)
+        try await placement.apply(to: &request, in: queue)
+        let (item, writer) = TransferItem.stream(as: destination, length: length?.bytes)
+        request.items = [item]
+        let session = try await queue.enqueue(request, at: placement.at, held: placement.hold)
+        try await placement.start([session.id], in: queue)
+        if !placement.isGiven { try await session.run() }
+        await printID(session.id)
+        try await queue.start()
+        return try await send(
+            to: StreamTarget(
+                queue: queue, session: session.id, write: { try await writer.write($0) },
+                finish: {
+                    writer.finish()
+                    try await writer.flush()
+                },
+                fail: { writer.fail($0) }, end: { try await session.value }),
+            until: signals)
+    }
+
+    private func check(_ request: SessionRequest, in queue: any ControllableQueue) async throws {
+        guard let endpoints = try await queue.account(account)?.account.endpoints else { throw CommandFailure.unknownAccount(account) }
+        try AdmissionCheck(endpoints: endpoints, options: request.options, transports: CommandContext.current.transports).check(
+            for: .upload)
+    }
+
+    private func printID(_ id: SessionID) async {
+        await CommandContext.current.output.write([id], asJSON: common.json)
+    }
+
+    /// Sends the input, and waits for the end of the session.
+    private func send(to target: StreamTarget, until signals: TerminationSignals) async throws -> ExitStatus {
+        let input = try command.map { try ProducerInput(ProducerCommand($0)) } ?? ProducerInput()
+        let isInterrupted = Locked(false)
+        let copying = Task { try await target.send(input, isInterrupted: { isInterrupted.withLock { $0 } }) }
+        signals.whenReceived {
+            isInterrupted.withLock { $0 = true }
+            copying.cancel()
+        }
+        do {
+            try await withTaskCancellationHandler {
+                try await copying.value
+            } onCancel: {
+                copying.cancel()
+            }
+            _ = try await target.end()
+            return signals.isReceived ? .interrupted : .done
+        } catch {
+            input.cancel()
+            if signals.isReceived {
+                _ = try? await target.queue.cancel(target.session)
+                return .interrupted
+            }
+            throw error is TransferError ? CommandFailure(.incomplete, "The session failed. \(error)") : error
+        }
+    }
+}
+
+/// The session that receives a stream.
+private struct StreamTarget: Sendable {
+    let queue: any ControllableQueue
+    let session: SessionID
+    let write: @Sendable (Data) async throws -> Void
+    /// Ends the stream, and waits until all of its bytes are in the storage folder.
+    let finish: @Sendable () async throws -> Void
+    let fail: @Sendable (any Error) async throws -> Void
+    /// Waits for the end of the session. Throws its error if it did not complete.
+    let end: @Sendable () async throws -> SessionStatus
+
+    /// The time in which a signal arrives that ended the program at the other end of the pipe, too.
+    private static let signalDelay = Duration.milliseconds(200)
+
+    /// Sends the whole input. If the input fails, lets the session fail, and waits until it has.
+    func send(_ input: ProducerInput, isInterrupted: @Sendable () -> Bool) async throws {
+        do {
+            while let chunk = try await input.next() { try await write(chunk) }
+            try await input.checkEnd()
+            // Ctrl-C also ends the program that writes to the pipe, so the input may end before the signal is handled here.
+            try await Task.sleep(for: Self.signalDelay)
+            if isInterrupted() { throw CancellationError() }
+        } catch let error as CommandFailure {
+            // The queue puts the reason after "The stream for … failed:".
+            try? await fail(StreamTargetError(message: error.message.prefix(1).lowercased() + error.message.dropFirst()))
+            _ = try? await end()
+            throw error
+        } catch let error as Errno {
+            try? await fail(error)
+            throw CommandFailure(.incomplete, "Cannot read the input: \(error).")
+        } catch let error as CancellationError {
+            try? await fail(StreamTargetError(message: "the command was interrupted."))
+            throw error
+        } catch {
+            // The queue no longer takes bytes, because the session has failed or was cancelled. Its own error is the reason.
+            _ = try await end()
+            throw error
+        }
+        try await finish()
+    }
+}
+
+/// The reason why the input is incomplete, as part of the item's error.
+private struct StreamTargetError: Error, CustomStringConvertible {
+    let message: String
+
+    var description: String { message }
+}

@@ -1,0 +1,125 @@
+public import Foundation
+import Locking
+public import TransferCore
+public import TransferKit
+
+extension RemoteTransferQueue {
+    /// Adds a session with one stream, whose bytes this process produces, to the queue of another process.
+    ///
+    /// The queue reads the bytes while the session runs. If this process exits before ``RemoteStreamWriter/finish()`` returns, the item fails.
+    ///
+    /// ```swift
+    /// let queue = RemoteTransferQueue(folder: "/var/lib/studio/queue")
+    /// let stream = try await queue.enqueueStream(as: "log.txt", .upload(items: [], to: "studio"))
+    /// for try await line in lines { try await stream.write(Data(line.utf8)) }
+    /// try await stream.finish()
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - destination: The remote name.
+    ///   - request: The session, without items.
+    ///   - length: The length in bytes, if it is known. The item fails if the stream has another length.
+    ///   - index: The queue index of the session; nil for the end.
+    ///   - held: Whether the session waits until it is released.
+    /// - Throws: ``QueueError``, like `TransferQueue.enqueue(_:at:held:)`, or with the code `ownerUnreachable`, `ownerLost` or `ownerSilent`.
+    public func enqueueStream(
+        as destination: some RemotePathConvertible, _ request: SessionRequest, length: Int64? = nil, at index: Int? = nil,
+        held: Bool = false
+    ) async throws -> RemoteStreamWriter {
+        guard request.items.isEmpty else {
+            throw QueueError(.invalidRequest, "A session with a stream of another process must not have other items.")
+        }
+        var staging = RequestStaging()
+        try staging.stage([request])
+        let name = try destination.remotePath()
+        let connection = try await begin(
+            .addStream(as: Data(name.bytes), length: length, at: index, held: held), after: staging.parts)
+        let answer = try await withTaskCancellationHandler {
+            try await connection.read(ControlAnswer<SessionID>.self)
+        } onCancel: {
+            connection.interrupt()
+        }
+        if let error = answer.error { throw error }
+        let id = answer.value ?? request.id
+        return RemoteStreamWriter(id, isDuplicate: id != request.id, connection)
+    }
+}
+
+/// Writes the bytes of a stream to the queue of another process. Created by ``RemoteTransferQueue/enqueueStream(as:_:length:at:held:)``.
+///
+/// Use it from one task at a time. If the writer is released without ``finish()``, the item fails.
+public final class RemoteStreamWriter: Sendable {
+    /// The session of the stream.
+    public let session: SessionID
+    /// Whether the session already existed, according to the request's deduplication key. Such a session has its own content, so writes throw.
+    public let isDuplicate: Bool
+
+    private let connection: ControlConnection
+    private let isOpen = Locked(true)
+
+    init(_ session: SessionID, isDuplicate: Bool, _ connection: ControlConnection) {
+        self.session = session
+        self.isDuplicate = isDuplicate
+        self.connection = connection
+        // The producer may be slow, and the owner disconnects a client that sends nothing.
+        connection.sendHeartbeats(while: { [isOpen] in isOpen.withLock { $0 } }, orElse: {})
+    }
+
+    deinit {
+        isOpen.withLock { $0 = false }
+        connection.interrupt()
+    }
+
+    /// Appends a chunk. Waits until the queue accepts it, which can take until the session runs or is resumed.
+    ///
+    /// - Throws: ``QueueError`` if the stream has ended, for example because the session failed or was cancelled, or if the owner exited or does
+    ///   not respond; `CancellationError` if the task is cancelled, which also ends the stream.
+    public func write(_ chunk: some DataProtocol) async throws {
+        var rest = (chunk as? Data ?? Data(chunk))[...]
+        while !rest.isEmpty {
+            try await send(.bytes(rest.prefix(StreamFrame.maximumSize)))
+            rest = rest.dropFirst(StreamFrame.maximumSize)
+        }
+    }
+
+    /// Ends the stream after the bytes written so far. Waits until all of them are in the storage folder; from then on, the session does not need
+    /// this process. Throws the errors of ``write(_:)``.
+    public func finish() async throws {
+        try await send(.finish)
+        isOpen.withLock { $0 = false }
+    }
+
+    /// Ends the stream as incomplete. The item fails, and its error contains the description of the given error. Throws the errors of
+    /// ``write(_:)``.
+    public func fail(_ error: any Error) async throws {
+        try await send(.fail("\(error)"))
+        isOpen.withLock { $0 = false }
+    }
+
+    private func send(_ frame: StreamFrame) async throws {
+        guard !isDuplicate, isOpen.withLock({ $0 }) else {
+            throw QueueError(.invalidTransition, "The stream of the session \(session) has ended.")
+        }
+        try await withTaskCancellationHandler {
+            do {
+                try await exchange(frame)
+            } catch {
+                isOpen.withLock { $0 = false }
+                throw Task.isCancelled ? CancellationError() : error
+            }
+        } onCancel: {
+            connection.interrupt()
+        }
+    }
+
+    private func exchange(_ frame: StreamFrame) async throws {
+        do {
+            try await connection.write(data: frame.message)
+        } catch {
+            // An owner that ends the stream sends the reason before it closes the connection.
+            guard error.code == .ownerLost else { throw error }
+        }
+        let answer = try await connection.read(ControlAnswer<Nothing>.self)
+        if let error = answer.error { throw error }
+    }
+}

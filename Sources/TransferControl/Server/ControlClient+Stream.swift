@@ -1,0 +1,61 @@
+import TransferCore
+import TransferKit
+
+extension ControlClient {
+    /// Adds a session with one stream, and passes the client's bytes to the queue until the client ends the stream or disconnects.
+    ///
+    /// Each frame is answered when the queue has accepted its bytes, so the client sends no faster than the queue reads. The last frame is answered
+    /// when the whole stream is in the storage folder.
+    func receiveStream(as name: RemotePath, length: Int64?, of requests: [SessionRequest], at index: Int?, held: Bool) async throws {
+        guard var request = requests.first, requests.count == 1 else {
+            throw QueueError(.invalidMessage, "A stream needs exactly one session.")
+        }
+        let (item, writer) = TransferItem.stream(as: name, length: length)
+        request.items = [item]
+        let id = try await queue.add([request], at: index, held: held).first ?? request.id
+        try await send(id)
+        // The request duplicates an existing session, which has its own content.
+        guard id == request.id else { return }
+        do {
+            while true {
+                switch try await nextFrame() {
+                case .bytes(let data):
+                    try await writer.write(data)
+                    try await send(Nothing())
+                case .finish:
+                    writer.finish()
+                    try await writer.flush()
+                    return try await send(Nothing())
+                case .fail(let reason):
+                    writer.fail(StreamFailure(reason: reason))
+                    return try await send(Nothing())
+                }
+            }
+        } catch let error as QueueError where error.code == .ownerLost {
+            // The name of the code is for clients; here, the other end is the client.
+            writer.fail(StreamFailure(reason: "the process that produced it exited."))
+            throw error
+        } catch {
+            writer.fail(error)
+            throw error
+        }
+    }
+
+    /// Receives the next frame. Waits for a suspended client for as long as it is connected.
+    private func nextFrame() async throws(QueueError) -> StreamFrame {
+        while true {
+            do {
+                return try StreamFrame(message: await connection.readData())
+            } catch {
+                guard error.code == .ownerSilent else { throw error }
+            }
+        }
+    }
+}
+
+/// The reason why a client could not complete its stream. Its description becomes part of the item's error.
+private struct StreamFailure: Error, CustomStringConvertible {
+    let reason: String
+
+    var description: String { reason }
+}

@@ -1,0 +1,142 @@
+import Foundation
+import SSHFixture
+import ScriptedHTTP
+import SystemPackage
+import TUSLoopback
+import Testing
+import TransferCore
+
+/// `transferq stream`, with and without another process that runs the queue.
+@Suite struct StreamCommandTests {
+    /// Runs a shell script in which `$0` is the program.
+    private static func shell(_ script: String, _ program: TransferQ) throws -> RunningCommand {
+        try program.start("/bin/sh", [Array("-c".utf8), Array(script.utf8), TransferQ.executable.bytes])
+    }
+
+    /// The content of the only complete file with this name on the server.
+    private static func content(of studio: LoopbackStudio, _ name: String) throws -> String? {
+        let isComplete = studio.server.statistics.uploads.filter { $0.filename == name }.allSatisfy(\.isComplete)
+        let stored = studio.server.storedFiles(named: name)
+        return try isComplete && stored.count == 1 ? String(contentsOfFile: stored[0].string, encoding: .utf8) : nil
+    }
+
+    @Test(arguments: [false, true]) func sendsStandardInput(hasOwner: Bool) async throws {
+        try await LoopbackStudio.with { studio in
+            let program = studio.program
+            let owner = hasOwner ? try RunningQueue(program, "--forever") : nil
+            try await owner?.event("queueStarted")
+            let result = try await Self.shell(#"(echo a; echo b) | "$0" stream studio day/log.txt --tag live"#, program).result()
+            #expect(result.status == 0 && result.diagnostics == "", "\(result.testDescription)")
+            let session = try await studio.session(try #require(result.lines.first))
+            #expect(session["state"] as? String == "completed" && session["name"] as? String == "log.txt")
+            #expect(session["bytesDone"] as? Int == 4 && session["tags"] as? [String] == ["live"])
+            #expect(try Self.content(of: studio, "log.txt") == "a\nb\n")
+            owner?.command.send(SIGTERM)
+            _ = await owner?.command.result()
+        }
+    }
+
+    /// The server receives the first line while the producer waits for this to happen.
+    @Test func sendsBytesWhileTheyAreProduced() async throws {
+        let program = try TransferQ()
+        let mark = program.folder.path.appending("arrived").string
+        let server = try ScriptedServer { _, _ in
+            [.read(6), .call { _ = FileManager.default.createFile(atPath: mark, contents: nil) }, .answer(201)]
+        }
+        defer { server.stop() }
+        try await program.succeed("account", "add", "bucket", "http+put://127.0.0.1:\(server.port)/in/")
+        let result = try await Self.shell(
+            #"(echo first; while ! [ -e arrived ]; do sleep 0.05; done; echo second) | "$0" stream bucket log.txt"#, program
+        ).result()
+        #expect(result.status == 0, "\(result.testDescription)")
+        let request = try #require(server.requests.first)
+        #expect(request.isChunked && request.body == Array("first\nsecond\n".utf8) && request.path == "/in/log.txt")
+    }
+
+    @Test func sendsOverSFTP() async throws {
+        let server = try await SSHServerProcess.start()
+        defer { server.stop() }
+        var program = try TransferQ()
+        program.environment = ["SSH_AUTH_SOCK": ""]
+        let folder = FilePath(server.folder.path).appending("files")
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: false)
+        try await program.succeed(
+            "account", "add", "archive", "sftp://\(server.user)@127.0.0.1:\(server.port)\(folder.string)/", "--identity", server.userKey,
+            "--known-hosts", "hosts", "--host-key", "accept-new")
+        let result = try await program.run("stream", "archive", "numbers", "--command", "seq 1 100000")
+        #expect(result.status == 0, "\(result.testDescription)")
+        let numbers = try String(contentsOfFile: folder.appending("numbers").string, encoding: .utf8)
+        #expect(numbers.hasPrefix("1\n2\n") && numbers.hasSuffix("\n100000\n") && numbers.utf8.count == 588_895)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.string) == ["numbers"])
+    }
+
+    @Test(
+        arguments: [("echo a; exit 3", "The command exited with status 3"), ("echo a; kill -9 $$", "The command was ended by signal 9")],
+        [false, true])
+    func failedCommandFailsSession(command: (text: String, error: String), hasOwner: Bool) async throws {
+        try await LoopbackStudio.with { studio in
+            let program = studio.program
+            let owner = hasOwner ? try RunningQueue(program, "--forever") : nil
+            try await owner?.event("queueStarted")
+            let result = try await program.run("stream", "studio", "dump.sql", "--command", command.text)
+            #expect(result.status == 1 && result.diagnostics.contains(command.error), "\(result.testDescription)")
+            let session = try await studio.session(try #require(result.lines.first))
+            #expect(session["state"] as? String == "failed")
+            let error = try #require(session["error"] as? [String: Any])
+            #expect((error["message"] as? String)?.contains(command.error.lowercased()) == true)
+            #expect(try Self.content(of: studio, "dump.sql") == nil)
+            owner?.command.send(SIGTERM)
+            _ = await owner?.command.result()
+        }
+    }
+
+    /// If the command that sends the stream is killed, the owner has only a part of the file.
+    @Test func killedSenderFailsSession() async throws {
+        try await LoopbackStudio.with { studio in
+            let owner = try RunningQueue(studio.program, "--forever")
+            try await owner.event("queueStarted")
+            let sender = try studio.program.start(
+                ["stream", "studio", "log.txt", "--command", "while echo a; do sleep 0.1; done"])
+            var lines = sender.lines.makeAsyncIterator()
+            let id = try #require(await lines.next())
+            try await owner.progress(of: id)
+            sender.send(SIGKILL)
+            try await owner.event("failed", of: id)
+            #expect(try Self.content(of: studio, "log.txt") == nil)
+            owner.command.send(SIGTERM)
+            _ = await owner.command.result()
+        }
+    }
+
+    @Test(arguments: [false, true]) func interruptionCancelsSession(hasOwner: Bool) async throws {
+        try await LoopbackStudio.with { studio in
+            let owner = hasOwner ? try RunningQueue(studio.program, "--forever") : nil
+            try await owner?.event("queueStarted")
+            let sender = try studio.program.start(["stream", "studio", "log.txt", "--command", "echo a; exec sleep 1000"])
+            var lines = sender.lines.makeAsyncIterator()
+            let id = try #require(await lines.next())
+            sender.send(SIGINT)
+            #expect(await sender.result().status == 130)
+            owner?.command.send(SIGTERM)
+            _ = await owner?.command.result()
+            #expect(["cancelled", "failed"].contains(try await studio.session(id)["state"] as? String))
+            #expect(try Self.content(of: studio, "log.txt") == nil)
+        }
+    }
+
+    @Test func rejectsInvalidArguments() async throws {
+        try await LoopbackStudio.with { studio in
+            let program = studio.program
+            for (arguments, status, words) in [
+                (["nobody", "x"], Int32(4), "no account named"),
+                (["studio", "../x"], 2, ".."),
+                (["studio", "x", "--checksum", "md5:00"], 2, "--checksum is for downloads"),
+                (["studio", "x", "--settings-file", "-"], 2, "Standard input can be read only once"),
+                (["studio", "x", "--length", "5"], 1, "declared length"),
+            ] {
+                let result = try await program.run(["stream"] + arguments, input: Array("abc".utf8))
+                #expect(result.status == status && result.diagnostics.contains(words), "\(result.testDescription)")
+            }
+        }
+    }
+}
