@@ -8,8 +8,8 @@ enum ItemDescription {
     /// The maximum number of characters to show of a server's response.
     private static let answerLimit = 300
 
-    /// A table of items, followed by errors, warnings and responses.
-    static func text(of items: [ItemStatus]) -> String {
+    /// A table of items, followed by errors, warnings, responses and unfinished content.
+    static func text(of items: [ItemStatus], _ direction: TransferDirection) -> String {
         let hasChecksums = items.contains { $0.checksum != nil }
         var table = Table(
             [("STATE", .left), ("DONE", .right), ("SIZE", .right), ("FILE", .left), ("REMOTE NAME", .left)]
@@ -21,10 +21,10 @@ enum ItemDescription {
             ]
             table.append(columns + (hasChecksums ? [item.checksum ?? ""] : []))
         }
-        return table.text + items.flatMap(lines).map { $0.withoutControlCharacters + "\n" }.joined()
+        return table.text + items.flatMap { lines(of: $0, direction) }.map { $0.withoutControlCharacters + "\n" }.joined()
     }
 
-    private static func lines(of item: ItemStatus) -> [String] {
+    private static func lines(of item: ItemStatus, _ direction: TransferDirection) -> [String] {
         var lines: [String] = []
         let path = item.source.string
         if let error = item.error {
@@ -33,6 +33,12 @@ enum ItemDescription {
         }
         lines += item.warnings.map { "\(path): \($0)" }
         if let answer = item.answer { lines.append("\(path): the server responded \(text(of: answer))") }
+        if item.state == .failed, item.bytesDone > 0 {
+            let keeper = direction == .upload ? "the server" : "a part file"
+            lines.append(
+                "\(path): \(keeper) keeps \(Figures.size(item.bytesDone)) of the unfinished file. \"transferq retry\" resumes there; "
+                    + "\"transferq remove\" deletes it.")
+        }
         if let date = item.partialExpiresAt, item.state != .completed {
             lines.append("\(path): the server keeps the unfinished upload until \(date.formatted(.iso8601))")
         }

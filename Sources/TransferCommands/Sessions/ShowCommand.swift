@@ -45,7 +45,7 @@ struct ShowCommand: AsyncParsableCommand {
     private func printText(_ session: SessionStatus, of queue: any ControllableQueue) async throws {
         let output = CommandContext.current.output
         await output.write(SessionDescription.lines(of: session).map { $0.withoutControlCharacters + "\n" }.joined() + "\n")
-        try await forEachPage(of: session.id, in: queue) { await output.write(ItemDescription.text(of: $0)) }
+        try await forEachPage(of: session.id, in: queue) { await output.write(ItemDescription.text(of: $0, session.direction)) }
     }
 
     private func forEachPage(of id: SessionID, in queue: any ControllableQueue, _ body: ([ItemStatus]) async throws -> Void) async throws {

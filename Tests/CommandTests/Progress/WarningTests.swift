@@ -42,4 +42,31 @@ import Testing
         #expect(lines.first?.contains(warning) == true && item["state"] as? String == "completed")
         #expect(try await program.succeed("show", id).lines.contains("\(path): \(warning)"))
     }
+
+    /// A failed upload leaves content on the server. The user is shown how to resume or remove it.
+    @Test func showsUnfinishedContentOfFailedItem() async throws {
+        let server = try ScriptedServer { request, _ in
+            switch request.method {
+            case "OPTIONS": [.tus(204, ["Tus-Version": "1.0.0", "Tus-Extension": "creation,termination"])]
+            case "POST": [.tus(201, ["Location": "/files/1"])]
+            case "PATCH" where request.headers["upload-offset"] == "0": [.tus(204, ["Upload-Offset": "2048"])]
+            case "PATCH": [.tus(403)]
+            case "HEAD": [.tus(200, ["Upload-Offset": "2048", "Upload-Length": "4096"])]
+            default: [.tus(204)]
+            }
+        }
+        defer { server.stop() }
+        let program = try TransferQ()
+        let path = try program.folder.file("reel", size: 4_096)
+        try await program.succeed(
+            "account", "add", "studio", "http://127.0.0.1:\(server.port)/files/", "--setting", "singleRequestSize=0")
+        let id = try await program.succeed("add", "studio", "reel", "--chunk", "2K").lines[0]
+        #expect(try await program.run("run", "--progress", "none").status == 1)
+        let line = "\(path): the server keeps 2.00 KiB of the unfinished file. \"transferq retry\" resumes there;"
+        let shown = try await program.succeed("show", id)
+        #expect(shown.lines.contains { $0.hasPrefix(line) }, "\(shown.output)")
+        try await program.succeed("remove", id)
+        try await program.succeed("run", "--progress", "none")
+        #expect(server.requests.last?.method == "DELETE", "Removing the session removes the unfinished upload.")
+    }
 }

@@ -46,6 +46,16 @@ private func gettingStarted(_ camera: any Camera) async throws {
     writer.finish()
     // END
 
+    let ((_, meter), sensor) = (TransferItem.stream(as: "meter"), Sensor())
+    var pending = Data()
+    try record(meter)
+    func record(_ writer: StreamWriter) throws {
+        // ARTICLE
+        pending.append(sensor.read())
+        pending.removeFirst(try writer.tryWrite(pending))
+        // END
+    }
+
     // ARTICLE
     let unfinished = try queue.unfinishedStreams.map { ($0, try queue.continueStream($0)) }
     try await queue.start()
@@ -104,4 +114,8 @@ private func recording(_ name: RemotePath, from offset: Int64) async throws -> D
 /// The source of the stream in the article.
 private protocol Camera: Sendable {
     func next() async throws -> Data?
+}
+
+private struct Sensor {
+    func read() -> Data { Data() }
 }
