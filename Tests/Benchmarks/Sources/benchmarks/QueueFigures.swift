@@ -7,6 +7,7 @@ import Foundation
 /// - the time between the end of a session and the start of the next one
 /// - a folder with many files
 /// - a store with many sessions
+/// - operations on all sessions, and on a queue with many accounts
 struct QueueFigures {
     /// The samples of one measured value.
     struct Figure: Codable {
@@ -66,6 +67,12 @@ struct QueueFigures {
                 Figure(name: "a folder of \(sessions) files: \(name)", samples: [value], aim: name == "peak MiB" ? "under 120" : ""))
         }
         figures += try figuresOfManySessions(in: work)
+        for (measurement, what) in [("groups", "all of 100,000 sessions"), ("marked", "stored marks"), ("accounts", "10,000 accounts")] {
+            try clear()
+            figures += try values([measurement, store, "100000"]).sorted { $0.key < $1.key }.map {
+                Figure(name: "\(what): \($0.key)", samples: [$0.value], aim: "")
+            }
+        }
         var commits: [String: [Double]] = [:]
         for _ in 0..<rounds {
             try clear()

@@ -167,6 +167,16 @@ case "groups":
     let left = await queue.status().sessions
     precondition(left == 0, "All sessions must be removed")
     await queue.shutdown()
+case "marked":
+    // Opens a store in which all sessions have a start priority.
+    var queue = try await open()
+    try await queue.enqueue(try requests(count))
+    _ = try await queue.apply(.runNext, to: .all)
+    await queue.shutdown()
+    let start = ContinuousClock.now
+    queue = try await open()
+    report("open with \(count) marked sessions s", start.duration(to: .now) / .seconds(1))
+    await queue.shutdown()
 case "accounts":
     // Distributes COUNT sessions over COUNT / 10 accounts. Operations must not be slower with many accounts.
     let queue = try await open()
