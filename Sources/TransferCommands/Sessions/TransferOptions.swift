@@ -72,7 +72,17 @@ struct TransferOptions: ParsableArguments {
             valueName: "seconds"))
     var giveUpAfter: Double?
 
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp(
+            "The seconds from the first start of the session after which it fails if it has not completed (default: never).",
+            valueName: "seconds"))
+    var deadline: Double?
+
     func validate() throws {
+        if let deadline, !(deadline >= 1 && deadline <= 31_622_400) {
+            throw ValidationError("--deadline must be 1 to 31622400 seconds (a year), not \(deadline).")
+        }
         if let giveUpAfter, !(giveUpAfter >= 0 && giveUpAfter <= 31_622_400) {
             throw ValidationError("--give-up-after must be 0 to 31622400 seconds (a year), not \(giveUpAfter).")
         }
@@ -99,7 +109,8 @@ struct TransferOptions: ParsableArguments {
         return SessionOptions(
             metadata: try Self.values(metadata, of: "--metadata"), retry: RetryPolicy(giveUpAfter: giveUpAfter.map { .seconds($0) }),
             stallTimeout: stallTimeout.map { .seconds($0) } ?? defaults.stallTimeout,
-            responseTimeout: responseTimeout.map { .seconds($0) } ?? defaults.responseTimeout, rateLimit: rate?.limit,
+            responseTimeout: responseTimeout.map { .seconds($0) } ?? defaults.responseTimeout,
+            deadline: deadline.map { .seconds($0) }, rateLimit: rate?.limit,
             filesInFlight: parallel,
             verification: verify ?? defaults.verification, chunkSize: chunk?.bytes, segmentsPerFile: parallel ?? 1,
             settings: try await settings(), expectedChecksum: checksum?.lowercased())

@@ -68,6 +68,8 @@ extension TransferError.Code {
     public static let connectionLost = Self(rawValue: "connectionLost")
     /// A time limit was exceeded.
     public static let timedOut = Self(rawValue: "timedOut")
+    /// The session did not end within its deadline.
+    public static let deadlineExceeded = Self(rawValue: "deadlineExceeded")
     /// No byte moved during the stall timeout.
     public static let stalled = Self(rawValue: "stalled")
     /// The server's identity can't be verified.

@@ -202,6 +202,7 @@ extension TransferQueue {
                 return await delegate.queue(self, endpointFor: id, among: endpoints)
             })
         context.maximumListedNames = configuration.maximumListedNames
+        context.deadlineFrom = record.deadlineFrom
         context.storageFailed = { [weak self] in self?.reportDamage($0) }
         pacer.setRate(record.options.rateLimit, session: key)
         if stale.remove(key) != nil {

@@ -213,6 +213,24 @@ import TransferKit
         await again.close()
     }
 
+    @Test func migratesStoreOfVersion5() async throws {
+        let store = try await open()
+        try await store.commit([.saveAccount(1, .memory("a")), .session(1, rank: 0, .draft())])
+        await store.close()
+        try await DatabaseQueue(path: database.string).write {
+            try $0.execute(
+                sql: """
+                    ALTER TABLE session DROP COLUMN deadline_from;
+                    DELETE FROM grdb_migrations WHERE identifier = '6';
+                    PRAGMA user_version = 5;
+                    """)
+        }
+        let again = try await open()
+        try await again.commit([.beginSession(1, .now)])
+        #expect(try await again.sessions([1]).first?.deadlineFrom != nil)
+        await again.close()
+    }
+
     /// A store with a file whose session is missing can be opened, so all sessions stay accessible.
     @Test func opensDespiteFileWithoutSession() async throws {
         try await open().close()

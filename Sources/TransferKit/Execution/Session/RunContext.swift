@@ -1,3 +1,4 @@
+import Foundation
 package import Logging
 package import TransferCore
 
@@ -26,6 +27,8 @@ package struct RunContext: Sendable {
     var storageFailed: @Sendable (QueueError) -> Void = { _ in }
     /// The maximum number of files and folders in a session with remote folders.
     package var maximumListedNames: Int64 = 10_000_000
+    /// The time from which ``SessionOptions/deadline`` counts; nil for the start of the run.
+    var deadlineFrom: Date?
     let endpointQuestion: EndpointQuestion
 
     package init(

@@ -1,3 +1,4 @@
+import Foundation
 import TransferCore
 
 /// Transfers the files of one run. Holds the files in flight, the waiting files and the next files.
@@ -13,6 +14,8 @@ struct SessionFiles {
         case prepared(count: Int)
         /// A waiting file may be due.
         case due
+        /// The deadline of the session has passed.
+        case deadline
     }
 
     struct Waiting {
@@ -76,6 +79,7 @@ struct SessionFiles {
     mutating func run(after failure: TransferError?) async throws -> RunOutcome {
         self.failure = failure.map { (-1, $0) }
         await withTaskGroup(of: Event.self) { group in
+            watchDeadline(&group)
             while end == nil, !Task.isCancelled {
                 readAhead(&group)
                 await startReadyFiles(&group)
@@ -98,6 +102,19 @@ struct SessionFiles {
         // All files may have been completed despite the interruption.
         guard feed.isFinished, waiting.isEmpty, !leavesFiles else { throw CancellationError() }
         return .finished(failure: summary, itemsSeen: feed.filesSeen ?? 0)
+    }
+
+    /// Ends the run when the session's deadline has passed. A change of the option applies to the next run.
+    private mutating func watchDeadline(_ group: inout TaskGroup<Event>) {
+        guard let deadline = context.options.deadline else { return }
+        let now = context.clock.date()
+        // The date may have been set back since the time began.
+        let rest = min(deadline, deadline - .seconds(now.timeIntervalSince(context.deadlineFrom ?? now)))
+        guard rest > .zero else { return handle(.deadline) }
+        group.addTask { [clock = context.clock] in
+            try? await clock.sleep(rest)
+            return .deadline
+        }
     }
 
     // MARK: Starting
@@ -239,6 +256,12 @@ struct SessionFiles {
         case .prepared: break
         case .due:
             alarmAt = nil
+        case .deadline:
+            guard !Task.isCancelled, let deadline = context.options.deadline else { return }
+            let error = TransferError(
+                .permanent, .deadlineExceeded,
+                "The session did not end within its deadline of \(deadline.inSeconds) s. Retry it, or set a longer deadline.")
+            stop(with: .success(.finished(failure: error, itemsSeen: .max)))
         case .page(.success(let page)):
             feed.received(page)
         case .page(.failure(let error)):

@@ -34,6 +34,13 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// longer than ``stallTimeout``. Default: 300 s.
     public var responseTimeout: Duration
 
+    /// The maximum time from the first start of the session until its end, at least 1 s: over all attempts, waits and pauses, and over restarts of
+    /// the process. Default: nil, for no limit.
+    ///
+    /// When the time has passed, the session fails with the code `deadlineExceeded`. A session that does not run then fails when it next starts.
+    /// After ``ControllableQueue/retry(_:)`` or a repeated run, the time begins again with the next start.
+    public var deadline: Duration?
+
     /// The policy for a file that changed after a part of it was sent. Default: the file fails, and the error describes the change.
     public var onSourceChange: SourceChangePolicy
 
@@ -88,7 +95,8 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// Creates options. Each option has a default.
     public init(
         metadata: [String: String] = [:], onItemFailure: ItemFailurePolicy = .continue, retry: RetryPolicy = RetryPolicy(),
-        stallTimeout: Duration = .seconds(60), responseTimeout: Duration = .seconds(300), onSourceChange: SourceChangePolicy = .fail,
+        stallTimeout: Duration = .seconds(60), responseTimeout: Duration = .seconds(300), deadline: Duration? = nil,
+        onSourceChange: SourceChangePolicy = .fail,
         rateLimit: Int64? = nil, filesInFlight: Int? = nil, verification: Verification = .size, creation: CreationMode = .automatic,
         allowsExpensiveNetwork: Bool = true, headers: [String: String] = [:], chunkSize: Int64? = nil, segmentsPerFile: Int = 1,
         overwrite: OverwritePolicy = .never, settings: [String: String] = [:], expectedChecksum: String? = nil
@@ -110,6 +118,7 @@ public struct SessionOptions: Hashable, Sendable, Codable {
         self.retry = retry
         self.stallTimeout = stallTimeout
         self.responseTimeout = responseTimeout
+        self.deadline = deadline
     }
 
     /// Decodes options that any version encoded. Options that an earlier version did not have get their defaults.
@@ -122,6 +131,7 @@ public struct SessionOptions: Hashable, Sendable, Codable {
             retry: try container.decodeIfPresent(RetryPolicy.self, forKey: .retry) ?? defaults.retry,
             stallTimeout: try container.decodeIfPresent(Duration.self, forKey: .stallTimeout) ?? defaults.stallTimeout,
             responseTimeout: try container.decodeIfPresent(Duration.self, forKey: .responseTimeout) ?? defaults.responseTimeout,
+            deadline: try container.decodeIfPresent(Duration.self, forKey: .deadline),
             onSourceChange: try container.decodeIfPresent(SourceChangePolicy.self, forKey: .onSourceChange) ?? defaults.onSourceChange,
             rateLimit: try container.decodeIfPresent(Int64.self, forKey: .rateLimit),
             filesInFlight: try container.decodeIfPresent(Int.self, forKey: .filesInFlight),
@@ -137,8 +147,8 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     }
 
     private enum CodingKeys: String, CodingKey {
-        case metadata, onItemFailure, retry, stallTimeout, responseTimeout, onSourceChange, rateLimit, filesInFlight, verification, creation
-        case allowsExpensiveNetwork, headers, chunkSize, overwrite, expectedChecksum
+        case metadata, onItemFailure, retry, stallTimeout, responseTimeout, deadline, onSourceChange, rateLimit, filesInFlight, verification
+        case creation, allowsExpensiveNetwork, headers, chunkSize, overwrite, expectedChecksum
         // Existing stores use these names.
         case segmentsPerFile = "parallel"
         case ownSettings = "settings"
@@ -167,6 +177,9 @@ extension SessionOptions {
         }
         guard max(stallTimeout, responseTimeout) <= .seconds(Int64.max) else {
             throw QueueError(.invalidRequest, "The stall and response timeouts of a session must be at most \(Int64.max) s.")
+        }
+        guard deadline.map({ (.seconds(1) ... .seconds(Int64.max)).contains($0) }) ?? true else {
+            throw QueueError(.invalidRequest, "The deadline of a session must be at least 1 s. Omit it for no limit.")
         }
         if let expectedChecksum {
             let parts = expectedChecksum.split(separator: ":", omittingEmptySubsequences: false)

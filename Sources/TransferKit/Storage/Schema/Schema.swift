@@ -6,7 +6,7 @@ enum Schema {
     static let applicationID: Int32 = 0x544B_6974
 
     /// The newest schema that this version reads and writes; stored as SQLite's user version.
-    static let version: Int32 = 5
+    static let version: Int32 = 6
 
     /// The oldest schema that this version migrates to ``version``.
     static let oldestVersion: Int32 = 5
@@ -20,6 +20,11 @@ enum Schema {
             for tables in [sessionTables, fileTables, removalTables, queueTables] { try db.execute(sql: tables) }
             try db.execute(sql: "PRAGMA application_id = \(applicationID)")
             try db.execute(sql: "PRAGMA user_version = 5")
+        }
+        migrator.registerMigration("6") { db in
+            // The time at which the deadline of a session began to run; NULL: not begun.
+            try db.execute(sql: "ALTER TABLE session ADD COLUMN deadline_from INTEGER")
+            try db.execute(sql: "PRAGMA user_version = 6")
         }
         try migrator.migrate(database)
     }

@@ -118,7 +118,7 @@ extension QueueStore {
                 db,
                 """
                 UPDATE session SET attempts = min(max(attempts, 0), \(maximumStoredAttempts)) + 1,
-                    started_at = ifnull(started_at, max(created_at, ?)) WHERE key = ?
+                    started_at = ifnull(started_at, max(created_at, ?1)), deadline_from = ifnull(deadline_from, ?1) WHERE key = ?2
                 """,
                 [StoreCoding.encode(date), key])
         case .setEndpoint(let key, let address, let transport):
