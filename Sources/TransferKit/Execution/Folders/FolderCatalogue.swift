@@ -154,7 +154,7 @@ actor FolderCatalogue {
         }
         switch entry.kind {
         case .file(let size):
-            let size = size.flatMap { (0...cursor.bytes).contains($0) ? $0 : nil }
+            let size = size.flatMap { (0...min(cursor.bytes, FileSize.maximum)).contains($0) ? $0 : nil }
             cursor.bytes -= size ?? 0
             append(entry.name, size: size, &batch)
         case .folder:
