@@ -57,6 +57,13 @@ import TransportTesting
             #expect(try await remote.apply(.cancel(), to: .sessions([ids[0], ids[1]])) == [ids[0], ids[1]])
             try await remote.update(ids[2], SessionUpdate(tags: ["t"]))
             #expect(try await queue.status(of: ids[2]).tags == ["t"])
+            let (cancelled, tagged) = (SessionGroup.state(.cancelled), SessionGroup.tag("t"))
+            for (group, members) in [(cancelled, [ids[0], ids[1]]), (tagged, [ids[2]]), (.sessions([ids[1], ids[0]]), [ids[0], ids[1]])] {
+                #expect(try await remote.sessions(in: group).map(\.id) == members)
+                #expect(try await remote.sessions(in: group) == queue.sessions(in: group))
+            }
+            #expect(try await remote.sessions(in: .failed).isEmpty)
+            await #expect { try await remote.sessions(in: .account("none")) } throws: { ($0 as? QueueError)?.code == .noSuchAccount }
             #expect(try await remote.apply(.remove(), to: .tag("t")) == [ids[2]])
             await #expect { try await remote.status(of: ids[2]) } throws: { ($0 as? QueueError)?.code == .noSuchSession }
             await #expect { try await remote.resume(ids[0]) } throws: { ($0 as? QueueError)?.code == .invalidTransition }

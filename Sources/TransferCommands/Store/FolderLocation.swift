@@ -1,11 +1,5 @@
-import Foundation
 import SystemPackage
-
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
+import TransferKit
 
 /// Finds the storage folder of the queue.
 enum FolderLocation {
@@ -24,15 +18,7 @@ enum FolderLocation {
             guard !option.isEmpty else { throw CommandFailure(.usage, "--store needs the path of a folder.") }
             return option.absolute
         }
-        if let folder = variable("TRANSFERQ_STORE") { return folder.absolute }
-        // The specification says to ignore relative paths in this variable.
-        if let state = variable("XDG_STATE_HOME"), state.isAbsolute { return state.appending("transferq") }
-        let home = variable("HOME") ?? FilePath(NSHomeDirectory())
-        return home.absolute.appending(".local").appending("state").appending("transferq")
-    }
-
-    private static func variable(_ name: String) -> FilePath? {
-        guard let path = unsafe getenv(name).map({ unsafe FilePath(platformString: $0) }), !path.isEmpty else { return nil }
-        return path
+        if let folder = Storage.variable("TRANSFERQ_STORE") { return folder.absolute }
+        return Storage.xdgStateFolder(of: "transferq").absolute
     }
 }

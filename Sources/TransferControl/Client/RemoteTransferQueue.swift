@@ -125,6 +125,13 @@ public struct RemoteTransferQueue: ControllableQueue {
         }
         return found
     }
+    /// Like `TransferQueue.sessions(in:)`.
+    public func sessions(in group: SessionGroup) async throws -> [SessionStatus] {
+        guard case .sessions(let ids) = group else { return try await list(.sessionsOfGroup(group)) }
+        var staging = RequestStaging()
+        staging.stage(ids)
+        return try await list(.stagedSessions, after: staging.parts)
+    }
     /// Like `TransferQueue.sessionIDs()`.
     public func sessionIDs() async throws -> [SessionID] { try await list(.sessionIDs) }
     /// Like ``/TransferKit/ControllableQueue/sessionIDs(beginningWith:limit:)``.

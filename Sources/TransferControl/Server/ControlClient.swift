@@ -96,6 +96,8 @@ struct ControlClient: Sendable {
         case .stop(let mode, let deadline): try await send(queue.stop(mode, deadline: deadline))
         case .stopAndWait(let mode, let deadline): try await send(queue.stopAndWait(mode, deadline: deadline))
         case .sessions(let start, let end): try await send(list: queue.sessions(max(0, start)..<max(0, start, end)))
+        case .sessionsOfGroup(let group): try await send(list: queue.sessions(in: group))
+        case .stagedSessions: try await send(list: queue.sessions(in: .sessions(staged.ids)))
         case .sessionIDs: try await send(list: await queue.sessionIDs(), part: 20_000)
         case .findSessionIDs(let prefix, let limit):
             try await send(list: queue.sessionIDs(beginningWith: prefix, limit: limit), part: 20_000)

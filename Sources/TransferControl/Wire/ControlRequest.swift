@@ -30,6 +30,9 @@ enum ControlRequest: Codable, Sendable {
     case stopAndWait(StopMode, deadline: Duration?)
 
     case sessions(from: Int, to: Int)
+    case sessionsOfGroup(SessionGroup)
+    /// The sessions with the staged IDs.
+    case stagedSessions
     case sessionIDs
     case findSessionIDs(prefix: String, limit: Int)
     case session(SessionID)

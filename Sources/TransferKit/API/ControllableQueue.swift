@@ -63,6 +63,8 @@ public protocol ControllableQueue: Sendable {
 
     /// Snapshots of the sessions at the given indices, in queue order.
     func sessions(_ range: Range<Int>) async throws -> [SessionStatus]
+    /// Snapshots of the sessions of a group, in queue order.
+    func sessions(in group: SessionGroup) async throws -> [SessionStatus]
     /// The IDs of all sessions, in queue order.
     func sessionIDs() async throws -> [SessionID]
     /// The first `limit` session IDs that begin with the given characters, ignoring case, in queue order.

@@ -27,6 +27,22 @@ extension TransferQueue {
         return try await statuses(range.map { (index: $0, key: scheduler.sessionIndex.order[$0]) })
     }
 
+    /// Snapshots of the sessions of a group, in the order of the queue: `sessions(in: .state(.completed))`, `sessions(in: .tag("dailies"))`.
+    ///
+    /// - Throws: ``QueueError`` with the code `noSuchAccount` or, for a group of IDs, `noSuchSession`; or if the store can't be read.
+    public nonisolated func sessions(in group: SessionGroup) async throws -> [SessionStatus] {
+        try await statuses(of: allMembers(of: group))
+    }
+
+    private func statuses(of ids: [SessionID]) async throws -> [SessionStatus] {
+        await settle()
+        return try await statuses(
+            ids.compactMap { id in
+                scheduler.sessionIndex.key(of: id).flatMap { key in scheduler.sessionIndex.index(of: key).map { (index: $0, key: key) } }
+            }
+        ).sorted { $0.index < $1.index }
+    }
+
     /// A snapshot of one session.
     ///
     /// - Throws: ``QueueError`` with the code `noSuchSession`.

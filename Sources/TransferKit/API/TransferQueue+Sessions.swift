@@ -116,11 +116,12 @@ extension TransferQueue {
         switch group {
         case .all, .tag, .sessions: scheduler.sessionIndex.count
         case .account(let name): scheduler.accountKeys[name].flatMap { scheduler.sessionIndex.sessionsOfAccount[$0] } ?? 0
-        case .failed: scheduler.sessionIndex.counts[.failed] ?? 0
+        // A session whose run is ending counts by its next state here, so the count is only an estimate.
+        case .state(let state): scheduler.sessionIndex.counts[state] ?? 0
         }
     }
 
-    private nonisolated func allMembers(of group: SessionGroup) async throws -> [SessionID] {
+    nonisolated func allMembers(of group: SessionGroup) async throws -> [SessionID] {
         if case .tag(let tag) = group { return try await store.sessions(tagged: tag) }
         return try await members(of: group)
     }

@@ -37,10 +37,15 @@ public enum SessionGroup: Hashable, Sendable, Codable {
     case account(String)
     /// All sessions with a tag.
     case tag(String)
-    /// All failed sessions.
-    case failed
+    /// All sessions in a state, for example `.state(.completed)`.
+    case state(SessionState)
     /// The sessions with these IDs.
     case sessions([SessionID])
+}
+
+extension SessionGroup {
+    /// All failed sessions: `.state(.failed)`.
+    public static var failed: SessionGroup { .state(.failed) }
 }
 
 /// The destination of a moved session.

@@ -1,11 +1,20 @@
+import Foundation
 public import SystemPackage
 public import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
 
 /// The location of a queue's state.
 public struct Storage: Sendable {
     package let folder: FilePath
     package let base: FilePath?
     package let ownerTimeout: Duration
+    /// Whether the queue deletes the folder when it shuts down.
+    package private(set) var isTemporary = false
 
     /// A storage folder of the queue, created with mode 0700 if it does not exist. One process owns it at a time.
     ///
@@ -19,5 +28,45 @@ public struct Storage: Sendable {
         _ folder: some LocalPathConvertible, base: (some LocalPathConvertible)? = FilePath?.none, ownerTimeout: Duration = .zero
     ) -> Storage {
         Storage(folder: folder.filePath, base: base?.filePath, ownerTimeout: ownerTimeout)
+    }
+
+    /// The usual folder for the state of an app or a service, by its name: `~/Library/Application Support/NAME/transfers` on Apple's systems;
+    /// elsewhere `$XDG_STATE_HOME/NAME`, or `~/.local/state/NAME` without this variable (XDG Base Directory Specification 0.8).
+    ///
+    /// - Parameters:
+    ///   - name: A name that no other program uses, such as `com.example.uploader`. It must be the same at each launch.
+    ///   - ownerTimeout: See ``folder(_:base:ownerTimeout:)``.
+    public static func application(_ name: String, ownerTimeout: Duration = .zero) -> Storage {
+        .folder(stateFolder(of: name), ownerTimeout: ownerTimeout)
+    }
+
+    /// A new folder below the system's temporary folder. The queue deletes it when it shuts down, with all sessions. For tests, and for transfers
+    /// that need not survive the process.
+    public static func temporary() -> Storage {
+        var storage = Storage.folder(FilePath(NSTemporaryDirectory()).appending("transferkit-\(UUID().uuidString)"))
+        storage.isTemporary = true
+        return storage
+    }
+
+    private static func stateFolder(of name: String) -> FilePath {
+        #if canImport(Darwin)
+            FilePath(NSHomeDirectory()).appending("Library/Application Support").appending(name).appending("transfers")
+        #else
+            xdgStateFolder(of: name)
+        #endif
+    }
+
+    /// The folder for the state of a program according to the XDG Base Directory Specification 0.8.
+    package static func xdgStateFolder(of name: String) -> FilePath {
+        // The specification says to ignore relative paths in this variable.
+        if let state = variable("XDG_STATE_HOME"), state.isAbsolute { return state.appending(name) }
+        let home = variable("HOME") ?? FilePath(NSHomeDirectory())
+        return home.appending(".local").appending("state").appending(name)
+    }
+
+    /// The path in an environment variable; nil if the variable is unset or empty.
+    package static func variable(_ name: String) -> FilePath? {
+        guard let path = unsafe getenv(name).map({ unsafe FilePath(platformString: $0) }), !path.isEmpty else { return nil }
+        return path
     }
 }

@@ -34,8 +34,8 @@ extension Scheduler {
         case .account(let name):
             let key = try accountKey(name)
             return sessionIndex.order.filter { sessionIndex[$0]?.account == key }
-        case .failed:
-            return sessionIndex.order.filter { sessionIndex[$0]?.shownState == .failed }
+        case .state(let state):
+            return sessionIndex.order.filter { sessionIndex[$0]?.shownState == state }
         case .tag(let tag):
             // Only the store contains tags. The sender of a command must look up the sessions of a tag before it sends the command.
             throw QueueError(
@@ -53,7 +53,7 @@ extension Scheduler {
         return switch group {
         case .all, .sessions: true
         case .account(let name): accountKeys[name] == entry.account
-        case .failed: entry.shownState == .failed
+        case .state(let state): entry.shownState == state
         case .tag(let tag): flags.newTags[key]?.contains(tag) ?? true
         }
     }
