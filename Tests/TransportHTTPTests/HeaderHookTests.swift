@@ -31,6 +31,7 @@ import TransportHTTP
         #expect(request.method == (mode == "put" ? "PUT" : "POST"))
         #expect(request.url == transfer.server.url(mode == "put" ? "/files/a.bin" : "/files/"))
         #expect(request.reason == .request && request.session == "s-1" && request.item == 3 && request.attempt == 1)
+        #expect(request.account == "bucket" && request.endpoint == transfer.endpoint.location)
         #expect(request.context == Data("{}".utf8))
         #expect(transfer.server.requests.first?.headers["authorization"] == "Bearer token-0")
         await transfer.end()

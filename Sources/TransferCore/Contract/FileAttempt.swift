@@ -116,11 +116,14 @@ public struct AttemptOrigin: Hashable, Sendable {
     public var item: Int64
     /// The app's context for the session, as JSON.
     public var context: Data?
+    /// The name of the account.
+    public var account: String
 
     /// Creates an origin. The defaults are for tests of transports.
-    public init(session: String = "", item: Int64 = 0, context: Data? = nil) {
+    public init(session: String = "", item: Int64 = 0, context: Data? = nil, account: String = "") {
         self.session = session
         self.item = item
         self.context = context
+        self.account = account
     }
 }

@@ -86,7 +86,8 @@ struct TestTransfer {
         let attempt = FileAttempt(
             transferID: "t-1", number: number, endpoint: endpoint, payload: payload,
             remotePath: try RemotePath(bytes: remoteBytes ?? Array(remotePath.utf8)),
-            checkpoint: checkpoint, options: options, origin: AttemptOrigin(session: "s-1", item: 3, context: Data("{}".utf8)),
+            checkpoint: checkpoint, options: options,
+            origin: AttemptOrigin(session: "s-1", item: 3, context: Data("{}".utf8), account: "bucket"),
             credentials: credentials, logger: Logger(label: "test"))
         return try await transport.perform(attempt, reporting: recorder.reporter())
     }

@@ -15,6 +15,10 @@ public struct RequestInfo: Sendable {
     public var method: String
     /// The absolute URL. The URL of an upload may be secret: do not log it.
     public var url: String
+    /// The name of the account; empty for requests outside a session, such as the removal of an upload.
+    public var account: String
+    /// The address of the endpoint, without its query.
+    public var endpoint: String
     /// The ID of the session that the file belongs to; empty for requests outside a session, such as the removal of an upload.
     public var session: String
     /// The position of the item in its session, counted from 0.
@@ -26,9 +30,11 @@ public struct RequestInfo: Sendable {
     /// Why the hook is called.
     public var reason: Reason
 
-    package init(method: String, url: String, origin: AttemptOrigin, attempt: Int) {
+    package init(method: String, url: String, endpoint: String, origin: AttemptOrigin, attempt: Int) {
         self.method = method
         self.url = url
+        self.endpoint = endpoint
+        account = origin.account
         session = origin.session
         item = origin.item
         context = origin.context

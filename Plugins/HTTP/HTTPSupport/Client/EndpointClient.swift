@@ -15,6 +15,8 @@ package struct EndpointClient: Sendable {
     package let origin: Origin
     /// The endpoint's address. It identifies the account when credentials are renewed or remembered.
     package let account: String
+    /// The endpoint's address without its query.
+    private let location: String
     let options: RequestOptions
     /// The headers of the endpoint and the session.
     private let configuredHeaders: HTTPHeaders
@@ -43,6 +45,7 @@ package struct EndpointClient: Sendable {
         configuredHeaders = sessionHeaders.reduce(into: options.sortedHeaders) { $0.append($1.name, $1.value) }
         self.resources = resources
         account = endpoint.address
+        location = endpoint.location
         trustedOrigins = options.trustedOrigins.union([origin])
         credentials = EndpointCredentials(references: endpoint.credentials, userName: userName, origin: origin, provider: provider)
         self.attempt = (attempt?.origin ?? AttemptOrigin(), attempt?.number ?? 1)
@@ -144,7 +147,8 @@ package struct EndpointClient: Sendable {
     }
 
     private func headers(from hook: HeaderSource, for request: HTTPRequest, rejectedSince: Int?) async throws -> HTTPHeaders {
-        let info = RequestInfo(method: request.method, url: request.url, origin: attempt.origin, attempt: attempt.number)
+        let info = RequestInfo(
+            method: request.method, url: request.url, endpoint: location, origin: attempt.origin, attempt: attempt.number)
         guard let rejectedSince else { return try await hook.headers(for: info, request.headers) }
         return try await hook.headersAfterRejection(for: info, request.headers, account: account, since: rejectedSince)
     }

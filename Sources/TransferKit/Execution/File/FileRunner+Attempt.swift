@@ -23,7 +23,8 @@ extension FileRunner {
             transferID: transferID, number: history.attempts, isRestarted: isRestarted(at: endpoint), endpoint: endpoint,
             payload: inspected.payload, remotePath: try RemotePath(bytes: file.destination), checkpoint: stored,
             options: AttemptOptions(context.options, uploadURL: file.uploadPlace),
-            origin: AttemptOrigin(session: "\(context.id)", item: file.position, context: context.live.context),
+            origin: AttemptOrigin(
+                session: "\(context.id)", item: file.position, context: context.live.context, account: availability.account.name),
             credentials: context.credentials, logger: logger)
         let active = context.live.begin(
             position: file.position, size: inspected.size, knownSize: file.size, counted: file.confirmed, stored: stored?.confirmed ?? 0,
