@@ -37,6 +37,7 @@ struct AccountShowCommand: AsyncParsableCommand {
                 switch reference.source {
                 case .environment(let variable): lines.append("  \(use) from the environment variable \(variable)")
                 case .file(let path): lines.append("  \(use) from the file \(path)")
+                case .app(let name): lines.append("  \(use) from the app, under the name \(name)")
                 }
             }
             for (key, value) in endpoint.shownSettings { lines.append("  \(key) = \(value)") }

@@ -87,6 +87,7 @@ extension JSONValue {
             "code": .string(error.code.rawValue),
             "message": .string(error.description),
             "file": JSONValue(file),
+            "app": JSONValue(app),
         ]
     }
 
@@ -112,10 +113,11 @@ extension JSONValue {
     }
 
     private init(_ reference: CredentialReference) {
-        var (environment, file): (String?, String?) = (nil, nil)
+        var (environment, file, app): (String?, String?, String?) = (nil, nil, nil)
         switch reference.source {
         case .environment(let name): environment = name
         case .file(let path): file = path
+        case .app(let name): app = name
         }
         self = [
             "kind": .string(reference.kind.rawValue),

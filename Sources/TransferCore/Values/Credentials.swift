@@ -33,6 +33,8 @@ public struct CredentialReference: Hashable, Sendable, Codable {
         /// A file that contains the secret. Line breaks before and after the secret are ignored. Only the file's owner may have permission to read
         /// it.
         case file(String)
+        /// A secret that the app of this process supplies under this name, for example from memory or from the system's keyring.
+        case app(String)
     }
 
     /// The purpose of the secret.

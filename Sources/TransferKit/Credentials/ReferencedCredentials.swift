@@ -2,16 +2,29 @@ import Foundation
 import SystemPackage
 public import TransferCore
 
-/// Reads secrets from environment variables, and from files or pipes of at most 64 KiB that only their owner can access.
+/// Reads secrets from environment variables, from files or pipes of at most 64 KiB that only their owner can access, and from the app.
 ///
 /// This is the default provider of a ``TransferQueue``. It caches no secrets, so after a token is renewed, the next attempt uses the new token.
+///
+/// ```swift
+/// let credentials = ReferencedCredentials { name in
+///     Secret(try await keyring.password(named: name))
+/// }
+/// ```
 public struct ReferencedCredentials: CredentialProvider {
+    private let app: (@Sendable (String) async throws -> Secret)?
+
     /// Creates a provider.
-    public init() {}
+    ///
+    /// - Parameter app: Returns the secret that a reference with the source ``/TransferCore/CredentialReference/Source/app(_:)`` names. Transports
+    ///   call it on any executor, at most once per request. If it throws, the account is blocked until the user acts. Nil if the app has no secrets.
+    public init(app: (@Sendable (_ name: String) async throws -> Secret)? = nil) {
+        self.app = app
+    }
 
     /// Reads the secret of a reference. Files are read on a thread that may block.
     ///
-    /// - Throws: A ``TransferError`` of the class `credentials` that names the variable or the file.
+    /// - Throws: A ``TransferError`` of the class `credentials` that names the variable, the file or the name.
     public func secret(for reference: CredentialReference) async throws -> Secret {
         switch reference.source {
         case .environment(let name):
@@ -21,6 +34,15 @@ public struct ReferencedCredentials: CredentialProvider {
             return Secret(value)
         case .file(let path):
             return try await BlockingIO.run(.credentials) { try Self.read(path) }
+        case .app(let name):
+            guard let app else { throw unavailable("The app of this process supplies no secret \"\(name)\". Run the queue in that app.") }
+            do {
+                return try await app(name)
+            } catch let error as CancellationError {
+                throw error
+            } catch {
+                throw unavailable("The app did not supply the secret \"\(name)\": \(error)")
+            }
         }
     }
 

@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 import TransferCore
 import TransferKit
@@ -66,5 +67,19 @@ import TransportTesting
         await queue.shutdown()
         #expect(await delegate.count == 1)
         #expect(fixture.memory.attempts.count == 1)
+    }
+
+    @Test func appSuppliesSecrets() async throws {
+        let credentials = ReferencedCredentials { name in
+            guard name == "studio" else { throw CocoaError(.fileNoSuchFile) }
+            return Secret("secret")
+        }
+        #expect(try await credentials.secret(for: .bearer(.app("studio"))).reveal() == "secret")
+        for provider in [credentials, ReferencedCredentials()] {
+            let error = await #expect(throws: TransferError.self) { try await provider.secret(for: .bearer(.app("other"))) }
+            #expect(error?.code == .credentialsUnavailable && error?.message.contains("\"other\"") == true)
+        }
+        let stored = try JSONEncoder().encode(CredentialReference.password(.app("studio")))
+        #expect(try JSONDecoder().decode(CredentialReference.self, from: stored) == .password(.app("studio")))
     }
 }

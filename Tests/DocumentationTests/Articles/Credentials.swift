@@ -1,0 +1,52 @@
+import Foundation
+import SystemPackage
+import TransferCore
+import TransferKit
+import TransportTUS
+
+/// The code of the article "Credentials", in the same order. ``ArticleTests`` verifies that both copies match.
+// swift-format-ignore
+private func credentials(_ vault: Vault, _ folder: FilePath) async throws {
+    // ARTICLE
+    let byToken = Endpoint.tus("https://upload.example.com/files/", credentials: .bearer(.file("/etc/studio/token")))
+    let byPassword = Endpoint.tus("https://anna@upload.example.com/files/", credentials: .password(.environment("STUDIO_PASSWORD")))
+    let byHeader = Endpoint.tus("https://upload.example.com/files/", credentials: .header("X-Api-Key", .app("api-key")))
+    // END
+    try await inMemory(vault, folder, [byToken, byPassword, byHeader])
+}
+
+// swift-format-ignore
+private func inMemory(_ vault: Vault, _ folder: FilePath, _ endpoints: [Endpoint]) async throws {
+    // ARTICLE
+    let credentials = ReferencedCredentials { name in
+        guard let value = await vault.value(of: name) else { throw NoSecret(name: name) }
+        return Secret(value)
+    }
+    let queue = try await TransferQueue(storage: .folder(folder), transports: [TUSTransport()], credentials: credentials)
+    // END
+    try await queue.save(Account("studio", endpoints: endpoints))
+}
+
+// swift-format-ignore
+private func keyring() async throws -> ReferencedCredentials {
+    // ARTICLE
+    let credentials = ReferencedCredentials { name in
+        Secret(try await output(of: "/usr/bin/secret-tool", ["lookup", "service", "com.example.uploader", "account", name]))
+    }
+    // END
+    return credentials
+}
+
+/// The app's secrets in memory.
+private actor Vault {
+    private var values: [String: String] = [:]
+
+    func value(of name: String) -> String? { values[name] }
+}
+
+private struct NoSecret: Error {
+    let name: String
+}
+
+/// Returns the standard output of a program.
+private func output(of program: String, _ arguments: [String]) async throws -> String { "" }
