@@ -143,7 +143,7 @@ let package = Package(
             name: "ProcessFixture", dependencies: ["Locking", "TransferCore", system], path: "Tests/ProcessFixture", swiftSettings: settings
         ),
         .target(
-            name: "ScriptedHTTP", dependencies: ["Locking", "CurlEngine", "TransferCore", "TransportSupport", system],
+            name: "ScriptedHTTP", dependencies: ["Locking", "CurlEngine", "TransferCore", "TransportSupport", logging, system],
             path: "Tests/ScriptedHTTP",
             swiftSettings: settings),
         .target(

@@ -72,6 +72,27 @@ import TransportTesting
         }
     }
 
+    /// The server asked clients to wait for an hour. The call ends this wait.
+    @Test func retriesUnavailableEndpoint() async throws {
+        try await ControlFixture.with { fixture in
+            let (queue, remote) = (fixture.queue, fixture.remote)
+            fixture.memory.failNext(with: TransferError(.transient, .serverError, "The server is busy.", retryAfter: .seconds(3_600)))
+            let id = try await remote.enqueue(fixture.upload("a"))
+            try await remote.start()
+            await queue.waitUntilIdle(scheduled: false)
+            let before = try await remote.status(of: id)
+            guard case .retry? = before.why else { Issue.record("\(String(describing: before.why))"); return }
+            // The gate keeps the session running, so that the test can check its state.
+            let gate = fixture.memory.gate("a")
+            try await remote.retryEndpoints(of: "a")
+            let after = try await remote.status(of: id)
+            try #require(after.state == .running)
+            gate.open()
+            #expect(try await remote.value(of: id).state == .completed)
+            await #expect { try await remote.retryEndpoints(of: "nobody") } throws: { ($0 as? QueueError)?.code == .noSuchAccount }
+        }
+    }
+
     @Test func returnsDuplicates() async throws {
         try await ControlFixture.with { fixture in
             let (queue, remote) = (fixture.queue, fixture.remote)

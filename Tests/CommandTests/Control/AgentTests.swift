@@ -101,6 +101,25 @@ import TransferKit
         _ = await run.command.result()
     }
 
+    /// Through a link, the agent would write its log to any file of its user.
+    @Test(arguments: [true, false]) func rejectsLinkedLog(targetExists: Bool) async throws {
+        let program = try TransferQ()
+        // Creates the storage folder.
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        if targetExists { try program.folder.file("target", bytes: [1, 2, 3]) }
+        let target = program.folder.path.appending("target").string
+        let link = program.store.appending("agent.log").string
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: target)
+        let refused = try await program.run("agent", "start")
+        #expect(refused.status == 3, "\(refused.testDescription)")
+        #expect(refused.diagnostics.contains(link) && refused.diagnostics.contains("links"), "\(refused.testDescription)")
+        #expect(FileManager.default.contents(atPath: target) == (targetExists ? Data([1, 2, 3]) : nil))
+        #expect(try await program.run("agent", "status").status == 4)
+        try FileManager.default.removeItem(atPath: link)
+        try await program.succeed("agent", "start")
+        try await program.succeed("agent", "stop")
+    }
+
     /// An app adds a session and exits. After its restart, it receives the events that it missed.
     @Test func continuesUploadsAfterAppExits() async throws {
         try await LoopbackStudio.withAgent { studio in

@@ -1,4 +1,6 @@
 import Foundation
+import Locking
+import ScriptedHTTP
 import SystemPackage
 import TUSLoopback
 import Testing
@@ -79,6 +81,35 @@ import TransferKit
             run.command.send(SIGTERM)
             #expect(await run.command.result().status == 130)
         }
+    }
+
+    /// The server asked clients to wait for an hour. The command ends this wait for both sessions.
+    @Test func retriesUnavailableEndpoint() async throws {
+        let isBusy = Locked(true)
+        let server = try ScriptedServer { _, _ in
+            isBusy.withLock { $0 } ? [.answer(429, ["Retry-After": "3600"])] : [.answer(201)]
+        }
+        defer { server.stop() }
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "bucket", "http+put://127.0.0.1:\(server.port)/in/")
+        for name: String in ["a", "b"] { try program.folder.file(name, size: 10) }
+        let ids = try await program.succeed("add", "bucket", "a", "b", "--each").lines
+        let run = try RunningQueue(program, "--forever", "--max-sessions", "1")
+        defer { run.command.send(SIGTERM) }
+        try await run.event("attemptFailed", of: ids[0])
+        let sessions = { try await program.succeed("list", "--json").objects() }
+        // The run of the first session ends a moment after its failed attempt.
+        while try await sessions().contains(where: { $0["state"] as? String != "waiting" }) { await Task.yield() }
+        #expect(try await program.succeed("why", ids[1]).output.contains("asked to back off"))
+        isBusy.withLock { $0 = false }
+        try await program.succeed("account", "retry", "bucket")
+        // Without the command, both sessions would still wait.
+        let retried = try await sessions()
+        try #require(retried.contains { $0["state"] as? String != "waiting" })
+        for _ in ids { try await run.event("completed") }
+        #expect(server.requests.map(\.path) == ["/in/a", "/in/a", "/in/b"])
+        run.command.send(SIGTERM)
+        #expect(await run.command.result().status == 130)
     }
 
     /// A run fails if its queue is stopped.

@@ -55,6 +55,28 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// The first endpoint of a session is not a change. A change names the previous endpoint.
+    @Test func firstEndpointIsNotReportedAsChange() async throws {
+        let fixture = try QueueFixture()
+        let queue = try await fixture.open()
+        let endpoints = ["x", "y"].map { fixture.memory.endpoint(host: $0) }
+        try await queue.save(Account("a", endpoints: endpoints))
+        let events = queue.events
+        try await queue.start()
+        // This session uses only the first endpoint.
+        _ = try await queue.enqueue(try fixture.upload("1")).value
+        fixture.memory.refuse(host: "x")
+        let moved = try await queue.enqueue(try fixture.upload("2"))
+        _ = try await moved.value
+        await queue.shutdown()
+        var changes: [QueueEvent.Kind] = []
+        for await event in events {
+            if case .endpointChanged = event.kind { changes.append(event.kind) }
+        }
+        #expect(fixture.memory.attempts.map(\.endpoint) == [endpoints[0], endpoints[0], endpoints[1]])
+        #expect(changes == [.endpointChanged(moved.id, from: endpoints[0].location, to: endpoints[1].location)])
+    }
+
     @Test func slowSubscriberReceivesGap() async throws {
         let hub = EventHub(capacity: 8)
         var events = hub.subscribe().makeAsyncIterator()

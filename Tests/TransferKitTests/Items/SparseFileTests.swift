@@ -20,7 +20,8 @@ private func makeSparse(_ path: FilePath, size: Int64) throws {
 }
 
 /// Sparse files that are larger than any disk. Only some file systems, such as tmpfs, support such files.
-@Suite(.enabled(if: memoryDiskSupportsHugeFiles)) struct SparseFileTests {
+@Suite(.enabled(if: memoryDiskSupportsHugeFiles, "Requires a file system at /dev/shm that supports files of 7 EiB"))
+struct SparseFileTests {
     /// Creates a folder with two files of 7 EiB and 17 files of 64 PiB.
     private static func folderOfHugeFiles() throws -> FilePath {
         let folder = FilePath(memoryDisk).appending("transferkit-\(UUID().uuidString)")

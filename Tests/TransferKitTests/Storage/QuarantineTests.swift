@@ -1,5 +1,7 @@
 import Foundation
 import GRDB
+import Locking
+import Logging
 import SystemPackage
 import Testing
 import TransferCore
@@ -55,6 +57,26 @@ import TransportTesting
         let row = try #require(try await queue.quarantined().first)
         #expect(row.session == id && row.name == "one and 1 more")
         await queue.shutdown()
+    }
+
+    /// The queue finds one session when it opens the store, and the other when it reads the session.
+    @Test func logsQuarantinedSessions() async throws {
+        var queue = try await fixture.openWithAccounts()
+        let first = try await queue.enqueue(try fixture.upload("one"))
+        try await queue.enqueue(try fixture.upload("two"))
+        await queue.shutdown()
+        try change("UPDATE session SET direction = 'sideways' WHERE key = 1")
+        try change("UPDATE schedule SET state = 'asleep' WHERE session = 2")
+        let log = CountingLog(warnings: Locked(0))
+        queue = try await fixture.open(logger: Logger(label: "test") { _ in log })
+        #expect(try await queue.sessions().isEmpty)
+        await queue.deferredDeletion.waitUntilDone()
+        await queue.shutdown()
+        let lines = log.errors.withLock { $0.filter { $0.hasPrefix("Quarantined ") } }
+        #expect(lines.count == 2, "\(lines)")
+        #expect(lines.contains { $0.hasPrefix("Quarantined the session \(first.id).") }, "\(lines)")
+        // This session has no valid state, so the message identifies it only by its row.
+        #expect(lines.contains { $0.contains("The session in row 2 ") }, "\(lines)")
     }
 
     @Test func restoresCompleteSession() async throws {

@@ -144,6 +144,36 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// While the length is unknown, the known size grows with the sent bytes, in snapshots and in events.
+    @Test func knownSizeIncludesSentBytes() async throws {
+        let memory = MemoryTransport(chunkSize: 1_000, chunksPerCheckpoint: 3)
+        let fixture = try QueueFixture(memory: memory)
+        let queue = try await fixture.openWithAccounts()
+        let gates = [2_000, 4_000].map { memory.gate("stream", atByte: $0) }
+        let (item, writer) = TransferItem.stream(as: name)
+        let session = try await queue.enqueue(.upload(items: [item], to: "a"))
+        let events = queue.events
+        let progress = Task {
+            await events.first { if case .progress(_, let figures) = $0, figures.bytesSent > 0 { figures } else { nil } }
+        }
+        try await queue.start()
+        try await writer.write(content(10_000))
+        for (gate, sent) in zip(gates, [2_000, 4_000] as [Int64]) {
+            try await gate.reached()
+            let figures = try await session.status.statistics
+            #expect(figures.bytesTotal == nil && figures.bytesSent == sent)
+            #expect(figures.bytesDone <= figures.bytesSent && figures.bytesSent <= figures.bytesKnown)
+            await fixture.clock.waitForSleep(of: .milliseconds(100))
+            fixture.clock.advance(by: .milliseconds(100))
+            gate.open()
+        }
+        let shown = try #require(await progress.value)
+        #expect(shown.bytesTotal == nil && shown.bytesDone <= shown.bytesSent && shown.bytesSent <= shown.bytesKnown)
+        writer.finish()
+        #expect(try await session.value.statistics.bytesTotal == 10_000)
+        await queue.shutdown()
+    }
+
     @Test(arguments: [4_999, 5_001]) func wrongLengthFailsItem(_ length: Int64) async throws {
         let queue = try await fixture.openWithAccounts()
         let session = try await queue.enqueue(

@@ -9,24 +9,28 @@ import TransportTUS
 @Suite struct CleartextTests {
     /// The secret does not exist, so the transport sends no request to these addresses.
     @Test(arguments: [
-        ("http://upload.invalid/files/", 1), ("https://upload.invalid/files/", 0),
-        ("http://127.0.0.1:1/files/", 0), ("http://localhost:1/files/", 0), ("http://[::1]:1/files/", 0),
+        ("http", "upload.invalid", 1), ("https", "upload.invalid", 0),
+        ("http", "127.0.0.1:1", 0), ("http", "localhost:1", 0), ("http", "[::1]:1", 0),
     ])
-    func warnsOnceAboutUnencryptedCredentials(address: String, count: Int) async throws {
-        let lines = LogLines()
+    func warnsOnceAboutUnencryptedCredentials(scheme: String, host: String, count: Int) async throws {
         let file = try TemporaryFile(size: 1)
-        let transport = TUSTransport()
         let source = try file.source
-        for _ in 0..<3 {
-            let attempt = FileAttempt(
-                transferID: "t-1", endpoint: .tus(address, credentials: [.bearer(.environment("NONE"))]),
-                source: source,
-                remotePath: try RemotePath("a"), credentials: FixedCredentials(), logger: lines.logger)
-            _ = try? await transport.perform(attempt, reporting: Recorder().reporter())
+        let credentials: [(CredentialReference, String)] = [
+            (.bearer(.environment("NONE")), ""), (.password(.environment("NONE")), "me@"),
+        ]
+        for (credential, user) in credentials {
+            let lines = LogLines()
+            let transport = TUSTransport()
+            for _ in 0..<3 {
+                let attempt = FileAttempt(
+                    transferID: "t-1", endpoint: .tus("\(scheme)://\(user)\(host)/files/", credentials: [credential]),
+                    source: source, remotePath: try RemotePath("a"), credentials: FixedCredentials(), logger: lines.logger)
+                _ = try? await transport.perform(attempt, reporting: Recorder().reporter())
+            }
+            let warnings = lines.texts(at: .warning)
+            #expect(warnings.count == count, "\(credential.kind): \(warnings)")
+            #expect(warnings.allSatisfy { $0.contains("without encryption") })
+            await transport.shutdown()
         }
-        let warnings = lines.texts(at: .warning)
-        #expect(warnings.count == count)
-        #expect(warnings.allSatisfy { $0.contains("without encryption") })
-        await transport.shutdown()
     }
 }

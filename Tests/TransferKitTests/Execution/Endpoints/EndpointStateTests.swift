@@ -4,7 +4,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Failures of a file at an endpoint that still serves another file.
+/// The activity that shows that an endpoint works, although attempts failed before.
 @Suite struct EndpointStateTests {
     private let options = SessionOptions(retry: RetryPolicy(maximumDelay: .seconds(1)), filesInFlight: 2)
     private let broken = TransferError(.transient, .connectionLost, "The connection broke.")
@@ -50,6 +50,39 @@ import TransportTesting
         #expect(try await first.value.state == .completed)
         #expect(try await second.value.state == .completed)
         #expect(fixture.memory.attempts.count == 8, "no endpoint was skipped")
+        await queue.shutdown()
+    }
+
+    /// Network buffers hold less than 1 MiB. After this number of sent bytes, the other sessions start, even if the server has confirmed
+    /// nothing.
+    @Test func probeEndsAfterUnconfirmedMebibyte() async throws {
+        let memory = MemoryTransport(chunkSize: 1 << 20, chunksPerCheckpoint: 100)
+        let fixture = try QueueFixture(memory: memory)
+        let queue = try await fixture.openWithAccounts()
+        try await queue.setMaxConcurrentSessions(5)
+        // After one failure, a session waits for longer than it may keep its slot.
+        let options = SessionOptions(retry: RetryPolicy(base: .seconds(2)))
+        let first = try await queue.enqueue(try fixture.upload("1", size: 2 << 20, options: options))
+        for number in 2...5 { try await queue.enqueue(try fixture.upload("\(number)", size: 10, options: options)) }
+        let gates = [memory.gate("1", atByte: (1 << 20) - 1), memory.gate("1", atByte: 1 << 20)]
+        memory.refuse(host: "a")
+        try await queue.start()
+        await queue.waitUntilIdle(scheduled: false)
+        #expect(memory.attempts.count == 5, "the endpoint is unavailable after five failures")
+        memory.accept(host: "a")
+        try await queue.retryEndpoints(of: "a")
+
+        try await gates[0].reached()
+        #expect(try await queue.sessions().map(\.state) == [.running, .waiting, .waiting, .waiting, .waiting])
+        gates[0].open()
+        try await gates[1].reached()
+        // The small files of the other sessions may already be complete.
+        let states = try await queue.sessions().map(\.state)
+        #expect(states.first == .running && !states.contains(.waiting))
+        #expect(try await first.status.statistics.bytesDone == 0)
+        gates[1].open()
+        await queue.waitUntilIdle()
+        #expect(try await queue.sessions().allSatisfy { $0.state == .completed })
         await queue.shutdown()
     }
 
