@@ -14,9 +14,9 @@ enum CrashReports {
     static let variable = (name: "SWIFT_BACKTRACE", value: "registers=none")
 
     /// The last words of the commands that read credentials, such as `check` for `account check`.
-    private static let commands: Set<String> = ["run", "check", "doctor"]
+    private static let commands: Set<String> = ["run", "check", "doctor", "stream"]
 
-    /// Restarts this process with the variable set if its command reads credentials: `run`, `agent run`, `account check` or `doctor`.
+    /// Restarts this process with the variable set if its command reads credentials: `run`, `agent run`, `stream`, `account check` or `doctor`.
     ///
     /// The runtime reads the variable only when a process starts. For other commands, or if the restart fails, this method has no effect.
     /// Call this method before anything else.

@@ -4,13 +4,13 @@
 
 /// The CPU scheduling policy of this process.
 enum SchedulingPolicy {
-    /// Switches `run` and `agent run` to SCHED_BATCH (sched(7)), so that interactive programs stay responsive.
+    /// Switches `run`, `agent run` and `stream` to SCHED_BATCH (sched(7)), so that interactive programs stay responsive.
     ///
-    /// The process keeps its share of CPU time. The check is deliberately simple: it looks for the word `run` anywhere in the arguments. A
+    /// The process keeps its share of CPU time. The check is deliberately simple: it looks for the words `run` and `stream` anywhere in the arguments. A
     /// false match is harmless. Call this method before any thread starts, because threads inherit the policy.
     static func yieldToOthers() {
         #if os(Linux)
-            guard CommandLine.arguments.dropFirst().contains("run") else { return }
+            guard CommandLine.arguments.dropFirst().contains(where: { $0 == "run" || $0 == "stream" }) else { return }
             var parameters = sched_param()
             _ = unsafe sched_setscheduler(0, batch, &parameters)
         #endif

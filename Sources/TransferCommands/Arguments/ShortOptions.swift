@@ -7,14 +7,15 @@ enum ShortOptions {
 
     /// The options that take a number. Their own validation reports negative numbers.
     private static let numeric: Set<String> = [
-        "--at", "--chunk", "--context", "--give-up-after", "--max", "--max-sessions", "--not-before", "--parallel", "--rate",
-        "--response-timeout",
-        "--since", "--stall-timeout", "--timeout",
+        "--at", "--chunk", "--context", "--deadline", "--give-up-after", "--length", "--max", "--max-sessions", "--not-before",
+        "--parallel",
+        "--rate", "--response-timeout", "--since", "--stall-timeout", "--timeout",
     ]
 
     /// The options without a value.
     private static let flags: Set<String> = [
-        "--all", "--cascade", "--download", "--each", "--failed", "--follow", "--forever", "--hold", "--json", "--keep-partial", "--next",
+        "--all", "--cascade", "--dedupe-completed", "--download", "--each", "--failed", "--follow", "--forever", "--hold", "--json",
+        "--keep-partial", "--next",
         "--no-wait", "--now", "--stdin", "--verbose",
     ]
 

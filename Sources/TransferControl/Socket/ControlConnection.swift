@@ -112,15 +112,19 @@ actor ControlConnection {
     /// Receives a message without decoding it. Throws the same errors as ``read(_:)``.
     func readData() throws(QueueError) -> Data {
         while true {
-            let length = Int(try take(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) })
+            // The length stays in the buffer until its message has arrived, so that a call after `ownerSilent` reads the same message.
+            let length = Int(try buffered(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) })
             guard length <= Self.messageLimit else { throw .tooLarge(length) }
+            let message = try buffered(4 + length).dropFirst(4)
+            consumed += 4 + length
             guard length > 0 else { continue }
             sizeOfLastMessage = length
-            return Data(try take(length))
+            return Data(message)
         }
     }
 
-    private func take(_ count: Int) throws(QueueError) -> ArraySlice<UInt8> {
+    /// Waits for bytes, and returns the first `count` bytes in the buffer.
+    private func buffered(_ count: Int) throws(QueueError) -> ArraySlice<UInt8> {
         if consumed > 0, buffer.count - consumed < count {
             buffer.removeFirst(consumed)
             consumed = 0
@@ -136,7 +140,6 @@ actor ControlConnection {
                 throw .lost
             }
         }
-        defer { consumed += count }
         return buffer[consumed..<consumed + count]
     }
 

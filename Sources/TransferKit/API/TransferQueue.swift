@@ -17,7 +17,6 @@ public actor TransferQueue: ControllableQueue {
     private static let diskCheckInterval = Duration.seconds(1)
 
     package nonisolated let store: QueueStore
-    private nonisolated let isTemporary: Bool
     nonisolated let mailbox = Mailbox()
     nonisolated let hub = EventHub()
     nonisolated let delivery = DelegateDelivery()
@@ -96,7 +95,6 @@ public actor TransferQueue: ControllableQueue {
         var configuration = configuration
         configuration.logger[metadataKey: "queue"] = "\(storage.folder)"
         self.configuration = configuration
-        isTemporary = storage.isTemporary
         store = try await QueueStore.open(storage, clock: configuration.clock, observer: configuration.storeObserver)
         var settings = Scheduler.Settings(
             transports: Set(byID.keys), ordering: configuration.ordering, maxConcurrentSessions: configuration.maxConcurrentSessions,
@@ -378,10 +376,6 @@ public actor TransferQueue: ControllableQueue {
         await streams.endAll()
         await shutDownTransports()
         await store.close()
-        if isTemporary {
-            let folder = store.folder.string
-            await BlockingIO.run(.storage) { try? FileManager.default.removeItem(atPath: folder) }
-        }
         configuration.logger.info("Shut down the queue.")
         hub.finish()
         keepAliveForDelegate()

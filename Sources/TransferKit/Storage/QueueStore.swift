@@ -14,6 +14,8 @@ package final class QueueStore: Sendable {
     let clock: EngineClock
     private let lock: OwnerLock
     private let walGuard: WALGuard?
+    /// Whether to delete the folder when the store is closed.
+    private let isTemporary: Bool
     let place: StorePlace
     /// Whether the path of the database still leads to the file that this store opened. Blocks.
     package var isInPlace: Bool { place.problem == nil }
@@ -59,6 +61,7 @@ package final class QueueStore: Sendable {
         do {
             try Self.prepare(pool, at: path)
             self.folder = folder
+            isTemporary = storage.isTemporary
             self.pool = pool
             self.clock = clock
             self.walGuard = walGuard
@@ -120,8 +123,9 @@ package final class QueueStore: Sendable {
         // Usually, SQLite moves the log into the database when the last connection is closed. GRDB closes its readers last, and a reader can't
         // write the database, so the log is moved here. If the checkpoint fails, the log stays until the store is opened again, as after a crash.
         _ = try? await pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }
-        await BlockingIO.run(.storage) { [pool, lock] in
+        await BlockingIO.run(.storage) { [pool, lock, folder, isTemporary] in
             try? pool.close()
+            if isTemporary { try? FileManager.default.removeItem(atPath: folder.string) }
             lock.release()
         }
     }
