@@ -96,4 +96,70 @@ import TransportTUS
     @Test(arguments: [0, 1_000]) func fallsBackIfServerDoesNotAnswerForm(size: Int) async throws {
         try await check(.form, size: size)
     }
+
+    // MARK: Resumed uploads
+
+    /// A resumed upload begins with a HEAD. Without confirmed bytes at the silent server, the file moves to the next endpoint after one
+    /// stall. With confirmed bytes, it moves after three stalls.
+    @Test(arguments: [(0, 1), (500, 3)]) func fallsBackIfServerDoesNotAnswerHEAD(confirmed: Int, attempts: Int) async throws {
+        let (unanswered, arrival) = AsyncStream.makeStream(of: String.self)
+        let hole = try ScriptedServer { request, _ in
+            switch request.method {
+            case "OPTIONS": [.tus(204, ["Tus-Version": "1.0.0", "Tus-Extension": "creation"])]
+            case "POST": [.tus(201, ["Location": "/files/1"])]
+            case "PATCH" where request.headers["upload-offset"] == "0" && confirmed > 0: [.tus(204, ["Upload-Offset": "\(confirmed)"])]
+            default: [.read(nil), .call { arrival.yield(request.method) }, .silence]
+            }
+        }
+        let next = try ScriptedServer { request, _ in
+            switch request.method {
+            case "OPTIONS": [.tus(204, ["Tus-Version": "1.0.0", "Tus-Extension": "creation,creation-with-upload"])]
+            default: [.tus(201, ["Location": "/files/1", "Upload-Offset": "\(request.contentLength)"])]
+            }
+        }
+        let clock = FallbackClock()
+        let account = Account(
+            "real", endpoints: [.tus(hole.url(), options: TUSOptions(chunkSize: 500)), .tus(next.url())], fallbackAfter: .zero)
+        var queue = try await workshop.openQueue(account, clock: clock.engineClock)
+        let id = try await queue.enqueue(try .upload([workshop.file("small", size: 1_000)], to: "real")).id
+        try await queue.start()
+        // The first process ends during a PATCH.
+        for await method in unanswered where method == "PATCH" { break }
+        await queue.shutdown()
+
+        queue = try await workshop.openQueue(account, clock: clock.engineClock)
+        let events = queue.events
+        let failing = Task {
+            var errors: [TransferError] = []
+            for await event in events {
+                if case .attemptFailed(_, let error, _) = event.kind { errors.append(error) }
+                if case .completed = event.kind { break }
+                if case .failed = event.kind { break }
+            }
+            return errors
+        }
+        try await queue.start()
+        // After each HEAD, this task advances the clock past the stall timeout, but not past the response timeout.
+        let advancing = Task {
+            for await method in unanswered where method == "HEAD" {
+                var left = 70
+                for await wait in clock.waits where wait == .milliseconds(100) {
+                    clock.jump(by: .seconds(1))
+                    left -= 1
+                    if left == 0 { break }
+                }
+            }
+        }
+        #expect(try await queue.session(id).value.state == .completed)
+        advancing.cancel()
+        let errors = await failing.value
+        #expect(errors.count == attempts && errors.allSatisfy { $0.code == .stalled && $0.failureClass == .unreachable }, "\(errors)")
+        #expect(errors.allSatisfy { $0.message.contains("(the stall timeout)") }, "\(errors)")
+        #expect(hole.requests.count { $0.method == "HEAD" } == attempts, "\(hole.requests.map(\.method))")
+        let item = try #require(try await queue.items(of: id).first)
+        #expect(item.remoteURL?.contains(":\(next.port)/") == true)
+        await queue.shutdown()
+        hole.stop()
+        next.stop()
+    }
 }

@@ -6,6 +6,7 @@ import Testing
 import TransferCore
 import TransferKit
 import TransportHTTP
+import TransportTUS
 
 /// The queue's stall watch together with the transports. After a server stops responding, the queue ends the attempt, and the next attempt
 /// completes the transfer.
@@ -43,6 +44,56 @@ import TransportHTTP
         for (earlier, later) in zip(methods, methods.dropFirst()) where later == "PATCH" {
             #expect(earlier != "PATCH", "a response precedes each PATCH: \(methods)")
         }
+        await queue.shutdown()
+    }
+
+    /// The server stores the content of a PATCH, and never responds. After the last byte of a request of at most 1 MiB, the stall timeout
+    /// applies. After the last byte of a larger request, the longer response timeout applies.
+    @Test(.timeLimit(.minutes(5)), arguments: [(1 << 20, 60), (1 << 20 + 1, 300)])
+    func givesUpUnansweredPATCH(size: Int, seconds: Int) async throws {
+        let workshop = try Workshop()
+        let (arrivals, arrival) = AsyncStream.makeStream(of: Void.self)
+        let server = try ScriptedServer { request, _ in
+            switch request.method {
+            case "OPTIONS": [.tus(204, ["Tus-Version": "1.0.0", "Tus-Extension": "creation"])]
+            case "POST": [.tus(201, ["Location": "/files/1"])]
+            case "HEAD": [.tus(200, ["Upload-Offset": "\(size)", "Upload-Length": "\(size)"])]
+            default: [.read(nil), .call { arrival.yield() }, .silence]
+            }
+        }
+        defer { server.stop() }
+        let clock = FallbackClock()
+        let failedAt = Locked<Duration?>(nil)
+        let transport = FallbackTransport(
+            base: TUSTransport(), didFail: { [clock, failedAt] _ in failedAt.withLock { $0 = $0 ?? clock.now } })
+        let queue = try await workshop.openQueue(
+            Account("real", endpoints: [.tus(server.url())]), transports: [transport], clock: clock.engineClock)
+        let events = queue.events
+        let options = SessionOptions(stallTimeout: .seconds(60), responseTimeout: .seconds(300))
+        let session = try await queue.enqueue(try .upload([workshop.file("file", size: size)], to: "real", options: options))
+        let beginning = clock.now
+        try await queue.start()
+        for await _ in arrivals { break }
+        // The server has received the whole request. This task advances the clock past the timeout that applies.
+        let advancing = Task {
+            var left = seconds + 10
+            for await wait in clock.waits where wait == .milliseconds(100) {
+                clock.jump(by: .seconds(1))
+                left -= 1
+                if left == 0 { break }
+            }
+        }
+        let failure = await events.firstFailure()
+        #expect(failure?.code == .stalled)
+        let limit = seconds == 60 ? "(the stall timeout)" : "(the response timeout)"
+        #expect(failure?.message.contains(limit) == true, "\(failure?.message ?? "")")
+        #expect(try await session.value.state == .completed)
+        advancing.cancel()
+        let end = try #require(failedAt.withLock { $0 })
+        // The clock also follows the machine's time, so the upper bound is not exact.
+        #expect(end - beginning >= .seconds(seconds) && end - beginning < .seconds(seconds + 200), "\(end - beginning)")
+        #expect(server.requests.map(\.method).prefix(4) == ["OPTIONS", "POST", "PATCH", "HEAD"])
+        #expect(server.requests.count { $0.method == "PATCH" } == 1)
         await queue.shutdown()
     }
 

@@ -195,4 +195,52 @@ struct SFTPOutageTests {
         relay.withLock { $0 = nil }
         await folder.close()
     }
+
+    /// Each connection breaks after 44 MiB, so less than a tenth of the bytes is sent again: at most 4 MiB are unacknowledged. If the
+    /// connection of an upload breaks while the server syncs the part file, the next attempt has no acknowledged position, and may send
+    /// all bytes of that connection again. This is rare, and impossible without syncs.
+    ///
+    /// - Parameter syncs: Whether the endpoint requests syncs of uploaded files.
+    @Test(arguments: [(true, true), (true, false), (false, true)])
+    func longConnectionsRepeatAtMostTenth(isUpload: Bool, syncs: Bool) async throws {
+        let (size, bytesPerConnection) = (110 << 20, 44 << 20)
+        let workshop = try Workshop()
+        let folder = try await SFTPServerFolder()
+        let direction: RawServer.Direction = isUpload ? .fromClient : .fromServer
+        let passed = Locked(0)
+        let relay = try RawServer.relay(
+            to: folder.server.port, limit: isUpload ? nil : bytesPerConnection, clientLimit: isUpload ? bytesPerConnection : nil,
+            passes: { way, count in
+                if way == direction { passed.withLock { $0 += count } }
+                return true
+            })
+        let account = Account("real", endpoints: [try folder.endpoint(port: relay.port, ["sync": "\(syncs)"])])
+        let (source, target) = isUpload ? (folder.local, folder.files) : (folder.files, folder.local)
+        let content = Data.nonRepeating(size)
+        try content.write(to: source.appending(path: "reel"))
+        let request: SessionRequest =
+            isUpload
+            ? try .upload([FilePath(source.appending(path: "reel").path)], to: "real")
+            : try .download(items: [.remote(RemotePath("reel"))], from: "real", to: FilePath(target.path))
+        let brokenSyncs = Locked(0)
+        let observed = FallbackTransport(
+            base: SFTPTransport(),
+            willBegin: { attempt in
+                guard syncs, let stored = attempt.checkpoint, UploadCheckpoint(stored)?.acknowledged == nil else { return }
+                brokenSyncs.withLock { $0 += 1 }
+            })
+        let transport: any Transport = if isUpload { observed } else { SFTPTransport() }
+        let queue = try await workshop.openQueue(account, transports: [transport], clock: clock.engineClock)
+        let id = try await queue.enqueue(request).id
+        try await queue.start()
+        #expect(try await queue.session(id).value.state == .completed)
+        let (bytes, broken) = (passed.withLock { $0 }, brokenSyncs.withLock { $0 })
+        #expect(relay.accepted >= 3, "at least two connections broke")
+        #expect(broken <= 1, "\(broken) attempts without an acknowledged position")
+        #expect(bytes <= size * 11 / 10 + broken * bytesPerConnection, "\(bytes) bytes over \(relay.accepted) connections")
+        #expect(try Data(contentsOf: target.appending(path: "reel")) == content)
+        await queue.shutdown()
+        relay.stop()
+        await folder.close()
+    }
 }

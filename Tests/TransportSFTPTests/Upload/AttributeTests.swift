@@ -99,6 +99,39 @@ import TransferCore
         }
     }
 
+    /// Only the owner may read the part file of a download while its content is incomplete, whatever the permissions on the server. The
+    /// download is interrupted once.
+    @Test(arguments: [0o644, 0o777], [true, false])
+    func onlyOwnerCanReadPartFileOfDownload(mode: Int, keepsModes: Bool) async throws {
+        let size = 3_000_000
+        try await ProcessFixture.with(cutting: .fromServer) { fixture in
+            var prepared = TestTransfer(fixture)
+            prepared.settings = ["keepModes": "\(keepsModes)"]
+            let transfer = prepared
+            try fixture.put(content(size), "a.bin")
+            try set(fixture.server.appending(path: "a.bin").path, mode: mode)
+            let part = transfer.destination.partPath.string
+            let checkpoints = transfer.recorder.reporter
+            let seen = Locked<Set<Int>>([])
+            let reporter = AttemptReporter(
+                progress: { sent, _ in
+                    // The part file gets its final mode after the last byte.
+                    guard sent < Int64(size), let found = try? FileManager.default.attributesOfItem(atPath: part),
+                        let mode = found[.posixPermissions] as? Int
+                    else { return }
+                    seen.withLock { _ = $0.insert(mode) }
+                }, checkpoint: { try await checkpoints.save($0) })
+            try await fixture.cut(afterBytes: 1_000_000)
+            let error = await transfer.failure { try await transfer.download(reporting: reporter) }
+            #expect(error?.code == .connectionLost)
+            #expect(try attributes(part).mode == 0o600)
+            let checkpoint = try #require(transfer.recorder.checkpoints.last)
+            _ = try await transfer.download(from: checkpoint, reporting: reporter)
+            #expect(seen.withLock { $0 } == [0o600])
+            #expect(transfer.received == content(size))
+        }
+    }
+
     /// The source of a data item is a spool file of the queue, whose permissions are irrelevant.
     @Test func dataItemsGetDefaultMode() async throws {
         try await ProcessFixture.with { fixture in

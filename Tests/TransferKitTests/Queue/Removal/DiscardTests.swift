@@ -21,6 +21,15 @@ import TransportTesting
     ///
     /// - Parameter hung: A latch that opens when the removal at the first host hangs.
     private func openWithCancelledSessions(_ hosts: [String], where hung: Latch) async throws -> TransferQueue {
+        try await openWithCancelledSessions(hosts) { _ in try await hung.wait() }
+    }
+
+    /// Opens a queue with one cancelled session for each host. Each session has a partial upload.
+    ///
+    /// - Parameter wait: Waits until the removal at the first host has begun.
+    private func openWithCancelledSessions(
+        _ hosts: [String], waiting wait: (TransferQueue) async throws -> Void
+    ) async throws -> TransferQueue {
         let queue = try await fixture.open(transports: [transport])
         try await queue.setMaxConcurrentSessions(hosts.count)
         var sessions: [TransferSession] = []
@@ -34,7 +43,7 @@ import TransportTesting
         // Cancel the first session alone, so that its removal begins before there are others. If all sessions were cancelled together,
         // their runs would end in an unpredictable order.
         try await sessions.removeFirst().cancel()
-        try await hung.wait()
+        try await wait(queue)
         try await queue.apply(.cancel(), to: .sessions(sessions.map(\.id)))
         return queue
     }
@@ -136,6 +145,26 @@ extension DiscardTests {
         fixture.clock.advance(by: .seconds(2_990))
         await queue.waitUntilIdle()
         #expect(transport.requestCount == 1)
+        fixture.clock.advance(by: .seconds(3_600))
+        try await advanceUntilNoRemovalIsPending(queue)
+        #expect(fixture.memory.partialCount == 0)
+        await queue.shutdown()
+    }
+
+    /// The first host requests its delay before the removals at the other hosts are due.
+    @Test func delayOfHostDoesNotApplyToOthers() async throws {
+        transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
+        let queue = try await openWithCancelledSessions(["a", "b", "c"]) { queue in
+            while transport.requestCount == 0 { await Task.yield() }
+            await queue.waitUntilDiscarded()
+        }
+        await queue.waitUntilIdle()
+        #expect(transport.requestCount == 3 && fixture.memory.partialCount == 1)
+        #expect(try await pendingRemovals(queue) == 1)
+        transport.acceptRequests()
+        fixture.clock.advance(by: .seconds(2_990))
+        await queue.waitUntilIdle()
+        #expect(transport.requestCount == 3, "the delay still applies to the first host")
         fixture.clock.advance(by: .seconds(3_600))
         try await advanceUntilNoRemovalIsPending(queue)
         #expect(fixture.memory.partialCount == 0)

@@ -1,0 +1,91 @@
+import Foundation
+import ScriptedHTTP
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportHTTP
+
+/// Web servers that claim impossible lengths or ranges in their responses to uploads, tested with a real queue. The queue never traps,
+/// quarantines no session, and explains why each unfinished session has not completed.
+@Suite(.timeLimit(.minutes(10)))
+struct UploadResponseTests {
+    /// The status and the header fields of each response. The first response is valid.
+    private static let claims: [(status: Int, headers: String)] = [
+        (201, "Content-Length: 0"),
+        (201, "Content-Length: 9223372036854775807"),
+        (201, "Content-Length: 18446744073709551616"),
+        (201, "Content-Length: -1"),
+        (201, "Content-Length: 0\r\nUpload-Offset: -9223372036854775808\r\nUpload-Length: 18446744073709551615"),
+        (200, "Content-Length: 0\r\nContent-Range: bytes 0-9223372036854775807/9223372036854775808"),
+        (206, "Content-Length: 0\r\nContent-Range: bytes 9-0/-1"),
+        (308, "Content-Length: 0\r\nRange: bytes=0-18446744073709551615"),
+        (413, "Content-Length: 0\r\nContent-Range: bytes */18446744073709551616"),
+        (416, "Content-Length: 0\r\nContent-Range: bytes */-9223372036854775808"),
+        (507, "Content-Length: 9223372036854775807\r\nContent-Range: bytes 0-0/0"),
+    ]
+
+    /// Creates a sparse file. Returns nil if no file system of this machine supports its size.
+    private func sparseFile(_ size: Int64, in workshop: Workshop) -> FilePath? {
+        for folder in [workshop.folder.path, "/dev/shm"] {
+            let path = FilePath(folder).appending("transferkit-\(UUID().uuidString)")
+            guard let file = try? FileDescriptor.open(path, .writeOnly, options: .create, permissions: .ownerReadWrite) else { continue }
+            defer { try? file.close() }
+            if (try? file.resize(to: size)) != nil { return path }
+            try? FileManager.default.removeItem(atPath: path.string)
+        }
+        return nil
+    }
+
+    /// Whether a session may still make progress.
+    private static func mayProgress(_ status: SessionStatus) -> Bool { status.state != .completed && status.state != .failed }
+
+    /// Uploads one file in several sessions, one for each response. The server responds to a large file before it receives content, so only
+    /// an empty file can arrive.
+    @Test(arguments: ["put", "form"], [0, 1 << 31, 1 << 32, (1 << 56) - 1] as [Int64])
+    func toleratesAnyResponseToUpload(mode: String, size: Int64) async throws {
+        let workshop = try Workshop()
+        guard let file = sparseFile(size, in: workshop) else { return }
+        defer { try? FileManager.default.removeItem(atPath: file.string) }
+        let server = try ScriptedServer { request, _ in
+            let number = request.path.split(separator: "/").first.flatMap { Int($0) } ?? 0
+            let (status, headers) = Self.claims[number]
+            let reading: [ServerStep] = request.contentLength <= 1 << 20 ? [.read(nil)] : []
+            return reading + [.raw("HTTP/1.1 \(status) Scripted\r\n\(headers)\r\n\r\n"), .close]
+        }
+        let clock = FallbackClock()
+        let accounts = Self.claims.indices.map { number in
+            Account("\(number)", endpoints: [.http("http+\(mode)://127.0.0.1:\(server.port)/\(number)/")])
+        }
+        var queue = try await workshop.openQueue(accounts[0], transports: [HTTPTransport()], clock: clock.engineClock)
+        for account in accounts.dropFirst() { try await queue.save(account) }
+        let options = SessionOptions(retry: RetryPolicy(base: .zero, maximumAttempts: 1))
+        var sessions: [SessionID] = []
+        for account in accounts {
+            sessions.append(try await queue.enqueue(try .upload([file], to: account.name, options: options)).id)
+        }
+        try await queue.start()
+        await queue.waitUntilIdle(scheduled: false)
+        while let due = await queue.status().nextDue, try await queue.sessions().contains(where: Self.mayProgress) {
+            clock.jump(by: max(.seconds(due.timeIntervalSince(clock.date)), .milliseconds(1)))
+            await queue.waitUntilIdle(scheduled: false)
+        }
+        for (number, id) in sessions.enumerated() {
+            let status = try await queue.session(id).status
+            if size > 0 { #expect(status.state != .completed, "\(Self.claims[number])") }
+            if size == 0, number == 0 { #expect(status.state == .completed, "\(status)") }
+            #expect((0...FileSize.sessionMaximum).contains(status.statistics.bytesKnown))
+            if status.state == .completed { continue }
+            #expect(status.why?.description.hasSuffix(".") ?? status.error?.message.hasSuffix(".") == true, "\(status)")
+        }
+        _ = try await queue.statistics()
+        #expect(try await queue.quarantined().isEmpty)
+        await queue.shutdown()
+        queue = try await workshop.openQueue(accounts[0], transports: [HTTPTransport()], clock: clock.engineClock)
+        #expect(try await queue.sessions().count == sessions.count)
+        try await queue.apply(.remove(isForced: true), to: .all)
+        #expect(try await queue.quarantined().isEmpty)
+        await queue.shutdown()
+        server.stop()
+    }
+}
