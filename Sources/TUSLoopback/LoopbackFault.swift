@@ -3,17 +3,18 @@ import TransferCore
 
 /// A simulated fault of the server in one request; see ``TUSLoopbackServer/inject(_:times:)``.
 public enum LoopbackFault: Hashable, Sendable {
-    /// Stores the given number of bytes of a request's body, and closes the connection without a response.
+    /// Receives the given number of bytes of a request's body, and closes the connection without a response. The bytes are stored, unless
+    /// the request has a checksum.
     ///
-    /// Applies to the first POST or PATCH whose body has at least the given number of bytes. If the body has exactly that number of bytes, all bytes
-    /// are stored and only the response is lost.
+    /// Applies to the first POST or PATCH whose body has at least the given number of bytes. If the body has exactly that number of bytes,
+    /// only the response is lost.
     case cut(afterBodyBytes: Int64)
 
     /// Sends the given number of bytes of content, and closes the connection. Applies to the first GET whose response has at least that number of
     /// bytes.
     case cutDownload(afterBytes: Int64)
 
-    /// Responds with the given status, from 200 to 599, and headers, without handling the request. Does not read the body. A nil `method`
+    /// Responds with the given status, from 200 to 599, and headers, without handling the request, and discards the body. A nil `method`
     /// matches any method.
     case answer(status: Int, headers: [String: String] = [:], method: String? = nil)
 }
@@ -27,7 +28,8 @@ final class FaultScript: Sendable {
 
     /// Returns the number of bytes after an offset that may be transferred now, at least 1.
     ///
-    /// If transfers must stop at this offset, waits until they may continue. Returns nil if the connection must be closed.
+    /// If transfers must stop at this offset, waits until they may continue. Returns nil if the request is interrupted or the connection
+    /// closes during the wait.
     func transferableBytes(from offset: Int64, on connection: Connection) async -> Int64? {
         while let stop = stopOffset.withLock({ $0 }) {
             if offset < stop { return stop - offset }
@@ -62,7 +64,7 @@ final class FaultScript: Sendable {
         }
     }
 
-    /// Removes the cut returned by ``nextCut``. Returns false if another request has removed it.
+    /// Removes the cut that ``nextCut`` returned. Returns false if another request has already removed the cut.
     func takeCut(afterBodyBytes bytes: Int64) -> Bool {
         faults.withLock { faults in
             guard let index = faults.firstIndex(of: .cut(afterBodyBytes: bytes)) else { return false }

@@ -32,7 +32,7 @@ public struct LoopbackOptions: Hashable, Sendable {
         self.servesDownloads = servesDownloads
     }
 
-    /// Whether the server supports an extension, including any other extension that this extension requires.
+    /// Whether the server supports an extension: the options contain the extension and any extension that it requires.
     func offers(_ name: LoopbackExtension) -> Bool {
         guard extensions.contains(name) else { return false }
         return switch name {

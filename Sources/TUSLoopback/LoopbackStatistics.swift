@@ -6,10 +6,10 @@ public struct LoopbackStatistics: Hashable, Sendable, Codable {
     /// The number of requests by method, except those for `/statistics`.
     public var requests: [String: Int] = [:]
 
-    /// The number of body bytes received and stored.
+    /// The number of body bytes received and kept.
     public var bytesStored: Int64 = 0
 
-    /// The number of body bytes received and discarded, because of a rejected request or a wrong checksum.
+    /// The number of body bytes received but not kept.
     public var bytesDiscarded: Int64 = 0
 
     /// The number of content bytes sent to clients.
@@ -38,13 +38,14 @@ public struct LoopbackStatistics: Hashable, Sendable, Codable {
     public struct Request: Hashable, Sendable, Codable {
         /// The HTTP method, such as `PATCH`.
         public var method: String
-        /// The offset in bytes: the `Upload-Offset` of a PATCH, the offset in the response to a HEAD, the first sent byte of a GET, or 0 for a POST.
+        /// The offset in bytes: the `Upload-Offset` of a PATCH, the upload's offset for a HEAD, the first sent byte of a GET, or 0 for a
+        /// POST; nil if there is none.
         public var offset: Int64?
         /// The number of body bytes that were stored.
         public var received: Int64 = 0
         /// The number of content bytes that were sent.
         public var sent: Int64 = 0
-        /// The status of the response; nil before the response or if the connection was cut.
+        /// The status of the response; nil before the response, or if the connection was closed without one.
         public var status: Int?
     }
 }

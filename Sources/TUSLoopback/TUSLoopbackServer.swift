@@ -6,15 +6,15 @@ import TransferCore
 
 /// A small tus 1.0.0 server on 127.0.0.1 for experiments and tests.
 ///
-/// The server supports the core protocol and all extensions, each of which can be disabled. It does not authenticate clients. Complete uploads can be
-/// downloaded with GET.
+/// The server supports the core protocol and all extensions; see ``LoopbackOptions``. It does not authenticate clients. Complete uploads
+/// can be downloaded with GET.
 ///
 /// An upload consists of two files in the folder: `<id>.bin` with the received bytes, and `<id>.json` with its length, its decoded
-/// metadata, and whether it is complete. All received bytes are kept, even after a broken connection, and survive a restart of the server.
+/// metadata, and whether it is complete. Received bytes are kept, even after a broken connection, and survive a restart of the server.
 /// The exception is a request with a checksum: its bytes are discarded unless the whole body arrives and matches.
 ///
-/// A HEAD, PATCH or DELETE for an upload ends a PATCH that is still writing to the upload. The upload keeps the received bytes. A client that lost
-/// its connection therefore need not wait until the server notices the loss.
+/// A HEAD, PATCH or DELETE for an upload ends a request that is still writing to the upload. A client that lost its connection therefore
+/// need not wait until the server notices the loss.
 ///
 /// HTTP is implemented by Hummingbird. File access runs on NIO's thread pool for blocking work, so the cooperative pool never blocks.
 public final class TUSLoopbackServer: Sendable {
@@ -78,7 +78,7 @@ public final class TUSLoopbackServer: Sendable {
     /// The requests since the server was created.
     public var statistics: LoopbackStatistics { recorder.current }
 
-    /// Injects a fault into later requests, after all faults injected earlier.
+    /// Adds a fault for later requests, after all faults added earlier.
     ///
     /// - Parameter times: The number of requests that the fault affects.
     public func inject(_ fault: LoopbackFault, times: Int = 1) {

@@ -56,8 +56,9 @@ public struct CommandLineProgram: Sendable {
     /// Runs one command.
     ///
     /// - Parameter arguments: The arguments after the program's name, encoded by ``ProcessArguments``.
-    /// - Returns: The exit status: 0 for success, 1 if transfers failed or the output can't be written, 2 for wrong usage, 3 if the storage folder
-    ///   can't be opened, 4 if the session, account or index does not exist or its state forbids the operation, 130 if interrupted.
+    /// - Returns: The exit status: 0 for success, 1 if transfers failed or need user action, a check failed, or the output can't be
+    ///   written, 2 for wrong usage, 3 if the queue can't be used, 4 if the session, account or index does not exist or its state forbids
+    ///   the operation, 130 if interrupted.
     public func run(_ arguments: [String]) async -> Int32 {
         var status = await CommandContext.$current.withValue(context) { await statusOfRun(arguments) }
         if let failure = context.output.failure {

@@ -18,8 +18,8 @@ enum CrashReports {
 
     /// Restarts this process with the variable set if its command reads credentials: `run`, `agent run`, `stream`, `account check` or `doctor`.
     ///
-    /// The runtime reads the variable only when a process starts. For other commands, or if the restart fails, this method has no effect.
-    /// Call this method before anything else.
+    /// The runtime reads the variable only when a process starts. If the user has set the variable or the restart fails, this process
+    /// continues. Call this method before anything else.
     static func excludeSecrets() {
         let arguments = CommandLine.arguments
         guard !commands.isDisjoint(with: arguments.dropFirst()), unsafe getenv(variable.name) == nil,

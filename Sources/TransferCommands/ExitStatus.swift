@@ -3,9 +3,10 @@ import TransferKit
 /// The exit status of the program. Commands throw a status if they have already printed the reason.
 enum ExitStatus: Int32, Error {
     case done = 0
-    /// Sessions failed or need user action, or a check found a problem.
+    /// Sessions failed or need user action, a check found a problem, or the output can't be written.
     case incomplete = 1
     case usage = 2
+    /// The queue can't be opened or reached, or its store failed.
     case storage = 3
     /// The session, account or index does not exist, or its state forbids the operation.
     case rejected = 4

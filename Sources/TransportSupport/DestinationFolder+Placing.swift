@@ -9,7 +9,7 @@ import TransferCore
 
 /// Gives a complete part file its final name atomically, according to the overwrite policy.
 extension DestinationFolder {
-    /// Gives the complete part file its final name, and syncs the folder.
+    /// Gives the complete part file its final name, or removes the part file if the policy keeps an existing file. Then syncs the folder.
     ///
     /// - Returns: The final path; nil if the policy keeps an existing file.
     func moveToFinalName(_ descriptor: FileDescriptor, _ remote: RemoteFileState) throws(TransferError) -> FilePath? {

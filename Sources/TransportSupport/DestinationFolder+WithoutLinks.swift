@@ -69,7 +69,7 @@ extension DestinationFolder {
         try unlink(noteName)
     }
 
-    /// Returns the note; nil if it does not exist. The file with the note's name can also be a second link to the part file instead.
+    /// Returns the note; nil if no valid note exists. A file with the note's name can also be a second link to the part file.
     private func readNote() -> Note? {
         let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
         let descriptor = unsafe noteName.withPlatformString { unsafe openat(folder.rawValue, $0, flags) }
@@ -102,7 +102,7 @@ extension DestinationFolder {
         return found.isRegular && found.identity == note.identity && found.size == note.size
     }
 
-    /// Opens the file that an earlier attempt renamed to its final name; returns nil if that file does not exist.
+    /// Opens the file that an earlier attempt renamed to its final name; returns nil if that file does not exist or can't be opened.
     func openDelivered() throws(TransferError) -> FileDescriptor? {
         guard let note = readNote(), try isThere(note) else { return nil }
         let flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
@@ -115,7 +115,7 @@ extension DestinationFolder {
         return FileDescriptor(rawValue: descriptor)
     }
 
-    /// Removes the empty file with which an earlier attempt reserved the final name.
+    /// Removes the empty file with which an earlier attempt reserved the final name, if that file exists.
     func removePlaceholder(of partStatus: Status) throws(TransferError) {
         guard let note = readNote(), note.identity == partStatus.identity, note.size == partStatus.size, partStatus.size > 0,
             let found = try status(of: note.name), found.isRegular, found.size == 0

@@ -166,7 +166,7 @@ final class DestinationFolder: Sendable {
     }
 
     private func resumeLost() -> TransferError {
-        TransferError(.resumeLost, .uploadGone, "The part file of \(destination.path) is gone. The download restarts.")
+        TransferError(.resumeLost, .uploadGone, "The part file of \(destination.path) is gone or incomplete. The download restarts.")
     }
 
     func truncate(_ part: FileDescriptor, to size: Int64) throws(TransferError) {

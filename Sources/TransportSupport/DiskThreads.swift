@@ -2,7 +2,8 @@ import Locking
 package import SystemPackage
 package import TransferCore
 
-/// The threads for blocking disk calls. Each disk has its own threads, so a hanging disk does not block the others.
+/// The threads for blocking disk calls. Each device of a source and each destination folder has its own threads, so a hanging disk does not
+/// block the others.
 package final class DiskThreads: Sendable {
     private enum Disk: Hashable {
         case device(UInt64)
@@ -10,7 +11,7 @@ package final class DiskThreads: Sendable {
         case folder(FilePath)
     }
 
-    /// A weak reference to the threads of a disk. Unused threads therefore end; otherwise each new folder would add threads.
+    /// A weak reference to the threads of a disk. Unused threads therefore end, so new folders do not add threads without limit.
     private struct Entry {
         weak let threads: WorkerThreads?
     }
@@ -18,7 +19,7 @@ package final class DiskThreads: Sendable {
     private let limit: Int
     private let entries = Locked<[Disk: Entry]>([:])
 
-    /// - Parameter limit: The maximum number of threads per disk.
+    /// - Parameter limit: The maximum number of threads per device or folder.
     package init(limit: Int) {
         self.limit = limit
     }

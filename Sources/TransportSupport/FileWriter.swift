@@ -43,12 +43,12 @@ public final class FileWriter: Sendable {
     /// - Parameters:
     ///   - confirmed: The number of bytes that the attempt's checkpoint covers. Later bytes are removed from the part file,
     ///     because they may not be on disk.
-    ///   - size: The size of the whole file in bytes; nil if unknown. If the disk lacks space for the remaining bytes, no part file is
-    ///     created.
+    ///   - size: The size of the whole file in bytes; nil if unknown. If the disk lacks space for the remaining bytes, the call fails
+    ///     before any byte is written.
     ///   - threads: Threads for blocking calls.
     /// - Throws: A ``TransferError`` that names the path. Its class is ``FailureClass/resumeLost`` if the part file is gone or too short, and
-    ///   ``FailureClass/noSpace`` or ``FailureClass/permanent`` if the file can't be created or written. Its code is
-    ///   ``TransferError/Code/fileExists`` if the policy forbids replacing an existing file.
+    ///   ``FailureClass/noSpace``, ``FailureClass/transient`` (an I/O error) or ``FailureClass/permanent`` if the file can't be created or
+    ///   written. Its code is ``TransferError/Code/fileExists`` if the policy forbids replacing an existing file.
     public static func open(
         _ destination: DownloadDestination, from confirmed: Int64 = 0, size: Int64? = nil, on threads: WorkerThreads
     ) async throws -> FileWriter {
@@ -113,7 +113,7 @@ public final class FileWriter: Sendable {
 
     /// Writes all bytes at an offset, on one of the threads.
     ///
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/noSpace`` or ``FailureClass/permanent``. The message names the path.
+    /// - Throws: A ``TransferError`` whose message names the path, for example of the class ``FailureClass/noSpace``.
     public func write(_ bytes: Data, at offset: Int64) async throws {
         try await threads.run { try unsafe bytes.withUnsafeBytes { unsafe try self.writeNow($0, at: offset) } }
     }
@@ -192,15 +192,15 @@ public final class FileWriter: Sendable {
     ///
     /// - Parameters:
     ///   - size: The expected size in bytes.
-    ///   - modificationTime: The modification time on the server, in nanoseconds since 1970; nil if unknown.
+    ///   - modificationTime: The modification time to set, in nanoseconds since 1970: that of the file on the server; nil if unknown.
     ///   - staysPrivate: Whether the file keeps the permissions of a part file, which only this user can read and write. Use true if the transport
-    ///     sets the permissions itself. By default, the file gets the permissions that this process gives new files.
+    ///     sets the permissions itself. By default, the file gets the permissions that this process gives new files, within `permissions`.
     ///   - permissions: The file's permissions on the server (inode(7)), if known. Other users get only permissions that they also have on the
     ///     server.
     /// - Returns: Whether the file has its final name; false if the policy kept an existing file.
     /// - Throws: A ``TransferError``: ``TransferError/Code/fileExists`` if an existing file must not be replaced, or
     ///   ``FailureClass/protocolViolation`` if the number of bytes differs. Also the error of an earlier failed sync, and the errors of
-    ///   ``open(_:from:size:on:)``.
+    ///   ``open(_:from:size:on:)`` and ``isUpToDate(_:size:modificationTime:on:)``.
     @discardableResult
     public func finish(
         size: Int64, modificationTime: Int64? = nil, staysPrivate: Bool = false, permissions: UInt32? = nil
@@ -227,7 +227,8 @@ public final class FileWriter: Sendable {
     ///   - size: The size on the server in bytes; nil if unknown.
     ///   - modificationTime: The modification time on the server, in nanoseconds since 1970; nil if unknown. If it has no fraction, the fraction
     ///     of the local time is ignored.
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if the server does not report a value that the policy compares.
+    /// - Throws: A ``TransferError``. Its class is ``FailureClass/unsupported`` if the policy is ``OverwritePolicy/different`` and the size
+    ///   is unknown, or ``OverwritePolicy/newer`` and the modification time is unknown.
     public static func isUpToDate(
         _ destination: DownloadDestination, size: Int64?, modificationTime: Int64?, on threads: WorkerThreads
     ) async throws -> Bool {

@@ -78,7 +78,7 @@ private final class JobQueue: Sendable {
                     if state.threads == 0 {
                         throw TransferError(
                             .noSpace, .internalFailure,
-                            "Cannot create a thread for reading files. Raise the limit of processes (ulimit -u).", cause: "\(error)")
+                            "Cannot create a thread for file access. Raise the limit of processes (ulimit -u).", cause: "\(error)")
                     }
                 }
             }

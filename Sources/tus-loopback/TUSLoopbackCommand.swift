@@ -8,7 +8,7 @@ import UnixSignals
 struct TUSLoopbackCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tus-loopback",
-        abstract: "A tus 1.0.0 server on 127.0.0.1 with all extensions, for experiments and tests.",
+        abstract: "A tus 1.0.0 server on 127.0.0.1 for experiments and tests.",
         discussion: """
             Each upload consists of two files in the folder: <id>.bin with its bytes, and <id>.json with its metadata and whether it is \
             complete. GET downloads complete uploads and ranges of them. /statistics returns all requests as JSON. The server does not \
@@ -27,7 +27,7 @@ struct TUSLoopbackCommand: AsyncParsableCommand {
     @Option(help: "The maximum number of body bytes per second on each connection (default: no limit).")
     var rate: Int64?
 
-    @Option(help: "The number of body bytes after which the first request's connection is closed; repeat the option for later requests.")
+    @Option(help: "Close the connection of an upload request after this number of body bytes; repeat the option for further requests.")
     var cutAfter: [Int64] = []
 
     @Option(help: "Disable an extension of tus; repeatable.")

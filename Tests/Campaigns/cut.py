@@ -1,4 +1,4 @@
-"""Cuts the connections to all servers after random numbers of bytes or after random times. All files must arrive, and few bytes may be sent twice."""
+"""Cuts the connections to all servers after random numbers of bytes or after random times. All files must arrive. Prints how many bytes were sent."""
 
 import random
 import time
@@ -38,7 +38,7 @@ def campaign(seed, rounds, seconds, program):
                     break
                 failures += failed
                 for name, error in failed:
-                    # A file may fail after its last attempt, but a cut connection must never cause an error of a permanent class.
+                    # A file may fail after its last attempt, but a cut connection must cause only transient errors.
                     if error["class"] not in ["transient", "network"]:
                         studio.anomaly(f"{name} failed because of a cut: {error}")
             if status != 0:

@@ -18,7 +18,8 @@ def campaign(seed, rounds, seconds, program):
     """Runs single commands, downloads and complete runs on a disk with little free space.
 
     Fills the disk during a run `rounds` times. Without `rounds`, fills it once for each full minute of `seconds`, but at least once. If `seconds`
-    is below 300, the free space of commands and downloads grows in larger steps. Returns the anomalies and a line of statistics.
+    is below 300, runs only a sample of the commands, and the free space of commands and downloads grows in larger steps. Does nothing if this user
+    can't mount a file system. Returns the anomalies and a line of statistics.
     """
     is_short = not rounds and seconds < 300
     if os.getuid() != 0 or libc.unshare(0x20000) != 0:  # CLONE_NEWNS
@@ -186,7 +187,7 @@ class Campaign:
     # Runs
 
     def filled_run(self, is_killed):
-        """Fills the disk during transfers, and frees space after at most 2.5 seconds. If `is_killed`, kills the run while the disk is full."""
+        """Fills the disk during transfers, and frees space a few seconds later. If `is_killed`, kills the run while the disk is full."""
         self.fills += 1
         queue = self.queue()
         queue.add_accounts()

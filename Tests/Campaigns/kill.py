@@ -1,4 +1,7 @@
-"""Kills `transferq run` at random times, sometimes while other commands run. All sessions must complete after the last kill."""
+"""Kills `transferq run` at random times, sometimes while other commands run.
+
+All sessions that no command cancelled or removed must complete after the last kill.
+"""
 
 import random
 import sys

@@ -35,6 +35,21 @@ import TransportSupport
         #expect(folder.names() == [] && outside.names() == [])
     }
 
+    /// Another process may have created a folder without syncing its parent, so the parents of existing folders are synced, too.
+    @Test func syncsParentsOfNewAndExistingFolders() throws {
+        try FileManager.default.createDirectory(atPath: folder.root.appending("a").string, withIntermediateDirectories: false)
+        var synced: [UInt64] = []
+        let opened = try ConfinedFolder.open(folder.root, parentOf: "a/b/file", creates: true) { descriptor in
+            var status = stat()
+            guard unsafe fstat(descriptor.rawValue, &status) == 0 else { return -1 }
+            synced.append(UInt64(status.st_ino))
+            return 0
+        }
+        try opened.folder.close()
+        let parents = [folder.root, folder.root.appending("a")]
+        #expect(try synced == parents.map { try SourceIdentity(ofFileAt: $0).inode })
+    }
+
     @Test func rejectsPartFileInOtherFolder() async throws {
         for part in ["../part", "b/part", "/tmp/part", ""] as [FilePath] { _ = try await refusal("a/file", part: part) }
         #expect(folder.names() == [])

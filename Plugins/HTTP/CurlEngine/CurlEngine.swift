@@ -6,14 +6,15 @@ import TransportSupport
 /// An HTTP client. It sends concurrent requests with libcurl on one shared thread. Up to ``Configuration/downloadThreads`` downloads have a
 /// dedicated thread.
 ///
-/// The requests of an engine share kept-alive connections. The engine does not follow redirects, keep cookies, or retry requests, except for
-/// libcurl's own retries (see ``HTTPRequest``). It uses TLS 1.2 or later, and verifies the server unless ``ConnectionOptions/verification`` allows
-/// otherwise.
+/// The requests of an engine share kept-alive connections. The engine does not follow redirects, keep cookies, or retry requests, except
+/// for libcurl's own retries (see ``HTTPRequest``). It uses TLS 1.2 or later, and verifies the server unless
+/// ``ConnectionOptions/verification`` allows otherwise.
 public final class CurlEngine: Sendable {
     /// Limits of an engine.
     public struct Configuration: Sendable {
-        /// The maximum number of concurrent requests, and therefore of connections in use; further requests wait. The engine keeps up to the same
-        /// number of idle connections for each set of ``ConnectionOptions``. Downloads on dedicated threads do not count towards this limit.
+        /// The maximum number of concurrent requests, and therefore of connections in use; further requests wait. The engine keeps up to
+        /// the same number of idle connections for each set of ``ConnectionOptions``. Downloads on dedicated threads do not count towards
+        /// this limit.
         public var maximumConnections = 128
         /// The time limit for establishing a connection, including TLS.
         public var connectTimeout: Duration = .seconds(30)
@@ -21,15 +22,16 @@ public final class CurlEngine: Sendable {
         public var maximumResponseHeaders = 256 * 1024
         /// The maximum number of bytes of a response's body that are kept in memory; further bytes are dropped.
         public var maximumResponseBody = 64 * 1024
-        /// The maximum number of bytes of a request's body that are passed to a socket in one call; libcurl allows 16 KiB to 2 MiB. Choose a size at
-        /// which the data and the socket's copy of it both fit in the cache of one processor core.
+        /// The maximum number of bytes of a request's body that are passed to a socket in one call; libcurl allows 16 KiB to 2 MiB. Choose
+        /// a size at which the data and the socket's copy of it both fit in the cache of one processor core.
         public var uploadBufferSize = 256 * 1024
         /// The number of threads per device that read file content that is not in the page cache.
         public var readerThreads = 4
-        /// The number of shared writer threads. They write downloads that have neither a dedicated thread nor writer threads from the caller.
+        /// The number of shared writer threads. They write downloads that have neither a dedicated thread nor writer threads from the
+        /// caller.
         public var writerThreads = 4
-        /// The maximum number of downloads with a dedicated thread, which receives and writes the bytes. All further downloads share one receiving
-        /// thread and the ``writerThreads``. Each thread starts when it is first needed.
+        /// The maximum number of downloads with a dedicated thread, which receives and writes the bytes. All further downloads share one
+        /// receiving thread, and other threads write them. Each thread starts when it is first needed.
         public var downloadThreads = 2
 
         /// Creates the default limits.
@@ -68,15 +70,16 @@ public final class CurlEngine: Sendable {
 
     /// Sends a request and waits for the whole response.
     ///
-    /// Can be called from any task, any number of times concurrently. When the task is cancelled, closes the connection and throws immediately.
+    /// Can be called from any task, any number of times concurrently. When the task is cancelled, closes the connection and throws
+    /// immediately.
     ///
     /// - Parameters:
     ///   - request: The request.
-    ///   - pacing: Returns how many bytes of the body may be read now. Called before each read, on the engine's thread. Must not block.
-    ///   - progress: Called with the number of bytes of the body that the socket accepted, each time this number grows. Called on the engine's
-    ///     thread. Must not block.
-    /// - Throws: A ``CurlEngineError`` if there is no response, a `TransferError` if the body can't be read or is shorter than declared, or
-    ///   `CancellationError`.
+    ///   - pacing: Returns how many bytes of the body may be read now. Called on the engine's thread. Must not block.
+    ///   - progress: Called with the number of bytes of the body that the socket accepted, each time this number grows. Called on the
+    ///     engine's thread. Must not block.
+    /// - Throws: A ``CurlEngineError`` if there is no response, a `TransferError` if a file of the body can't be read or is too short, the
+    ///   error of ``HTTPBodyStream/fail(_:)`` or ``HTTPRequest/trailers``, or `CancellationError`.
     public func perform(
         _ request: HTTPRequest, pacing: (@Sendable (_ limit: Int) -> Allowance)? = nil, progress: (@Sendable (Int64) -> Void)? = nil
     ) async throws -> HTTPResponse {
@@ -85,8 +88,8 @@ public final class CurlEngine: Sendable {
 
     /// Shuts the engine down. Await this method before the process exits.
     ///
-    /// All requests end with an error of the kind ``CurlEngineError/Kind/shutDown``, and all connections close. Returns after the threads have ended,
-    /// except those on which a sink is writing. Later requests throw the same error.
+    /// All requests end with an error of the kind ``CurlEngineError/Kind/shutDown``, and all connections close. Returns after the threads
+    /// have ended, except those on which a sink is writing. Later requests throw the same error.
     public func shutdown() async {
         let ended = state.withLock { state in
             defer { state = State(isShutDown: true) }
@@ -125,8 +128,8 @@ public final class CurlEngine: Sendable {
 
     private typealias Lane = (lane: DownloadLane, turn: DownloadLane.Turn)
 
-    /// Returns a free lane (a loop that runs one download at a time), and starts one if necessary. Returns nil if the download must use the shared
-    /// loop, because all lanes are in use or the thread of a new lane can't start.
+    /// Returns a free lane (a loop that runs one download at a time), and starts one if necessary. Returns nil if the download must use the
+    /// shared loop, because all lanes are in use or the thread of a new lane can't start.
     private func lane(for outcome: Once<PendingRequest.Outcome>) throws(CurlEngineError) -> Lane? {
         try state.withLock { state throws(CurlEngineError) in
             guard !state.isShutDown else { throw .shutDown }

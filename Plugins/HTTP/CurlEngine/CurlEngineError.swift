@@ -10,11 +10,11 @@ public struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertibl
             self.rawValue = rawValue
         }
 
-        /// The request is invalid, for example its URL or a header. Nothing was sent.
+        /// The request is invalid, for example its URL or a header. Nothing was sent, unless the body or a trailer is invalid.
         public static let invalidRequest = Kind(rawValue: "invalidRequest")
         /// The name of the host or of the proxy can't be resolved.
         public static let hostNotFound = Kind(rawValue: "hostNotFound")
-        /// The connection was refused, or there is no route to the server.
+        /// The connection could not be established, for example because it was refused, or there is no route to the server.
         public static let refused = Kind(rawValue: "refused")
         /// The connection was not established in time.
         public static let timedOut = Kind(rawValue: "timedOut")
@@ -30,7 +30,8 @@ public struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertibl
         public static let proxyRefused = Kind(rawValue: "proxyRefused")
         /// The connection broke before the response was complete.
         public static let connectionLost = Kind(rawValue: "connectionLost")
-        /// A reused connection broke after the request was sent, before any byte of the response arrived. The server may have acted on the request.
+        /// A reused connection broke after the request was sent, before any byte of the response arrived. The server may have acted on the
+        /// request.
         public static let outcomeUnknown = Kind(rawValue: "outcomeUnknown")
         /// The server rejects `Expect: 100-continue` (417, RFC 9110, section 15.5.18). It did not act on the request.
         public static let expectationRefused = Kind(rawValue: "expectationRefused")
@@ -62,8 +63,8 @@ public struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertibl
     /// credentials (RFC 9110, section 15.5.8).
     public internal(set) var proxyStatus: Int?
 
-    /// Whether the server, or a proxy in front of it, refused a new connection after the request's connection broke. Can be true only for the kind
-    /// ``Kind/outcomeUnknown``; false if unknown.
+    /// Whether the server, or a proxy in front of it, refused a new connection after the request's connection broke. Can be true only for
+    /// the kind ``Kind/outcomeUnknown``; false if unknown.
     public internal(set) var wasServerGone = false
 
     init(_ kind: Kind, _ message: String, cause: String? = nil, sent: SentBytes = SentBytes()) {

@@ -8,7 +8,7 @@ struct EndpointAddress {
     enum Upload: String {
         case put
         case form
-        /// The address is for downloads only.
+        /// The address sets no upload method, so it is for downloads, unless a session sets the method.
         case none = "get"
     }
 
@@ -89,7 +89,8 @@ struct EndpointAddress {
 
     var hasQuery: Bool { !query.isEmpty }
 
-    /// The URL for checks without a file name: the folder that contains the first placeholder.
+    /// The URL for checks without a file name: the address without its query. If its path has a placeholder, only the path up to the folder
+    /// that contains the first placeholder.
     var folder: String {
         let known = path.prefix { $0 != "{" }
         let end = known.count == path.count ? known.endIndex : known.lastIndex(of: "/").map { known.index(after: $0) } ?? known.startIndex

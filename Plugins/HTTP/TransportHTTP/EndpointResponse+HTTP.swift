@@ -15,7 +15,7 @@ extension EndpointResponse {
             isTruncated: response.isBodyTruncated || response.body.count > ServerResponse.maximumBytes)
     }
 
-    /// Returns a URL from the server without its query; nil if the remaining URL contains a secret.
+    /// Returns a URL without its query and fragment; nil if the remaining URL contains a secret.
     func shown(_ url: String?) -> String? {
         let shortened = url.map { String($0.prefix { $0 != "?" && $0 != "#" }) }
         return shortened?.repeats(secrets) == true ? nil : shortened

@@ -18,7 +18,7 @@ struct FormFiles {
 
     /// Opens the files. Each attempt sends all of them again.
     ///
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceLost`` that names an unreadable file.
+    /// - Throws: A ``TransferError`` that names an unreadable file; or `CancellationError`.
     func open(on disks: DiskThreads) async throws -> [FormBody.File] {
         var opened: [FormBody.File] = []
         for (field, path) in files {

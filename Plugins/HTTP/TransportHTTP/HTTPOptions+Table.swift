@@ -76,7 +76,7 @@ extension HTTPOptions {
         try ReservedHeaders.http.check(name, value)
     }.map { $0.within(\HTTPOptions.requests) }
 
-    /// Rejects a session's settings that have no effect on its files.
+    /// Rejects a session's settings that are for another kind of transfer.
     ///
     /// - Parameters:
     ///   - settings: The session's settings.

@@ -9,14 +9,15 @@ import TransportSupport
 /// ```
 ///
 /// A session can have the same options, except ``requests``. Of the request options, it can set only
-/// ``HTTPSupport/RequestOptions/parallelThreshold`` and ``HTTPSupport/RequestOptions/contentDisposition``. A session's options that differ from the
-/// defaults take precedence over those of the endpoint:
+/// ``HTTPSupport/RequestOptions/parallelThreshold`` and ``HTTPSupport/RequestOptions/contentDisposition``. A session's options that differ
+/// from the defaults take precedence over those of the endpoint:
 ///
 /// ```swift
 /// let options = SessionOptions(settings: HTTPOptions(upload: .form, fileField: "reel").settings)
 /// ```
 ///
-/// The queue rejects a session with an option that has no effect on its files. <doc:PlainHTTP> lists all settings.
+/// The queue rejects a session with an option for another kind of transfer, such as ``fields`` for downloads. <doc:PlainHTTP> lists all
+/// settings.
 public struct HTTPOptions: Hashable, Sendable {
     /// A method of uploading files.
     public enum Upload: String, CaseIterable, Sendable {
@@ -39,9 +40,9 @@ public struct HTTPOptions: Hashable, Sendable {
 
     /// The local paths of additional files in the form, by the names of their fields. Each path begins with `/` or `{source}`.
     ///
-    /// `{name}`, `{path}` and `{transfer}` are replaced. `{source}` is replaced with the path of the uploaded file, so `{source}.xmp` is a file next
-    /// to that file. Each attempt sends these files before the uploaded file, under the last component of their paths. Progress and totals do not
-    /// include them. If one of these files is missing, or changes while it is sent, the attempt fails.
+    /// `{name}`, `{path}` and `{transfer}` are replaced. `{source}` is replaced with the path of the uploaded file, so `{source}.xmp` is a
+    /// file next to that file. Each attempt sends these files before the uploaded file, under the last component of their paths. Progress
+    /// and totals do not include them. If one of these files is missing, or changes while it is sent, the attempt fails.
     public var files: [String: [String]]
 
     /// The media type of all files; nil to derive it from each file's name. A session's header `Content-Type` takes precedence.
@@ -50,18 +51,21 @@ public struct HTTPOptions: Hashable, Sendable {
     /// The prefix of the headers in which a `PUT` sends a session's metadata, such as `x-amz-meta-`; nil to reject sessions with metadata.
     public var metadataPrefix: String?
 
-    /// Additional statuses, from 300 to 399, that mean that a file has arrived, for example 302 if a form handler then shows a page. For forms, 303
-    /// always means that the file has arrived (RFC 9110, section 15.4.4). With 307 or 308, a redirect to a trusted target is followed first.
+    /// Additional statuses, from 300 to 399, that mean that a file has arrived, for example 302 if a form handler then shows a page. For
+    /// forms, 303 always means that the file has arrived (RFC 9110, section 15.4.4). With 307 or 308, a redirect to a trusted target is
+    /// followed first.
     public var acceptedStatuses: Set<Int>
 
-    /// The time limit of one attempt for a file; nil for none. A session's `stallTimeout` and `responseTimeout` limit the time without progress.
+    /// The time limit of one attempt for a file; nil for none. A session's `stallTimeout` and `responseTimeout` limit the time without
+    /// progress.
     public var transferTimeout: Duration?
 
     /// The options for all requests.
     public var requests: RequestOptions
 
-    /// The URLs for single files, by their remote names. Only for sessions. A session with URLs must have one for each of its files, unless the item
-    /// has an `uploadURL`. The `uploadURL` of an item takes precedence. The URLs may be secret, so descriptions of the options do not contain them.
+    /// The URLs for single files, by their remote names. Only for sessions. A session with URLs must have one for each of its files, unless
+    /// the item has an `uploadURL`. The `uploadURL` of an item takes precedence. The URLs may be secret, so descriptions of the options do
+    /// not contain them.
     public var uploadURLs: [String: String] {
         get { capabilities.values }
         set { capabilities.values = newValue }

@@ -6,17 +6,17 @@ public import TransportSupport
 
 /// Uploads files to plain HTTP servers, such as object stores and form handlers, and downloads files from them.
 ///
-/// A plain HTTP server can't report how many bytes of a file it has, so uploads have no checkpoints. An interrupted upload restarts, and
-/// its bytes count as confirmed only after the server has reported success. If that response is lost, the file is sent again. A form
-/// handler can recognize the second copy by a text field with the transfer's ID (``HTTPOptions/fields``). `PUT` sends a stream
-/// while the app produces it, in one request that can't resume. A form sends a stream when it is complete, because a form begins with its length. Create endpoints with `Endpoint.http`, whose documentation describes the upload
-/// methods.
+/// A plain HTTP server can't report how many bytes of a file it has, so an interrupted upload of a file restarts at byte 0. If the response
+/// to a complete upload is lost, the file is sent again. A form handler can recognize the second copy by a text field with the transfer's
+/// ID (``HTTPOptions/fields``). `PUT` sends a stream while the app produces it, in one request that can't resume, unless the server
+/// requires the length first. A form sends a stream after its end, because the request begins with its length. Create endpoints with
+/// `Endpoint.http`, whose documentation describes the upload methods.
 ///
-/// A large download uses several segments in parallel if the session allows that and the server supports ranges. A download resumes if the server
-/// still has the same version of the file, identified by a strong `ETag` or by `Last-Modified`. Otherwise, it restarts.
+/// A large download uses several segments in parallel if the session allows that and the server supports ranges. A download resumes if the
+/// server still has the same version of the file, identified by a strong `ETag` or by `Last-Modified`. Otherwise, it restarts.
 ///
-/// A download is compared with the checksum of the session or of the server (`Repr-Digest`, `Digest`, `Content-Digest`, `Content-MD5`), unless the
-/// session disables verification. A download without a checksum fails if the session requires checksums.
+/// A download is compared with the checksum of the session or of the server (`Repr-Digest`, `Digest`, `Content-Digest`, `Content-MD5`),
+/// unless the session disables verification. A download without a checksum fails if the session requires checksums.
 ///
 /// A transport value is only a configuration. Each queue creates an instance with its own connections (``makeInstance()``), so several
 /// queues can use one value, at the same time or one after the other.
@@ -42,8 +42,8 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
 
     /// Checks that a session's options are valid and have an effect at the endpoint, without contacting the server.
     ///
-    /// Use this method in programs that let users enter sessions. Call it on any executor. An attempt makes the same checks. Another endpoint of the
-    /// account may support options that this endpoint does not.
+    /// Use this method in programs that let users enter sessions. Call it on any executor. An attempt makes the same checks. Another
+    /// endpoint of the account may support options that this endpoint does not.
     ///
     /// - Parameters:
     ///   - options: The options as an attempt receives them.
@@ -59,7 +59,8 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
     /// Checks an endpoint when an account is saved. The queue calls this method on the executor of its caller.
     public func validate(_ endpoint: Endpoint) throws(TransferError) { try Self.validate(endpoint) }
 
-    /// Checks a session's options when the session is enqueued. The queue calls this method on its own executor and on those of its callers.
+    /// Checks a session's options when the session is enqueued. The queue calls this method on its own executor and on those of its
+    /// callers.
     public func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError) {
         try Self.validate(options, for: direction, at: endpoint)
     }
@@ -70,17 +71,18 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
         (try? SessionPlan(endpoint, options, for: .upload))?.nameClash ?? .replaced
     }
 
-    /// Returns what happens to two files with the same remote name. The queue calls this method when a session is enqueued, on the executors of its
-    /// callers.
+    /// Returns what happens to two files with the same remote name. The queue calls this method when a session is enqueued, on the
+    /// executors of its callers.
     public func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash { Self.nameClash(options, at: endpoint) }
 
     private let resources: ClientResources
     private let wait: @Sendable (Duration) async throws -> Void
 
-    /// Creates a transport. The first attempt starts its threads and connections.
+    /// Creates a transport. Its threads and connections start when they are first needed.
     ///
-    /// - Parameter headers: Called before each request to a trusted origin; returns the headers to send. After a 401 or 403, it is called to renew
-    ///   the headers, but only once for all requests that were rejected with the same headers. The rejected requests are then sent again.
+    /// - Parameter headers: Called before each request to a trusted origin; returns the headers to send. After a 401 or 403, it is called
+    ///   to renew the headers, but only once for all requests that were rejected with the same headers. The rejected requests are then sent
+    ///   again.
     public init(headers: HeaderHook? = nil) {
         self.init(headers: headers, wait: { try await Task.sleep(for: $0) })
     }
@@ -123,8 +125,8 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
         }
     }
 
-    /// Checks with a `HEAD` request to the endpoint's address whether the server is available. Any response shows that the server is available,
-    /// unless it rejects the credentials or reports a server error.
+    /// Checks with a `HEAD` request to the endpoint's address whether the server is available. Any response shows that the server is
+    /// available, unless it rejects the credentials or the client certificate, requires TLS, or reports a server error.
     ///
     /// The queue calls this method on a separate task.
     ///
@@ -133,7 +135,7 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
         try await HTTPServer(endpoint, credentials: credentials, resources: resources).report()
     }
 
-    /// Closes all connections and stops the threads. Running requests fail.
+    /// Closes all connections and stops the network threads. Running requests fail.
     public func shutdown() async {
         await resources.engine.shutdown()
     }

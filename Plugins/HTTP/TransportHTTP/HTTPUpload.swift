@@ -7,8 +7,8 @@ import TransportSupport
 
 /// One attempt to upload one file, from its first byte.
 struct HTTPUpload {
-    /// The maximum size of a body that is sent without `Expect: 100-continue`. With `Expect`, the rejection of a larger body costs one round trip
-    /// instead of the whole body.
+    /// The maximum size in bytes of a body that the first attempt sends without `Expect: 100-continue`. With `Expect`, the rejection of a
+    /// larger body costs one round trip instead of the whole body.
     private static let maximumSizeWithoutExpect: Int64 = 256 * 1024
     /// The maximum size in bytes of content that any server should process within the stall timeout.
     private static let quickContent: Int64 = 1 << 20
@@ -21,7 +21,7 @@ struct HTTPUpload {
     let disks: DiskThreads
     let reporter: AttemptReporter
 
-    /// - Throws: A ``TransferError`` if the endpoint or this transport does not support the request.
+    /// - Throws: A ``TransferError`` if the file is sent in a form, and its remote name is not UTF-8.
     init(
         _ attempt: FileAttempt, _ source: UploadSource, to server: HTTPServer, on disks: DiskThreads,
         reporting reporter: AttemptReporter
@@ -152,7 +152,8 @@ struct HTTPUpload {
         (200..<300).contains(answer.status) || (isForm && answer.status == 303) || server.options.acceptedStatuses.contains(answer.status)
     }
 
-    /// The URL of the uploaded file.
+    /// The URL of the uploaded file, without its query: that of the `PUT`, or that in the response to a form. Nil if it is unknown or
+    /// repeats a secret.
     private func uploadedURL(_ answer: EndpointResponse) -> String? {
         answer.shown(isForm ? answer.response.location?.absoluteString : answer.response.effectiveURL)
     }

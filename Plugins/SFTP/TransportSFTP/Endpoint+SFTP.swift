@@ -7,7 +7,8 @@ extension Endpoint {
     ///   - address: `sftp://user@host:port/folder/`. The folder is absolute on the server; a folder that begins with `/~/` is relative to the
     ///     account's start folder. The default user is the user of this process, and the default port is 22.
     ///   - credentials: A credential of the kind `password` is also the response to the server's prompts (keyboard-interactive). A
-    ///     credential of the kind `keyPassphrase` decrypts the private keys in ``SFTPOptions/identities``.
+    ///     credential of the kind `keyPassphrase` decrypts the private keys in ``SFTPOptions/identities``, and one of the kind
+    ///     `proxyPassword` is for the proxy. The transport rejects other kinds.
     ///   - options: The settings for keys, trusted servers, connections and files.
     public static func sftp(
         _ address: String, credentials: [CredentialReference], options: SFTPOptions = SFTPOptions()

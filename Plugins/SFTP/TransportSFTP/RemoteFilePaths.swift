@@ -23,7 +23,7 @@ struct RemoteFilePaths: Sendable {
         path.bytes.indices.filter { path.bytes[$0] == Self.slash }.map { join(Array(path.bytes[..<$0])) }
     }
 
-    /// Returns the path of the part file, which is in the file's folder. Renaming it to the final name is therefore atomic.
+    /// Returns the path of the part file, which is in the file's folder. Renaming it to the final name can therefore be atomic.
     func part(of transferID: String) throws(TransferError) -> [UInt8] {
         guard transferID.utf8.allSatisfy({ Self.isSafe($0) }), (1...64).contains(transferID.utf8.count) else {
             throw TransferError(.permanent, .internalFailure, "The transfer of \(name) has an ID that can't be part of a file name.")
@@ -31,7 +31,8 @@ struct RemoteFilePaths: Sendable {
         return sibling(Array(".tq-\(transferID).part".utf8))
     }
 
-    /// Returns the final path with a number: for 1, `reel (1).mov` instead of `reel.mov`. Used if the paths with lower numbers exist.
+    /// Returns the final path with a number: for 1, `reel (1).mov` instead of `reel.mov`; for 0, the final path itself. Used if the paths
+    /// with lower numbers exist.
     func numbered(_ number: Int) -> [UInt8] {
         guard number > 0 else { return final }
         let name = path.lastComponent

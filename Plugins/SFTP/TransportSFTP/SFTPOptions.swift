@@ -41,7 +41,7 @@ public struct SFTPOptions: Hashable, Sendable {
     /// `/etc/ssh/ssh_known_hosts` and `/etc/ssh/ssh_known_hosts2`.
     public var knownHosts: String?
 
-    /// Whether to accept host keys and key exchanges with SHA-1, for old servers.
+    /// Whether to accept SHA-1 in host keys, key exchanges and message authentication codes, for old servers.
     public var allowSHA1: Bool
 
     /// The maximum number of concurrent connections, from 1 to 16.
@@ -58,14 +58,15 @@ public struct SFTPOptions: Hashable, Sendable {
     /// The network options: proxy, interface and kind of IP address.
     public var network: NetworkOptions
 
-    /// Whether an uploaded file gets the modification time of its source. A downloaded file always gets the modification time from the server.
+    /// Whether an uploaded file gets the modification time of its source. With the overwrite policies `different` and `newer`, it always
+    /// does. Streams have no modification time. A downloaded file always gets the modification time from the server.
     public var keepTimes: Bool
 
     /// Whether a file gets the permissions of its source, except setuid, setgid and sticky bits. If the server or the system refuses them, the
     /// receipt contains a warning.
     ///
-    /// If false, a file gets the default permissions for new files, but other users get no permission that they lack at the source. In both
-    /// cases, only the owner can read a part file.
+    /// If false, a file gets the default permissions for new files, but no permission that its source lacks. In both cases, only the owner
+    /// can read a part file, provided that the server supports permissions.
     public var keepModes: Bool
 
     /// Whether to upload to a part file that is renamed when it is complete.
@@ -76,8 +77,8 @@ public struct SFTPOptions: Hashable, Sendable {
     /// this way; the other policies depend on existing files.
     public var partFiles: Bool
 
-    /// Whether to request a sync of uploaded files (`fsync@openssh.com`). If false, a file counts as sent when the server has it in memory, and a
-    /// server that loses power can lose files.
+    /// Whether to sync uploaded files, if the server offers that (`fsync@openssh.com`). If false, a file counts as sent when the server has
+    /// it in memory, and a server that loses power can lose files.
     public var sync: Bool
 
     /// Creates options. Each parameter sets the property of the same name.
@@ -136,7 +137,9 @@ public struct SFTPOptions: Hashable, Sendable {
                 "keepModes", \.keepModes, .flag,
                 "`true` to keep the permissions of files, not folders. Otherwise a file gets the default permissions for new files, "
                     + "restricted to those of its source. Only the owner can read a part file"),
-            Setting("keepTimes", \.keepTimes, .flag, "`true` to keep the modification times of files, not folders"),
+            Setting(
+                "keepTimes", \.keepTimes, .flag,
+                "`true` to keep the modification times of uploaded files, not folders; downloaded files always keep theirs"),
             Setting(
                 "knownHosts", \.knownHosts, .text("the path of a file"), "a file of known servers", nil: "the user's and the system's"),
             Setting("maxConnections", \.maxConnections, .number(1...16), "the maximum number of concurrent connections, 1 to 16"),

@@ -6,12 +6,15 @@ public import TransportSupport
 /// Transfers files to and from SFTP servers with version 3 of the protocol (draft-ietf-secsh-filexfer-02) and the OpenSSH extensions that the server
 /// offers.
 ///
-/// An upload is written to a part file, `.tq-<transfer>.part`, in the folder of the file. When the part file is complete, it is synced and renamed.
+/// By default, an upload is written to a part file, `.tq-<transfer>.part`, in the folder of the file. The complete part file is synced, if
+/// the server offers that, and renamed.
+///
 /// An interrupted upload resumes after the last byte that the server synced. If the connection broke, the upload resumes after the last byte that the
 /// server acknowledged, on three conditions: the part file is large enough, its last bytes equal those of the source, and the server can sync it. If
-/// the server can't sync, the newest bytes of the part file are read back and compared first, unless ``SFTPOptions/sync`` is off.
+/// the server can't sync, the newest bytes of the part file are read back and compared first, except for streams, or if
+/// ``SFTPOptions/sync`` is off.
 ///
-/// A download resumes if the file on the server still has the same size and modification time.
+/// A download resumes if the file on the server still has the same size and modification time. Otherwise, it restarts.
 ///
 /// For `Verification.checksum`, the server computes checksums with `sha256sum`, `shasum` or `md5sum` if the account may run commands.
 /// Otherwise, the transport reads the file back and compares it, and the receipt contains a warning. Checksums are not available for
@@ -28,7 +31,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     /// The maximum number of small files in flight. Each file waits for several responses, and all share a few connections.
     public let smallFilesInFlight = 64
 
-    /// The C libraries in this process, each with its version.
+    /// libssh2, with its version.
     public static var libraries: [String] { ["libssh2/\(SSHConnection.libraryVersion)"] }
 
     /// The descriptions of the settings of endpoints, sorted by name.
@@ -49,7 +52,8 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     /// another endpoint whose transport supports the options.
     ///
     /// - Parameter options: The options as an attempt receives them.
-    /// - Throws: A `TransferError` if the expected checksum is invalid, or one of the class `unsupported`.
+    /// - Throws: A `TransferError` if the expected checksum is invalid, or if the options contain settings. The transport has no settings
+    ///   for sessions.
     public static func validate(_ options: AttemptOptions) throws(TransferError) {
         _ = try Checksum(expectedBy: options)
         guard options.settings.isEmpty else {
@@ -85,7 +89,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     private let failures = UnexplainedFailures()
     private static let logger = Logger(label: "transport-sftp")
 
-    /// Creates a transport. The first attempt starts its threads and connections.
+    /// Creates a transport. The first file, check or listing starts its threads and connections.
     public init() {
         self.init(policy: PoolPolicy())
     }
@@ -112,11 +116,11 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         SFTPTransport(makePool: makePool, disks: disks)
     }
 
-    /// Uploads or downloads one file.
+    /// Uploads or downloads one file. If this fails, first saves a checkpoint for the bytes with which a later attempt can resume.
     ///
     /// The queue calls this method on a separate task.
     ///
-    /// - Throws: A `TransferError`, after a checkpoint for the sent or received bytes has been saved; or `CancellationError`.
+    /// - Throws: A `TransferError`, or `CancellationError`.
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         do {
             let receipt = try await transfer(attempt, reporting: reporter)
@@ -183,7 +187,8 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         }
     }
 
-    /// Connects to the server, requests the account's start folder, and checks that the endpoint's folder exists.
+    /// Connects to the server, unless a connection is open, requests the account's start folder, and checks that the endpoint's folder
+    /// exists.
     ///
     /// The queue calls this method on a separate task.
     ///

@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// Reports the progress of an attempt in ascending order. Can be used from any thread.
+/// Reports the progress of a download in ascending order. Can be used from any thread.
 final class TransferProgressRecord: Sendable {
     private let reporter: AttemptReporter
     private let state: Locked<(sent: Int64, confirmed: Int64)>
@@ -13,9 +13,9 @@ final class TransferProgressRecord: Sendable {
 
     var confirmed: Int64 { state.withLock { $0.confirmed } }
 
-    /// Updates the number of transferred bytes.
+    /// Updates the number of received bytes.
     ///
-    /// - Parameter position: The position up to which the network accepted or delivered bytes.
+    /// - Parameter position: The number of bytes that have arrived, including those of earlier attempts.
     func update(sent position: Int64) {
         state.withLock { state in
             state.sent = max(state.sent, position)

@@ -7,7 +7,7 @@ extension Endpoint {
     ///   - address: The URL at which uploads are created, `https://…` or `http://…`. Set a user name in it to authenticate with a credential of the
     ///     kind `password` (HTTP Basic).
     ///   - credentials: Sent with each request to the origin (scheme, host and port) of the address and to the trusted origins of the options.
-    ///     Requests to other origins carry no credentials.
+    ///     Requests to other origins, and requests that are redirected to another origin, carry no credentials.
     ///   - options: The settings of requests, chunks and connections.
     public static func tus(_ address: String, credentials: [CredentialReference], options: TUSOptions = TUSOptions()) -> Endpoint {
         Endpoint(transport: .tus, address: address, credentials: credentials, settings: options.settings)

@@ -2,9 +2,9 @@ import HTTPSupport
 import Locking
 import TransferCore
 
-/// Caches the features and quirks of servers, by the address of their endpoint. The cache lives as long as the transport and is never stored.
+/// Caches the features, quirks and interrupted uploads of servers in memory, for the lifetime of the transport.
 final class ServerProfileCache: Sendable {
-    /// How long the features that a server reports are valid.
+    /// How long the features that a server reports, and the results of trials with trailers, are valid.
     static let lifetime = Duration.seconds(24 * 60 * 60)
     /// The maximum number of interrupted uploads in the cache. At the limit, the cache drops all of them, and they no longer count as
     /// interrupted.
@@ -42,9 +42,9 @@ final class ServerProfileCache: Sendable {
         self.now = now
     }
 
-    /// Returns the server's features from the cache. If they are missing, sends one request for all waiting callers.
+    /// Returns the server's features from the cache. If they are missing or expired, sends one request for all waiting callers.
     ///
-    /// - Parameter ask: Requests the features. Also returns how long they are valid; nil to use them for this call only.
+    /// - Parameter ask: Requests the features. Also returns how long they are valid; nil not to cache them.
     func features(
         of address: String, asking ask: @escaping @Sendable () async throws -> (TUSFeatures, lifetime: Duration?)
     ) async throws -> TUSFeatures {

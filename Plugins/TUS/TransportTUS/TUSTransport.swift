@@ -6,18 +6,19 @@ public import TransportSupport
 /// Uploads files to tus 1.0.0 servers (https://tus.io/protocols/resumable-upload), with the extensions that the server offers.
 ///
 /// An interrupted upload resumes at the server's offset. Bytes count as confirmed only after the server has reported them. A growing source
-/// is sent while it grows, and its length follows with the last request if the server supports *creation-defer-length*. Otherwise, the
-/// upload starts when the source is complete. Create endpoints with `Endpoint.tus` and ``TUSOptions``.
+/// is sent while it grows if its length is known, or if the server supports *creation-defer-length*. Otherwise, the upload starts when the
+/// source is complete. Create endpoints with `Endpoint.tus` and ``TUSOptions``.
 ///
-/// The protocol has no downloads. The transport downloads a file with a `GET` request for the file's name below the endpoint's address (RFC 9110). A
-/// download resumes if the server still has the same version of the file, identified by a strong `ETag` or by `Last-Modified`. Otherwise, it
-/// restarts.
+/// The protocol has no downloads. The transport downloads a file with a `GET` request for the file's name below the endpoint's address (RFC
+/// 9110). A download resumes if the server still has the same version of the file, identified by a strong `ETag`, or by a `Last-Modified`
+/// time that counts as strong. Otherwise, it restarts.
 ///
 /// ## Failed PATCH requests
 ///
-/// After a failed `PATCH`, the transport requests the server's offset with `HEAD`. If the server asks to back off (429 or 503 with `Retry-After`), a
-/// later attempt sends the `HEAD` instead. If the server has all bytes, the upload is complete. Otherwise the attempt fails, and a later attempt
-/// starts with `HEAD`. In the following cases, however, the same attempt continues immediately from the server's offset:
+/// After a failed `PATCH` that may have reached the server, the transport requests the server's offset with `HEAD`. If the server asks to
+/// back off (429 or 503 with `Retry-After`), a later attempt sends the `HEAD` instead. If the server has all bytes, the upload is complete.
+/// Otherwise the attempt fails, and a later attempt starts with `HEAD`. In the following cases, however, the same attempt continues
+/// immediately from the server's offset:
 ///
 /// | result of the `PATCH` | what the attempt sends after `HEAD` |
 /// | --- | --- |
@@ -42,7 +43,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     /// The ID of this transport, `tus`.
     public let id: TransportID = .tus
 
-    /// The C libraries in this process, each with its version.
+    /// libcurl and the libraries that it uses, each with its version.
     public static var libraries: [String] { CurlEngine.libraryVersion.split(separator: " ").map(String.init) }
 
     /// The descriptions of the settings of endpoints, sorted by name.
@@ -114,7 +115,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         self.resources = resources
     }
 
-    /// Creates a transport. The first attempt starts its threads and connections.
+    /// Creates a transport. The first request starts its threads and connections.
     ///
     /// - Parameter headers: Called before each request to a trusted origin; returns the headers to send. After a 401 or 403, it is called to renew
     ///   the headers, but only once for all requests that were rejected with the same headers. The rejected requests are then sent again.
@@ -144,9 +145,10 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
 
     /// Uploads or downloads one file.
     ///
-    /// An upload takes as few requests as the server allows: one for a small file, otherwise a `POST` and a `PATCH`, if nothing fails. In addition,
-    /// the transport sends one `OPTIONS` request a day per endpoint. If it sends checksums as trailers, it also sends one `PATCH` that shows whether
-    /// trailers arrive. A download takes one request.
+    /// If nothing fails, an upload takes one request for a small file if the server supports *creation-with-upload*, otherwise a `POST` and
+    /// a `PATCH`. Chunks, segments and verification require more. In addition, the transport sends one `OPTIONS` request a day per
+    /// endpoint. If it sends checksums as trailers, it also sends one `PATCH` a day that shows whether trailers arrive. A download takes
+    /// one request.
     ///
     /// The queue calls this method on a separate task.
     ///
@@ -171,9 +173,8 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         return try await HTTPDownload(attempt, from: server.source(attempt), on: threads, reporting: reporter).run()
     }
 
-    /// Checks that the server supports tus, and returns its features. The transport requests the features with `OPTIONS`, and creates no
-    /// upload. If a tus server does not list its features, the report contains none, and an upload shows which features the server
-    /// supports.
+    /// Checks that the server supports tus, and returns the features that it lists. Creates no upload. If a tus server does not list its
+    /// features, the report contains none.
     ///
     /// The queue calls this method on a separate task.
     ///
@@ -204,7 +205,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         if let failure = failures.first(where: { $0.failureClass != .unsupported }) ?? failures.first { throw failure }
     }
 
-    /// Closes all connections and stops the threads. Running requests fail.
+    /// Closes all connections and stops the network threads. Running requests fail.
     public func shutdown() async {
         await resources.client.engine.shutdown()
     }

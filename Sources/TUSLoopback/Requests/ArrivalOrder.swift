@@ -3,11 +3,11 @@ import Locking
 import NIOCore
 import TransferCore
 
-/// Ensures that requests for an upload are handled in the order in which they were sent, although each request has its own task.
+/// Ensures that a request for an upload waits for PATCH requests already received on other connections, although each request has its own
+/// task.
 ///
 /// A client that lost its connection opens a new connection and requests the offset of its upload. At this time, the server may have received the
-/// earlier request, but the request's task may not have run yet. The offset in the response would then soon be outdated. Later requests therefore
-/// wait for earlier requests.
+/// earlier PATCH, but the task of the PATCH may not have run yet. The offset in the response would then soon be outdated.
 final class ArrivalOrder: Sendable {
     private struct Arrival {
         let path: String
@@ -87,7 +87,7 @@ final class ArrivalOrder: Sendable {
         }
     }
 
-    /// Waits until all earlier requests for the same upload are being handled.
+    /// Waits until PATCH requests for the same upload on other connections are being handled. A PATCH waits only for older connections.
     func waitForEarlierRequests(_ path: String, hasContent: Bool, on channel: any Channel) async {
         // All connections share one event loop, so a check on this loop can't run between the reading and the recording of a request. After the loop
         // has accepted a connection, it sets up the connection in a later task. A second check is therefore needed to see that connection.

@@ -62,7 +62,7 @@ extension RequestHandler {
         recorder.updated(upload)
     }
 
-    /// Returns the location of a body's checksum (tus 1.0.0, "Checksum"); nil if there is no checksum.
+    /// Returns the location of a body's checksum (tus 1.0.0, "Checksum"); nil if there is no checksum, or the extension is disabled.
     func checksum(of exchange: Exchange) throws(ErrorResponse) -> ChecksumLocation? {
         guard options.offers(.checksum) else { return nil }
         if let header = exchange["Upload-Checksum"] {

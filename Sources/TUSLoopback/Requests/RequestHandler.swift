@@ -123,7 +123,7 @@ final class RequestHandler: Sendable {
         ["HEAD", "PATCH"] + (options.offers(.termination) ? ["DELETE"] : []) + (options.servesDownloads ? ["GET"] : [])
     }
 
-    /// Handles a request for an upload, with exclusive access to the upload.
+    /// Handles a request for an upload. All requests except GET have exclusive access to the upload.
     @concurrent
     private func handle(_ exchange: Exchange, for upload: Upload) async throws -> Response? {
         let hasContent = exchange.method == "PATCH"

@@ -52,7 +52,7 @@ final class Upload: Sendable {
 
     /// Waits for exclusive access to the bytes, which lasts until ``release()``.
     ///
-    /// Interrupts a request that is receiving a body, even if the request's client has disconnected. The received bytes are kept.
+    /// Interrupts a request that is receiving a body, even if the request's client has disconnected.
     ///
     /// - Parameters:
     ///   - connection: The connection whose body will be received; nil for a request without a body.
@@ -153,7 +153,7 @@ final class Upload: Sendable {
 
     /// Deletes both files. Requires exclusive access. Blocks.
     func remove() throws {
-        // The record is deleted first: bytes without a record are ignored, but a record without bytes would describe a missing upload.
+        // The record is deleted first: if deleting the bytes fails, no record describes them, so a restarted server ignores them.
         try FileManager.default.removeItem(atPath: recordFile.string)
         try FileManager.default.removeItem(atPath: file.string)
     }

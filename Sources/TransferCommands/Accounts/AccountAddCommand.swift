@@ -11,12 +11,12 @@ struct AccountAddCommand: AsyncParsableCommand {
             Remote names are relative to the path of the endpoint's URL.
 
             https:// and tus+https:// are for tus servers. For plain HTTP servers, https+put:// sends each file as a PUT, https+form:// \
-            sends it as a form (in the field "file", with the session's --metadata as text fields), and https+get:// downloads files. URLs of \
-            plain HTTP servers can contain {name} (the last component of the remote name), {path} (the whole remote name) and {transfer} (an \
-            ID of the transfer). The same schemes with http instead of https work without TLS.
+            sends it as a form (in the field "file", with the session's --metadata as text fields), and https+get:// allows only downloads. URLs \
+            of plain HTTP servers can contain {name} (the last component of the remote name), {path} (the whole remote name) and {transfer} (an \
+            ID that stays the same when a transfer is repeated). The same schemes with http instead of https work without TLS.
 
-            --setting changes settings of connections, chunks, forms and files. A session can override some settings of plain HTTP, for \
-            example: transferq add --setting upload=form. Addresses and settings are stored unencrypted, including signatures in addresses.
+            --setting changes settings of the transports. A session can override some settings of plain HTTP, for example: transferq add \
+            --setting upload=form. Addresses and settings are stored unencrypted, including signatures in addresses.
 
             Example: transferq account add studio https://upload.example.com/files/ --token-env STUDIO_TOKEN
             Example: transferq account add bucket 'https+put://bucket.example.com/in/{path}?signature=…'

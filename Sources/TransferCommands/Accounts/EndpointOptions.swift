@@ -4,7 +4,7 @@ import SystemPackage
 import TransferCore
 import TransportSFTP
 
-/// Options that apply to all endpoints of an added or edited account.
+/// Options for the endpoints of an added or edited account. Each applies to all endpoints whose transport supports it.
 struct EndpointOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The environment variable with the bearer token.", valueName: "variable"))
     var tokenEnv: String?
@@ -91,6 +91,8 @@ struct EndpointOptions: ParsableArguments {
     }
 
     /// Sets the given options on all endpoints that support them, replacing values of the same kind.
+    ///
+    /// - Throws: A `CommandFailure` if no endpoint supports a given option.
     func apply(to endpoints: inout [Endpoint], of transports: RegisteredTransports) throws {
         for option in given
         where !endpoints.contains(where: { !(transports[$0]?.options ?? []).isDisjoint(with: option.kinds) }) {
@@ -106,7 +108,7 @@ struct EndpointOptions: ParsableArguments {
         let named = try namedSettings()
         for setting in named {
             guard let transport = setting.transport, !endpoints.contains(where: { $0.transport == transport }) else { continue }
-            throw CommandFailure(.usage, "No endpoint of the account uses the transport \"\(transport)\" of --setting.")
+            throw CommandFailure(.usage, "--setting names the transport \"\(transport)\", but no endpoint of the account uses it.")
         }
         for index in endpoints.indices {
             for setting in named { setting.apply(to: &endpoints[index]) }
@@ -279,7 +281,7 @@ struct EndpointOptions: ParsableArguments {
         return .file(text)
     }
 
-    /// The maximum size of a secret in bytes. No server accepts a longer header or password.
+    /// The maximum size of a secret in bytes.
     private static let secretLimit: Int64 = 1 << 16
 
     private func readableFile(_ path: FilePath, _ option: String) throws -> String {

@@ -9,13 +9,13 @@ struct NamedSetting {
     /// The new value; nil to remove the setting.
     let value: String?
 
-    /// The settings that have their own options, which also check the values.
+    /// The options of settings that `--setting` can only remove. These options also check the values.
     private static let separateOptions = [
         "caFile": "--ca-file", "clientCertificate": "--client-certificate", "clientKey": "--client-key", "hostKey": "--host-key",
         "identity": "--identity", "knownHosts": "--known-hosts",
     ]
 
-    /// Whether `--setting` accepts a setting; false for settings with their own options.
+    /// Whether `--setting` can set a setting; false for settings with their own options.
     static func accepts(_ name: String) -> Bool { separateOptions[name] == nil && !name.hasPrefix("header.") }
 
     /// - Parameter transports: The known transports. The text before the first colon names a transport. If that text contains a dot and is

@@ -82,7 +82,8 @@ public struct RegisteredTransport: Sendable {
         }
     }
 
-    /// The options of `transferq add` that affect uploads. `add` warns about options without an effect, or rejects them if files could be lost.
+    /// The options of `transferq add` that affect uploads. `add` warns about options without effect, and rejects overwrite policies that
+    /// the account's endpoints can't apply.
     public var uploadOptions: UploadOptions
 
     /// The names and versions of the libraries that the transport uses, for `transferq doctor`.

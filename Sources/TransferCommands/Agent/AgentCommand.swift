@@ -4,7 +4,7 @@ struct AgentCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "agent", abstract: "Manages the agent, which runs the queue in the background.",
         discussion: """
-            The agent keeps running after its shell exits, and all commands work while it runs. It logs to agent.log in the storage folder.
+            The agent keeps running after its shell exits. Other commands reach the queue through it. Its log is agent.log in the storage folder.
 
             Example: transferq agent start
             """,

@@ -42,8 +42,8 @@ enum AgentLaunch {
     /// The descriptor on which the agent reports the result of its start: the first one after the standard streams.
     private static let readyNumber: CInt = 3
 
-    /// Marks all open descriptors close-on-exec. Otherwise the agent would keep inherited descriptors open, such as a shell's pipe. The agent gets a
-    /// copy of the only descriptor that it needs.
+    /// Marks all descriptors after the standard streams close-on-exec. Otherwise the agent would keep inherited descriptors open, such as a
+    /// shell's pipe. The agent gets a copy of the only descriptor that it needs.
     private static func closeAllInChildren() {
         let numbers = (try? FileManager.default.contentsOfDirectory(atPath: "/dev/fd")) ?? []
         for number in numbers.compactMap({ CInt($0) }) where number > STDERR_FILENO { _ = fcntl(number, F_SETFD, FD_CLOEXEC) }

@@ -13,7 +13,7 @@ struct AgentRunCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run", abstract: "Runs the agent in the foreground, for service managers such as systemd.",
         discussion: """
-            Runs the queue until SIGTERM, SIGINT or "transferq agent stop", then exits with 0. Logs to standard error.
+            Runs the queue until SIGTERM, SIGINT, SIGHUP or "transferq agent stop", then exits with 0. Logs to standard error.
 
             Example: transferq agent run
             """)

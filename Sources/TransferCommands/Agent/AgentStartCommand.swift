@@ -8,7 +8,7 @@ struct AgentStartCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "start", abstract: "Starts the agent and returns when it is ready.",
         discussion: """
-            The agent reads credentials in environment variables from this shell. If the agent already runs, it is left unchanged.
+            The agent reads credentials in environment variables from this shell. An agent that is already running is left unchanged.
 
             Example: transferq agent start --max-sessions 2
             """)

@@ -1,13 +1,13 @@
 import ArgumentParser
 import TransportSupport
 
-/// Rejects unknown commands before the parser reads the command line.
+/// Rejects unknown commands. Runs before the parser.
 ///
 /// The parser would read an unknown command as an argument, or print the general help.
 enum CommandWords {
     /// Checks the command names at the beginning of the arguments.
     ///
-    /// - Throws: A `CommandFailure` for an unknown command, which suggests commands with similar names.
+    /// - Throws: A `CommandFailure` for an unknown or missing command.
     static func check(_ arguments: [String]) throws(CommandFailure) {
         if let first = arguments.first, CommonOptions.isCommonOption(first) {
             throw CommandFailure(.usage, "\(first) needs a command. See: transferq help")

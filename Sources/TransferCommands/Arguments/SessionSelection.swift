@@ -2,7 +2,7 @@ import ArgumentParser
 import TransferControl
 import TransferKit
 
-/// The sessions to which a command applies: sessions listed by ID, all sessions, or the sessions that match all filters.
+/// The sessions to which a command applies: the sessions with the given IDs, all sessions, or the sessions that match every given filter.
 struct SessionSelection {
     var ids: [String]
     var filters: SessionFilters
@@ -22,10 +22,11 @@ struct SessionSelection {
 
     /// Applies an operation to the selected sessions.
     ///
-    /// - Parameter resolved: Receives the sessions that were selected by ID. If the owner exited before it answered, repeat the call with the same
-    ///   variable, because the owner may have completed the operation.
+    /// - Parameter resolved: Receives the sessions that were selected by ID. If the owner exited before it responded, repeat the call with
+    ///   the same variable, because the owner may have completed the operation.
     /// - Returns: The changed sessions, and an error for each session that was selected by ID and rejected the operation.
-    /// - Throws: A `CommandFailure` for an unknown ID, before any session is changed.
+    /// - Throws: A `CommandFailure` for an unknown ID, before any session is changed; the error of a session that is selected alone by its
+    ///   ID.
     func apply(
         _ operation: SessionOperation, in queue: any ControllableQueue, resolved: inout [SessionID]?
     ) async throws -> AppliedOperation {

@@ -5,7 +5,7 @@ enum ShortOptions {
     /// `-h` prints help, and `-v` logs more.
     private static let known: Set<Character> = ["h", "v"]
 
-    /// The options that take a number. Their own validation reports negative numbers.
+    /// Options whose value can be mistaken for a short option, such as `-5`. Their own validation checks the value.
     private static let numeric: Set<String> = [
         "--at", "--chunk", "--context", "--deadline", "--give-up-after", "--length", "--max", "--max-sessions", "--not-before",
         "--parallel",

@@ -41,7 +41,7 @@ struct RemoveCommand: OperationCommand {
     static let configuration = CommandConfiguration(
         commandName: "remove", abstract: "Removes sessions in any state from the queue, and prints their IDs.",
         discussion: """
-            Source files and completed files at the destination stay. If one session can't be removed, no session is removed.
+            Source files and completed files at the destination stay. If one of up to 10,000 sessions can't be removed, none is removed.
 
             Example: transferq remove --account studio --failed
             """)

@@ -71,7 +71,7 @@ struct YieldCommand: OperationCommand {
     static let configuration = CommandConfiguration(
         commandName: "yield", abstract: "Interrupts running sessions to let others start first, and prints their IDs.",
         discussion: """
-            The sessions resume automatically after another session has started, or after five seconds. To stop the whole queue: transferq \
+            A session resumes automatically after another session has started, or after five seconds. To stop the whole queue: transferq \
             queue stop. \(aboutGroups)
 
             Example: transferq yield 3f2a

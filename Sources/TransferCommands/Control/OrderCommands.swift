@@ -4,10 +4,11 @@ import TransferKit
 
 struct NowCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "now", abstract: "Runs sessions before all others, without waiting for anything, and prints their IDs.",
+        commandName: "now", abstract: "Runs sessions before all others, and prints their IDs.",
         discussion: """
-            If no slot is free, the queue interrupts another session, which resumes when the given sessions end. The command does not start \
-            the queue. If the queue is not running, the given sessions start first in the next run. \(aboutGroups)
+            Ignores holds, start times, dependencies and retry delays. If no slot is free, the queue interrupts another session, which resumes \
+            when the given session releases the slot. The command does not start the queue. If the queue is not running, the given sessions start \
+            first in the next run. \(aboutGroups)
 
             Example: transferq now 3f2a
             """)

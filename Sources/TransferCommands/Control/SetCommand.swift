@@ -4,7 +4,7 @@ import TransferKit
 
 struct SetCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "set", abstract: "Changes the settings of sessions that have not ended, and prints their IDs.",
+        commandName: "set", abstract: "Changes the rate limit or tags of sessions that have not ended, and prints their IDs.",
         discussion: """
             \(aboutGroups)
 

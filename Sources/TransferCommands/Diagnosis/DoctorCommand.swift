@@ -9,7 +9,8 @@ struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor", abstract: "Checks versions, storage folder, permissions and endpoints.",
         discussion: """
-            Connects to each endpoint of each account, with credentials from the environment of this shell. Exits with 1 if it finds a problem.
+            Connects to each endpoint of each account, with credentials from the environment of this shell. Exits with 1 if it finds a problem, \
+            and with 3 if the queue can't be used.
 
             Example: transferq doctor --json
             """)

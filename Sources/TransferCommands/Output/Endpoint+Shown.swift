@@ -4,7 +4,7 @@ extension Endpoint {
     /// The address for output, without its query, which may contain a signature or token.
     var shownAddress: String { location == address ? address : location + "?…" }
 
-    /// The settings for output, sorted by name. Values of form fields that can be secret are replaced with an ellipsis.
+    /// The settings for output, sorted by name. An ellipsis replaces the values of form fields whose names suggest a secret.
     var shownSettings: [(name: String, value: String)] {
         settings.sorted { $0.key < $1.key }.map { name, value in
             let field = name.split(separator: ".", maxSplits: 1)

@@ -4,7 +4,7 @@ import TransferKit
 enum Figures {
     private static let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]
 
-    /// A size in binary units with three significant digits; a dash if it is unknown.
+    /// A size in bytes, or in larger binary units with three significant digits; a dash if it is unknown.
     static func size(_ bytes: Int64?) -> String {
         guard let bytes else { return "–" }
         var value = Double(bytes)
@@ -25,7 +25,7 @@ enum Figures {
         return size(Int64(bytesPerSecond)) + "/s"
     }
 
-    /// Hours, minutes and seconds; dashes if the time is unknown.
+    /// Minutes and seconds, after hours if there are any, such as `1:02:03`; dashes if the time is unknown.
     static func time(_ seconds: Double?) -> String {
         guard let seconds, seconds.isFinite, seconds < 1e9 else { return "–:––" }
         let total = Int(seconds.rounded(.up))

@@ -9,7 +9,7 @@ indirect enum JSONValue: Sendable {
     case string(String)
     case array([JSONValue])
     case object([(name: String, value: JSONValue)])
-    /// Encoded JSON from another source.
+    /// Encoded JSON from another source; null in the output if it is invalid.
     case embedded(Data)
 
     /// The value on one line.

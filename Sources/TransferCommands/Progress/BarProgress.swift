@@ -134,7 +134,7 @@ actor BarProgress: ProgressDisplay {
         }
     }
 
-    /// Removes a session that only the user can resume, such as a held session.
+    /// Removes a session that does not run until the user acts, such as a held session.
     private func setAside(_ id: SessionID) {
         total.exclude(id)
         running.removeAll { $0.id == id }

@@ -1,6 +1,6 @@
 import TransferKit
 
-/// Prints one line per event, for logs and pipes.
+/// Prints one line for each event that users need, for logs and pipes.
 actor PlainProgress: ProgressDisplay {
     private let queue: TransferQueue
     private let terminal: Terminal

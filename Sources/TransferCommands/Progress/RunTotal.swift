@@ -2,7 +2,7 @@ package import TransferKit
 
 /// The totals of all sessions in a run, updated incrementally.
 ///
-/// Cancelled, removed and held sessions are excluded. Sessions that ended in this run stay included, with no bytes remaining.
+/// Cancelled, removed, paused and held sessions are excluded. Sessions that ended in this run stay included, with no bytes remaining.
 package struct RunTotal: Sendable {
     /// The contribution of one session to the totals.
     private struct Share: Sendable {

@@ -5,7 +5,7 @@ import TransferKit
 
 struct QuarantineCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "quarantine", abstract: "Manages sessions that the queue could not read.",
+        commandName: "quarantine", abstract: "Manages sessions that the queue set aside because it could not read or store them.",
         discussion: """
             Sessions in quarantine never run, and other commands don't list them. Their data is kept unchanged.
 
@@ -16,7 +16,7 @@ struct QuarantineCommand: AsyncParsableCommand {
     /// A notice about sessions in quarantine; nil if there are none.
     static func notice(_ count: Int) -> String? {
         guard count > 0 else { return nil }
-        let subject = count == 1 ? "1 unreadable session is" : "\(count) unreadable sessions are"
+        let subject = count == 1 ? "1 session is" : "\(count) sessions are"
         return "\(subject) in quarantine. To see why: transferq quarantine list"
     }
 }
@@ -64,7 +64,7 @@ extension QuarantineChange {
     func run() async throws {
         var done: [Int64] = []
         let change = { (queue: any ControllableQueue) in
-            // If the owner exits before it answers, this closure is called again, and skips the sessions that it has already changed.
+            // If the owner exits before it responds, this closure is called again, and skips the sessions that it has already changed.
             for number in numbers where !done.contains(number) {
                 try await self.change(number, in: queue)
                 done.append(number)
@@ -107,7 +107,8 @@ struct QuarantineDropCommand: QuarantineChange {
     static let configuration = CommandConfiguration(
         commandName: "drop", abstract: "Permanently deletes sessions in quarantine.",
         discussion: """
-            Unfinished uploads of these sessions stay on the servers until they expire.
+            Unfinished uploads of these sessions stay on the servers. Tus servers remove them if uploads expire there. Remove part files from \
+            SFTP servers yourself.
 
             Example: transferq quarantine drop 1
             """)

@@ -2,7 +2,7 @@ import TransferControl
 import TransferCore
 import TransferKit
 
-/// Runs a queue in the foreground, until an end condition or a signal.
+/// Runs a queue in the foreground until an end condition or a signal.
 struct ForegroundRun {
     /// The condition that ends a run without a signal.
     enum End {
@@ -68,7 +68,7 @@ struct ForegroundRun {
             await CommandContext.current.terminal.write("transferq: \(obstacle.description)".withoutControlCharacters)
         }
         if wasInterrupted { return .interrupted }
-        // If events were missed, the counts are incomplete, so the totals of the queue before and after the run are compared, too.
+        // If events were missed, the counts are incomplete, so the totals of the queue before and after the run are also compared.
         let hasFailures = !counts.failed.isEmpty || (counts.hasGap && remaining.failed > before.failed)
         let needsUser =
             (remaining.waiting > 0 && !startsAutomatically) || remaining.paused > 0 || !counts.held.isEmpty
@@ -76,7 +76,7 @@ struct ForegroundRun {
         return hasFailures || needsUser ? .incomplete : .done
     }
 
-    /// Returns the first thousand waiting sessions.
+    /// Returns the first waiting sessions: at least a thousand, or all if there are fewer.
     private func firstWaiting(of status: QueueStatus) async -> [SessionStatus] {
         let (page, wanted) = (1_000, min(status.waiting, 1_000))
         var found: [SessionStatus] = []
@@ -88,7 +88,7 @@ struct ForegroundRun {
         return found
     }
 
-    /// Whether a reason requires the user to act on this machine or on another session.
+    /// Whether the summary must name a reason for waiting, because the user may have to act on this machine or on another session.
     private static func isObstacle(_ reason: WaitReason) -> Bool {
         switch reason {
         case .diskBelowFloor, .noSpace, .transportMissing, .networkConstraint, .lastRunNotEnded, .runsNotEnded, .storageRefusesChanges: true
@@ -102,7 +102,9 @@ struct ForegroundRun {
         await queue.shutdown()
     }
 
-    /// Waits until the queue is idle, or until its running sessions have ended after another process stopped it.
+    /// Waits until the end condition is met, or until the queue has stopped.
+    ///
+    /// - Parameter scheduled: Whether to wait for sessions that start later.
     private func waitForEnd(scheduled: Bool) async {
         var events = queue.events.makeAsyncIterator()
         while true {

@@ -9,8 +9,9 @@ struct RunCommand: AsyncParsableCommand {
             Waits for sessions that start later, such as retries. Ctrl-C stops the run cleanly: the next run resumes from the confirmed \
             bytes. A second Ctrl-C exits immediately.
 
-            Exits with 0 if all sessions of the run completed. Exits with 1 if a session failed or needs user action. A session needs user \
-            action if it is paused, was held after it started, or can't start. Sessions that are cancelled or removed during the run don't count.
+            When the run ends, exits with 1 if a session failed or needs user action, with 130 if the run was interrupted, and otherwise with 0. \
+            A session needs user action if it is paused, was held after it started, or can't start. Sessions that are cancelled or removed during \
+            the run don't count.
 
             Before it exits, the command removes unfinished uploads of cancelled and removed sessions from servers, for up to 30 seconds. It \
             reports uploads that remain; they do not count as a failure.

@@ -8,7 +8,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// Handles SIGINT, SIGTERM and SIGHUP. Ignores SIGHUP if the process must outlive its terminal.
+/// Handles SIGINT, SIGTERM and, unless the process must outlive its terminal, SIGHUP. Ignores SIGPIPE.
 ///
 /// The first signal requests a clean shutdown. The second signal makes the process exit immediately.
 struct TerminationSignals {

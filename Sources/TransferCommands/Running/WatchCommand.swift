@@ -80,7 +80,8 @@ struct WatchCommand: AsyncParsableCommand {
         let (output, isJSON) = (CommandContext.current.output, common.json)
         for try await event in events {
             if case .gap(let from, _) = event.kind, from <= progress.last {
-                // The given revision is beyond the end of the log, so the next events follow the end of the log.
+                // The last known revision is beyond the end of the log, for example because the store was restored from a backup. Continue
+                // from the end of the log.
                 progress.last = from - 1
             } else {
                 progress.last = max(progress.last, event.revision)

@@ -10,13 +10,13 @@ struct AddCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "add", abstract: "Adds a session that uploads or downloads files and folders, and prints its ID.",
         discussion: """
-            All paths form one session and are transferred in the given order. An uploaded folder keeps its structure below its name, and is \
-            read when the session runs. "transferq run" or the agent starts the transfer. If a path can't be read, the command reports all \
-            errors and adds nothing.
+            All paths form one session and are transferred in the given order. An uploaded folder arrives under its own name, with its \
+            subfolders. It is read when the session runs. "transferq run" or the agent starts the transfer. If a path can't be read, the command \
+            adds nothing.
 
-            Without --overwrite, existing files are never replaced. For an upload to a plain HTTP server, the server decides, so accounts with such \
-            an endpoint reject every policy except "always" for uploads. Tus servers store each file as a new upload. For them, "always" has no effect, and \
-            policies that compare files are rejected.
+            Without --overwrite, downloads and SFTP uploads never replace existing files. A plain HTTP server decides whether an upload replaces a \
+            file, so for uploads, accounts with such an endpoint reject every --overwrite policy except "always". A tus server stores each file as \
+            a new upload. For uploads, accounts with only tus endpoints reject "different", "newer" and "skip", and "always" has no effect.
 
             Example: transferq add studio reel.mov stills/ --to 2025/june --name 'Day one' --next
             Example: transferq add studio reels/day1.mov --download --to ~/Movies
@@ -80,10 +80,10 @@ struct AddCommand: AsyncParsableCommand {
                 "The value of --context is not JSON, or has a number out of range. A JSON string needs double quotes: '\"text\"'.")
         }
         if dedupe == "" {
-            throw ValidationError("The key of --dedupe is empty. Set a key, or omit the option.")
+            throw ValidationError("--dedupe is empty. Give it a key, or omit the option.")
         }
         if dedupeCompleted, dedupe == nil { throw ValidationError("--dedupe-completed needs --dedupe with a key.") }
-        if tag.contains("") { throw ValidationError("A tag of --tag is empty. Set a word, or omit the option.") }
+        if tag.contains("") { throw ValidationError("--tag is empty. Give it a word, or omit the option.") }
         if each, dedupe != nil {
             throw ValidationError("--each and --dedupe can't be used together, because all sessions would have the same key.")
         }
@@ -128,7 +128,8 @@ struct AddCommand: AsyncParsableCommand {
         }
     }
 
-    /// Returns the name of the folder if the first path ends with `.` or `..`. Nil for other paths: the queue then chooses the session's name.
+    /// The session's name if the first path ends with `.` or `..`: the name of the folder at that path, and the number of further items.
+    /// Nil for other paths, for which the queue chooses the name.
     private static func name(of items: [TransferItem]) -> String? {
         guard let first = items.first, let kind = first.source?.lastComponent?.kind, kind != .regular, let destination = first.destination
         else { return nil }
@@ -139,14 +140,15 @@ struct AddCommand: AsyncParsableCommand {
     /// Checks the requests against the account's endpoints.
     ///
     /// - Returns: Warnings for the user.
-    /// - Throws: A `CommandFailure` if no endpoint can perform the sessions.
+    /// - Throws: A `CommandFailure` if the endpoints can't perform the sessions.
     private func checked(
         _ requests: [SessionRequest], _ given: [PathArgument], _ clash: RemoteNameClash?, ofSingleFile isSingleFile: Bool,
         in queue: any ControllableQueue
     ) async throws -> [String] {
         guard let endpoints = try await queue.account(account)?.account.endpoints, let options = requests.first?.options else { return [] }
         let check = AdmissionCheck(endpoints: endpoints, options: options, transports: CommandContext.current.transports)
-        // With `--dedupe`, only the queue checks the options of transports and the names, because the session may already exist.
+        // With `--dedupe`, the session may already exist. The command then leaves errors in the sessions' options and remote names to the
+        // queue.
         if dedupe == nil { try check.check(for: direction.download ? .download : .upload) }
         guard !direction.download else {
             if let folder = given.first(where: \.endsInSlash) { try check.check(folder: folder.path) }

@@ -3,7 +3,7 @@ import SystemPackage
 import TransferCore
 import TransferKit
 
-/// Checks whether the endpoints of an account can perform new sessions, and warns about options without effect.
+/// Checks whether an account's endpoints can perform new sessions, and warns about options without effect.
 struct AdmissionCheck {
     let endpoints: [Endpoint]
     let options: SessionOptions
@@ -21,9 +21,9 @@ struct AdmissionCheck {
         transports[endpoint]?.uploadOptions ?? RegisteredTransport.UploadOptions()
     }
 
-    /// Checks the sessions' options, as the queue does when it adds sessions.
+    /// Checks the sessions' options with the rules of the endpoints' transports.
     ///
-    /// - Throws: A `CommandFailure` if no endpoint can perform the sessions.
+    /// - Throws: A `CommandFailure` if no endpoint supports the options, or if they are invalid at any endpoint.
     func check(for direction: TransferDirection) throws(CommandFailure) {
         let options = attemptOptions
         try check { endpoint throws(TransferError) in try transports.validate(options, for: direction, at: endpoint) }
@@ -49,7 +49,7 @@ struct AdmissionCheck {
     /// Checks the overwrite policy of uploads.
     ///
     /// - Returns: Warnings about servers that ignore the policy.
-    /// - Throws: A `CommandFailure` if a server might replace files despite the policy, or if no server can compare files.
+    /// - Throws: A `CommandFailure` if a server might replace files despite the policy, or if no server can apply the policy.
     func check(_ overwrite: OverwritePolicy) throws(CommandFailure) -> [String] {
         if overwrite != .always, let endpoint = endpoints.first(where: { uploadOptions($0).overwriting == .byServer }) {
             throw CommandFailure(
@@ -70,7 +70,7 @@ struct AdmissionCheck {
         return ["--overwrite always has no effect: \(reason)."]
     }
 
-    /// Checks files with the same remote name, as the queue does when it adds sessions.
+    /// Checks files with the same remote name.
     ///
     /// - Returns: A warning for the user.
     /// - Throws: A `CommandFailure` if one of the files would be lost.
@@ -93,7 +93,7 @@ struct AdmissionCheck {
         return "\(clash). If \(fallback.location) receives them, \(NameClash.refused.consequence)."
     }
 
-    /// Warnings about options that no endpoint supports.
+    /// Warnings about `--chunk` and `--parallel` if no endpoint supports them.
     func warnings(chunk: Bool, parallel: Bool, ofSingleFile isSingleFile: Bool) -> [String] {
         var warnings: [String] = []
         if chunk, let endpoint = endpoints.first, !endpoints.contains(where: { uploadOptions($0).hasChunks }) {

@@ -5,7 +5,7 @@ import TransferKit
 
 /// Formats the items of a session as text.
 enum ItemDescription {
-    /// The maximum number of characters to show of a server's response.
+    /// The maximum number of characters shown of the text of a server's response.
     private static let answerLimit = 300
 
     /// A table of items, followed by errors, warnings, responses and unfinished content.
@@ -36,8 +36,8 @@ enum ItemDescription {
         if item.state == .failed, item.bytesDone > 0 {
             let keeper = direction == .upload ? "the server" : "a part file"
             lines.append(
-                "\(path): \(keeper) keeps \(Figures.size(item.bytesDone)) of the unfinished file. \"transferq retry\" resumes there; "
-                    + "\"transferq remove\" deletes it.")
+                "\(path): \(keeper) keeps \(Figures.size(item.bytesDone)) of the unfinished file. \"transferq retry\" resumes the file; "
+                    + "\"transferq remove\" deletes these bytes.")
         }
         if let date = item.partialExpiresAt, item.state != .completed {
             lines.append("\(path): the server keeps the unfinished upload until \(date.formatted(.iso8601))")

@@ -27,7 +27,7 @@ struct ListCommand: AsyncParsableCommand {
         if let max, max < 0 { throw ValidationError("--max must be at least 0, not \(max).") }
     }
 
-    /// Returns the number of sessions in quarantine; 0 if the owner is an older version that can't count them.
+    /// Returns the number of sessions in quarantine; 0 if it is unknown, for example because the owner is an older version.
     private static func quarantinedCount(_ queue: some ControllableQueue) async -> Int {
         (try? await queue.quarantinedCount()) ?? 0
     }

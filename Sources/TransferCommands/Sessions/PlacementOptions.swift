@@ -68,7 +68,7 @@ struct PlacementOptions: ParsableArguments {
         do {
             return try await queue.add(requests, at: at, held: hold)
         } catch let error as QueueError where error.code == .invalidRequest {
-            // This call may be a retry. The previous owner may have added all sessions, or none, before it exited without answering.
+            // This call may be a retry. The previous owner may have added all sessions, or none, before it exited without responding.
             for request in requests {
                 guard (try? await queue.status(of: request.id)) != nil else { throw error }
             }

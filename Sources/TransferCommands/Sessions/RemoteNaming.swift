@@ -8,13 +8,13 @@ import TransferCore
     import Darwin
 #endif
 
-/// Derives the remote names of a session's files.
+/// Derives the remote names of a session's items.
 struct RemoteNaming {
     /// The destination folder below the endpoint's folder; nil for the endpoint's folder itself.
     private let folder: RemotePath?
 
     /// - Parameter remote: The value of `--to`.
-    /// - Throws: A `ValidationError` for a folder outside the endpoint's folder.
+    /// - Throws: A `ValidationError` if the folder is not a valid remote name.
     init(to remote: [UInt8]?) throws {
         guard var bytes = remote else {
             folder = nil
@@ -28,9 +28,10 @@ struct RemoteNaming {
         }
     }
 
-    /// The remote name of a file or folder. Blocks for a path that ends with `.` or `..`.
+    /// The remote name of a file or folder: its own name in the destination folder. Blocks for a path that ends with `.` or `..`.
     ///
-    /// - Returns: Nil for a missing file. The queue reports the file together with all other unreadable files.
+    /// - Returns: Nil if such a path does not exist. The queue then reports it, together with other unreadable paths.
+    /// - Throws: `TransferError` for the root folder, or for an invalid name.
     func destination(of source: FilePath) throws(TransferError) -> RemotePath? {
         var name = Self.lastComponent(source)
         if [[], Self.dot, Self.dot + Self.dot].contains(name) { name = Self.resolved(source).map(Self.lastComponent) ?? [] }

@@ -29,8 +29,8 @@ struct TransferOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The maximum number of bytes in one request, with K, M or G for binary units (default: the server's limit).", valueName: "size")
-    )
+            "The maximum number of bytes in one request, with K, M or G for binary units (default: the endpoint's setting).",
+            valueName: "size"))
     var chunk: ByteCount?
 
     @Option(
@@ -61,7 +61,7 @@ struct TransferOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The seconds to wait for the response after the last byte of a file above 1 MiB, at least --stall-timeout (default: 300).",
+            "The seconds to wait for the response after the last byte of a file above 1 MiB, if longer than --stall-timeout (default: 300).",
             valueName: "seconds"))
     var responseTimeout: Double?
 

@@ -8,7 +8,7 @@ struct WhyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "why", abstract: "Explains why a session is not running.",
         discussion: """
-            Prints the first condition that the session waits for.
+            For a waiting session, prints the first unmet condition. For other sessions, prints the state.
 
             Example: transferq why 3f2a
             """)
@@ -27,7 +27,7 @@ struct WhyCommand: AsyncParsableCommand {
                 guard let row = rows.first(where: { $0.session?.description.hasPrefix(id.lowercased()) ?? false }) else { throw failure }
                 throw CommandFailure(
                     .rejected,
-                    "The session \(id) can't be read and is in quarantine: \(row.reason) To retry: transferq quarantine retry \(row.number)"
+                    "The session \(id) is in quarantine: \(row.reason) To retry: transferq quarantine retry \(row.number)"
                 )
             }
         }

@@ -122,7 +122,7 @@ extension CommonOptions {
         }
     }
 
-    /// The queue, reached through its owner; nil if no owner responds.
+    /// The queue, reached through its owner; nil if there is no owner, or the owner is exiting.
     ///
     /// - Throws: A `QueueError` if communication with an owner fails.
     func answeringQueue() async throws -> RemoteTransferQueue? { try await answeringOwner()?.queue }

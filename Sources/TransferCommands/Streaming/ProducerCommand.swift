@@ -26,7 +26,7 @@ final class ProducerCommand: Sendable {
         do {
             let (reading, writing) = try FileDescriptor.pipe()
             defer { try? writing.close() }
-            // The command gets only a copy of the writing end, so that it notices the end of this process.
+            // The command gets no reading end, so that its writes fail after this process has exited.
             for end in [reading, writing] { _ = fcntl(end.rawValue, F_SETFD, FD_CLOEXEC) }
             let identifier = try ShellCommand.spawn(text, descriptors: [STDOUT_FILENO: writing], hasOwnGroup: false)
             process.withLock { $0 = identifier }

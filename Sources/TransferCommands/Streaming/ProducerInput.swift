@@ -20,13 +20,13 @@ final class ProducerInput: Sendable {
     /// Reads block, so they run on a dispatch queue of their own.
     private let queue = DispatchQueue(label: "transferq.input")
 
-    /// Standard input.
+    /// Uses standard input.
     init() {
         descriptor = .standardInput
         command = nil
     }
 
-    /// The standard output of a command, which starts now.
+    /// Starts a command, and uses its standard output.
     init(_ command: ProducerCommand) throws(CommandFailure) {
         self.command = command
         descriptor = try command.start()
@@ -49,7 +49,7 @@ final class ProducerInput: Sendable {
     /// - Throws: A `CommandFailure` if the command failed, so that its output may be incomplete.
     func checkEnd() async throws { try await command?.waitUntilExit() }
 
-    /// Stops the command.
+    /// Sends SIGTERM to the command, if any.
     func cancel() { command?.terminate() }
 
     private func read(_ isCancelled: () -> Bool) throws -> Data? {

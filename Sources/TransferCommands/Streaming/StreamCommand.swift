@@ -11,12 +11,12 @@ struct StreamCommand: AsyncParsableCommand {
         commandName: "stream", abstract: "Sends standard input as one file, while it is produced.",
         discussion: """
             Adds a session, prints its ID, and returns when the session ends. If another process runs the queue, the session takes its turn there. \
-            Otherwise, this command runs the queue until the session ends, and starts the session first, unless an option places it.
+            Otherwise, this command runs the queue until the session ends, and starts the session first, unless an option sets its index or start.
 
             A shell does not report to this command whether the program at the other end of a pipe failed. Use --command for a program that can \
             fail: if its exit status is not 0, the session fails, so the server gets no complete file. Ctrl-C cancels the session.
 
-            Exits with 0 if the session completed, and with 1 if the session or the command failed.
+            Exits with 0 if the session completed, with 1 if the session or the command failed, and with 130 if interrupted.
 
             Example: tar c stills | transferq stream studio stills.tar
             Example: transferq stream backup studio.sql --command 'pg_dump studio'
@@ -169,13 +169,13 @@ private struct StreamTarget: Sendable {
     /// Ends the stream, and waits until all of its bytes are in the storage folder.
     let finish: @Sendable () async throws -> Void
     let fail: @Sendable (any Error) async throws -> Void
-    /// Waits for the end of the session. Throws its error if it did not complete.
+    /// Waits for the end of the session. Throws the session's error if the session did not complete.
     let end: @Sendable () async throws -> SessionStatus
 
-    /// The time in which a signal arrives that ended the program at the other end of the pipe, too.
+    /// The time that a signal may take to reach this process after it has ended the program at the other end of the pipe.
     private static let signalDelay = Duration.milliseconds(200)
 
-    /// Sends the whole input. If the input fails, lets the session fail, and waits until it has.
+    /// Sends the whole input. If the input fails, the stream and its item fail.
     func send(_ input: ProducerInput, isInterrupted: @Sendable () -> Bool) async throws {
         do {
             while let chunk = try await input.next() { try await write(chunk) }
@@ -195,7 +195,7 @@ private struct StreamTarget: Sendable {
             try? await fail(StreamTargetError(message: "the command was interrupted."))
             throw error
         } catch {
-            // The queue no longer takes bytes, because the session has failed or was cancelled. Its own error is the reason.
+            // The queue accepts no more bytes, because the session has failed or was cancelled. The session's error contains the reason.
             _ = try await end()
             throw error
         }

@@ -44,8 +44,7 @@ extension RemoteTransferQueue {
 /// The events of a queue in another process, for one consumer.
 ///
 /// The subscription begins when the consumer requests the first event, and ends when the owner shuts down the queue. For a slow consumer, the owner
-/// buffers 4,096 events. ``RemoteTransferQueue/events(since:)`` gets further events from the change log. After a broken connection, the iterator
-/// reconnects and resumes after the last received event.
+/// buffers events like `QueueEvents`. After a broken connection, the iterator reconnects and resumes after the last received event.
 public struct RemoteQueueEvents: AsyncSequence, Sendable {
     let queue: RemoteTransferQueue
     let since: UInt64?
@@ -64,7 +63,8 @@ public struct RemoteQueueEvents: AsyncSequence, Sendable {
 
         /// The next event; nil at the end.
         ///
-        /// - Throws: ``QueueError`` with the code `ownerUnreachable` if the owner exited without shutting down the queue; `CancellationError`.
+        /// - Throws: ``QueueError``, for example with the code `ownerUnreachable` if the owner exited without shutting down the queue, or
+        ///   `tooManySubscribers`; `CancellationError`.
         public mutating func next() async throws -> QueueEvent? {
             guard !hasEnded else { return nil }
             while true {

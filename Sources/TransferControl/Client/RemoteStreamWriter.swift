@@ -6,7 +6,8 @@ public import TransferKit
 extension RemoteTransferQueue {
     /// Adds a session with one stream, whose bytes this process produces, to the queue of another process.
     ///
-    /// The queue reads the bytes while the session runs. If this process exits before ``RemoteStreamWriter/finish()`` returns, the item fails.
+    /// The queue reads the bytes while the session runs. If this process exits before ``RemoteStreamWriter/finish()`` returns, the item can
+    /// fail.
     ///
     /// ```swift
     /// let queue = RemoteTransferQueue(folder: "/var/lib/studio/queue")
@@ -21,7 +22,8 @@ extension RemoteTransferQueue {
     ///   - length: The length in bytes, if it is known. The item fails if the stream has another length.
     ///   - index: The queue index of the session; nil for the end.
     ///   - held: Whether the session waits until it is released.
-    /// - Throws: ``QueueError``, like `TransferQueue.enqueue(_:at:held:)`, or with the code `ownerUnreachable`, `ownerLost` or `ownerSilent`.
+    /// - Throws: ``QueueError``, like `TransferQueue.enqueue(_:at:held:)`, or with a code such as `ownerUnreachable`, `ownerLost` or
+    ///   `ownerSilent`.
     public func enqueueStream(
         as destination: some RemotePathConvertible, _ request: SessionRequest, length: Int64? = nil, at index: Int? = nil,
         held: Bool = false
@@ -47,11 +49,11 @@ extension RemoteTransferQueue {
 
 /// Writes the bytes of a stream to the queue of another process. Created by ``RemoteTransferQueue/enqueueStream(as:_:length:at:held:)``.
 ///
-/// Use it from one task at a time. If the writer is released without ``finish()``, the item fails.
+/// Use a writer from one task at a time. If the writer is released without ``finish()``, the item fails.
 public final class RemoteStreamWriter: Sendable {
     /// The session of the stream.
     public let session: SessionID
-    /// Whether the session already existed, according to the request's deduplication key. Such a session has its own content, so writes throw.
+    /// Whether a session with the request's deduplication key already existed. That session has its own content, so writes throw.
     public let isDuplicate: Bool
 
     private let connection: ControlConnection
@@ -61,7 +63,7 @@ public final class RemoteStreamWriter: Sendable {
         self.session = session
         self.isDuplicate = isDuplicate
         self.connection = connection
-        // The producer may be slow, and the owner disconnects a client that sends nothing.
+        // The producer may be slow. Heartbeats show the owner that this process still runs.
         connection.sendHeartbeats(while: { [isOpen] in isOpen.withLock { $0 } }, orElse: {})
     }
 

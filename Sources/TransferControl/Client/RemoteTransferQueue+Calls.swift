@@ -17,7 +17,7 @@ extension RemoteTransferQueue {
         let _: Nothing = try await call(request, after: parts)
     }
 
-    /// Sends a request for a list, which may arrive in parts.
+    /// Sends a request for a list, and joins the parts in which the list arrives.
     func list<Value: Codable & Sendable>(_ request: ControlRequest, after parts: [StagedPart] = []) async throws -> [Value] {
         try await withConnection(for: request, after: parts) { connection in
             var values: [Value] = []

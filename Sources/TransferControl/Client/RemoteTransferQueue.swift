@@ -12,14 +12,14 @@ public struct RemoteTransferQueue: ControllableQueue {
     /// The storage folder of the queue.
     public let folder: FilePath
 
-    /// The time after which a call fails if the owner sends nothing.
+    /// The time after which a call fails if the owner sends nothing. A busy owner sends a heartbeat every two seconds.
     public let timeout: Duration
 
     /// Creates a reference to a queue, without connecting to its owner.
     ///
     /// - Parameters:
     ///   - folder: The storage folder of the queue.
-    ///   - timeout: The time after which a call fails if the owner sends nothing. A busy owner sends a heartbeat every two seconds.
+    ///   - timeout: The time after which a call fails if the owner sends nothing.
     public init(folder: some LocalPathConvertible, timeout: Duration = .seconds(10)) {
         self.folder = folder.filePath
         self.timeout = timeout

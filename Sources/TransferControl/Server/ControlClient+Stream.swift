@@ -4,8 +4,8 @@ import TransferKit
 extension ControlClient {
     /// Adds a session with one stream, and passes the client's bytes to the queue until the client ends the stream or disconnects.
     ///
-    /// Each frame is answered when the queue has accepted its bytes, so the client sends no faster than the queue reads. The last frame is answered
-    /// when the whole stream is in the storage folder.
+    /// Responds to each frame when the queue has accepted its bytes, so the client sends no faster than the queue reads. Responds to the
+    /// frame that ends the stream when the whole stream is in the storage folder.
     func receiveStream(as name: RemotePath, length: Int64?, of requests: [SessionRequest], at index: Int?, held: Bool) async throws {
         guard var request = requests.first, requests.count == 1 else {
             throw QueueError(.invalidMessage, "A stream needs exactly one session.")
@@ -32,7 +32,7 @@ extension ControlClient {
                 }
             }
         } catch let error as QueueError where error.code == .ownerLost {
-            // The name of the code is for clients; here, the other end is the client.
+            // The code is named for clients. Here, it means that the client has disconnected.
             writer.fail(StreamFailure(reason: "the process that produced it exited."))
             throw error
         } catch {
@@ -41,7 +41,7 @@ extension ControlClient {
         }
     }
 
-    /// Receives the next frame. Waits for a suspended client for as long as it is connected.
+    /// Receives the next frame. Waits as long as the client is connected, because the client may be suspended.
     private func nextFrame() async throws(QueueError) -> StreamFrame {
         while true {
             do {

@@ -6,7 +6,7 @@ import TransferKit
 
 /// Serves one request of one client.
 struct ControlClient: Sendable {
-    /// The number of sessions or items in one part of a response. Parts with large sessions or items contain fewer.
+    /// The maximum number of sessions, items or other values in one part of a response. Parts with IDs contain more.
     private static let partSize = 500
 
     let connection: ControlConnection
@@ -16,7 +16,7 @@ struct ControlClient: Sendable {
     /// The maximum size of a request, in bytes.
     let requestLimit: Int
 
-    /// Serves the client, and returns when the client has its response or has disconnected.
+    /// Serves the client's request, and returns when the request is complete, even if the client disconnects earlier.
     ///
     /// - Parameters:
     ///   - didReceive: Called after the first message.
@@ -55,7 +55,7 @@ struct ControlClient: Sendable {
         let isDone = Locked(false)
         connection.sendHeartbeats(while: { isDone.withLock { !$0 } }) { [weak connection] in
             connection?.interrupt()
-            // A request that only waits might never end. Until it ends, the disconnected client counts towards the client limit.
+            // A waiting request might never end. Until it ends, the disconnected client counts towards the client limit.
             if request.isWait { work.cancel() }
         }
         await work.value

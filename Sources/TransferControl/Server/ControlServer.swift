@@ -50,7 +50,7 @@ public final class ControlServer: Sendable {
         /// - Returns: Whether the client is subscribed.
         mutating func subscribe(_ number: Int, limit: Int) -> Bool {
             if clients.values.count(where: \.isSubscriber) >= limit {
-                // Disconnected subscribers still count, because the server notices a lost connection only when it sends an event. Remove them now.
+                // Disconnected subscribers still count until the server fails to send them an event or a heartbeat. Remove them now.
                 for (number, client) in clients where client.isSubscriber && client.connection.isAbandoned {
                     clients[number] = nil
                     client.connection.interrupt()
@@ -93,7 +93,7 @@ public final class ControlServer: Sendable {
     ///   - queue: The queue, opened by this process.
     ///   - role: The kind of program that this process runs.
     ///   - logger: The logger for problems with clients.
-    ///   - timeout: The time after which the server disconnects a client that sends nothing while the server waits for its data.
+    ///   - timeout: The time after which the server disconnects a client that sends nothing while the server waits for its request.
     ///   - endOwner: Called on any executor when a client asks this process to exit. The process must then call ``shutDownQueue()``. Nil to reject
     ///     such requests.
     /// - Throws: ``QueueError`` with the code `storageUnavailable`.

@@ -84,7 +84,7 @@ actor ControlConnection {
 
     /// Encodes a message.
     ///
-    /// - Throws: ``QueueError`` with the code `invalidMessage` if the message is too large.
+    /// - Throws: ``QueueError`` with the code `invalidMessage` if the message can't be encoded or is too large.
     static nonisolated func encoded(_ message: some Encodable) throws(QueueError) -> Data {
         do {
             let data = try JSONEncoder().encode(message)

@@ -1,8 +1,9 @@
 import Foundation
 import TransferKit
 
-/// A client's message: a request, or a part of the request's content. Each connection carries one request, after any number of
-/// ``stage(_:)`` messages, which have no response.
+/// A client's message: a request, or a part of the request's content.
+///
+/// Each connection carries one request, after any number of ``stage(_:)`` messages, which have no response.
 enum ControlRequest: Codable, Sendable {
     case owner
     case accounts
@@ -74,7 +75,7 @@ enum ControlRequest: Codable, Sendable {
         }
     }
 
-    /// Whether the request only waits, possibly forever. The owner cancels such a request when the client disconnects.
+    /// Whether the request can wait forever, for the queue or for the client. The owner cancels such a request when the client disconnects.
     var isWait: Bool {
         switch self {
         case .events, .stopAndWait, .addStream: true

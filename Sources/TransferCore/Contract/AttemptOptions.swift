@@ -9,8 +9,8 @@ public struct AttemptOptions: Hashable, Sendable {
     /// How the transport verifies that the content arrived as sent.
     public var verification: Verification
 
-    /// The checksum that a download must have, in the format of ``TransferReceipt/checksum``, for example `sha256:` and hexadecimal digits; nil if
-    /// none is expected.
+    /// The checksum that a download must have, in the format of ``TransferReceipt/checksum``, for example `sha256:` and hexadecimal digits;
+    /// nil to accept any content.
     ///
     /// The transport compares this checksum regardless of ``verification``. A transport that can't compare it throws an error of the class
     /// ``FailureClass/unsupported`` before the first byte.
@@ -29,7 +29,7 @@ public struct AttemptOptions: Hashable, Sendable {
     /// How the transport creates a file on a server that chooses the name.
     public var creation: CreationMode
 
-    /// The maximum number of bytes in one request, 1 or more; nil for no limit.
+    /// The maximum number of content bytes in one upload request, 1 or more; nil for no limit.
     public var chunkSize: Int64?
 
     /// The maximum number of parallel segments of a large file, 1 to 64.

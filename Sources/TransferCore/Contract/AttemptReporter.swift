@@ -74,8 +74,9 @@ public struct AttemptReporter: Sendable {
         answerHandler()
     }
 
-    /// Reports that a request was sent completely and its response is pending. Until bytes move again, the response timeout applies instead of the
-    /// stall timeout. Not needed after the last byte of a file above 1 MiB, unless ``reportActivity()`` was called after that byte.
+    /// Reports that a request was sent completely and its response is pending. Until bytes move again, the longer of the response timeout
+    /// and the stall timeout applies. Not needed after the last byte of a file above 1 MiB, unless ``reportActivity()`` was called after
+    /// that byte.
     public func reportWaiting() {
         waitHandler()
     }
@@ -88,7 +89,8 @@ public struct AttemptReporter: Sendable {
         recordHandler()
     }
 
-    /// Stores a checkpoint. Returns when it is durable.
+    /// Stores a checkpoint. Returns when it is durable. The first call for a file may also wait for the file's turn; see
+    /// ``Transport/smallFilesAhead``.
     ///
     /// - Throws: An error if the checkpoint can't be stored. Rethrow it to end the attempt.
     public func save(_ checkpoint: Checkpoint) async throws {

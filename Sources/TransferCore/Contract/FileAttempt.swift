@@ -16,7 +16,8 @@ public struct FileAttempt: Sendable {
     /// At most 64 ASCII letters, digits and hyphens, so it can be part of a remote name.
     public let transferID: String
 
-    /// The number of the attempt since the file started or restarted, counted from 1.
+    /// The number of the attempt, counted from 1. The count begins again when the file restarts, when its session is retried, and in a new
+    /// process.
     public let number: Int
 
     /// Whether the file restarted at byte 0, possibly in an earlier process, and no attempt of this transport has saved a checkpoint since then.
@@ -45,7 +46,7 @@ public struct FileAttempt: Sendable {
     /// Reads the endpoint's secrets.
     public let credentials: any CredentialProvider
 
-    /// The logger. Its metadata contains the IDs of session and item.
+    /// The logger. Its metadata identifies the session, the account, the item, the endpoint and the attempt.
     public let logger: Logger
 
     /// Creates an attempt. For the queue and tests of transports.

@@ -16,8 +16,8 @@ public protocol FolderListing: Transport {
     /// exist, or is a file, throw an error of the class ``FailureClass/permanent`` with the code ``TransferError/Code/noSuchRemoteFile``.
     /// After an error, the queue discards the received entries, and either retries the listing or fails the folder.
     ///
-    /// If an attempt for a file finds a folder, throw an error of the class ``FailureClass/permanent`` with the code ``TransferError/Code/isFolder``:
-    /// the queue then lists the folder.
+    /// If an attempt for a file finds a folder, throw an error of the class ``FailureClass/permanent`` with the code
+    /// ``TransferError/Code/isFolder``. The queue then lists the folder, unless the session expects a checksum or the name is from a listing.
     ///
     /// **Cancellation.** When the task is cancelled, stop within 100 ms and throw `CancellationError`. The queue also cancels a listing that passes
     /// on no entries during the session's stall timeout.
@@ -43,7 +43,7 @@ public struct ListingAttempt: Sendable {
     /// Reads the endpoint's secrets.
     public let credentials: any CredentialProvider
 
-    /// The logger. Its metadata contains the session's ID.
+    /// The logger. Its metadata identifies the session and the account.
     public let logger: Logger
 
     /// Creates an attempt. For the queue and tests of transports.

@@ -1,4 +1,4 @@
-/// A transport that can remove the remote content of a cancelled upload.
+/// A transport that can remove incomplete remote content, such as that of a cancelled upload.
 public protocol PartialDiscarding: Transport {
     /// Removes the incomplete remote content to which a checkpoint refers. Content that is already gone counts as removed.
     ///

@@ -50,7 +50,8 @@ public protocol Transport: Sendable {
     ///
     /// **The source.** Compare the open file with `attempt.source.identity` before the first and after the last byte.
     ///
-    /// **The destination.** Write only to the part file of `attempt.destination`; see ``DownloadDestination``. Never use a name from the server.
+    /// **The destination.** Write only to the part file of `attempt.destination`; see ``DownloadDestination``. Before you use a name from
+    /// the server, reduce it to one safe path component.
     ///
     /// - Returns: The receipt. Return it only after the other end has confirmed the last byte. For a download, return it only after the
     ///   file has its final name, and the file and its folder are synced to the disk.

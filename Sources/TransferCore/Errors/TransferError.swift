@@ -18,7 +18,7 @@ public struct TransferError: Error, Hashable, Sendable, Codable, CustomStringCon
         public var description: String { rawValue }
     }
 
-    /// The class, which determines the reaction of the queue.
+    /// The class, which largely determines the reaction of the queue.
     public var failureClass: FailureClass
 
     /// The stable name of the error, for programs.
@@ -30,7 +30,7 @@ public struct TransferError: Error, Hashable, Sendable, Codable, CustomStringCon
     /// The error text of the library or system, or nil.
     public var cause: String?
 
-    /// The delay that the server asked for, counted from its response (`Retry-After`, RFC 9110, section 10.2.3).
+    /// The delay that the server asked for, counted from its response (`Retry-After`, RFC 9110, section 10.2.3); nil for none.
     public var retryAfter: Duration?
 
     /// Creates an error.
@@ -70,17 +70,17 @@ extension TransferError.Code {
     public static let timedOut = Self(rawValue: "timedOut")
     /// The session did not end within its deadline.
     public static let deadlineExceeded = Self(rawValue: "deadlineExceeded")
-    /// No byte moved during the stall timeout.
+    /// The attempt made no progress within the stall timeout or the response timeout.
     public static let stalled = Self(rawValue: "stalled")
     /// The server's identity can't be verified.
     public static let serverNotTrusted = Self(rawValue: "serverNotTrusted")
     /// The server or a proxy rejected the account's credentials, or requires credentials that the account does not have.
     public static let credentialsRejected = Self(rawValue: "credentialsRejected")
-    /// The server accepts the credentials, but does not allow the request.
+    /// The server does not allow the request, although it accepts the credentials, or the request carries none.
     public static let forbidden = Self(rawValue: "forbidden")
-    /// A referenced secret can't be read on this machine.
+    /// A secret or a key can't be read on this machine.
     public static let credentialsUnavailable = Self(rawValue: "credentialsUnavailable")
-    /// The server rejected the request permanently.
+    /// The server rejected the request.
     public static let rejected = Self(rawValue: "rejected")
     /// The server failed or is busy.
     public static let serverError = Self(rawValue: "serverError")
@@ -93,15 +93,15 @@ extension TransferError.Code {
     public static let unsupportedVersion = Self(rawValue: "unsupportedVersion")
     /// The server's response violates the protocol.
     public static let invalidResponse = Self(rawValue: "invalidResponse")
-    /// The server no longer has the uploaded content.
+    /// The content of an earlier attempt is gone, or does not match the file: on the server, or in the part file of a download.
     public static let uploadGone = Self(rawValue: "uploadGone")
-    /// The file exceeds the size limit of the server.
+    /// The file exceeds a size limit of the server, a file system or the queue.
     public static let tooLarge = Self(rawValue: "tooLarge")
-    /// The server is out of space for this account.
+    /// The server is out of space, or the account's quota is used up.
     public static let remoteFull = Self(rawValue: "remoteFull")
     /// This machine is out of space.
     public static let diskFull = Self(rawValue: "diskFull")
-    /// A local file does not exist.
+    /// A local file or folder does not exist.
     public static let noSuchFile = Self(rawValue: "noSuchFile")
     /// A local file can't be read.
     public static let notReadable = Self(rawValue: "notReadable")
@@ -109,15 +109,15 @@ extension TransferError.Code {
     public static let notWritable = Self(rawValue: "notWritable")
     /// A local file exists that the download must not replace.
     public static let fileExists = Self(rawValue: "fileExists")
-    /// The remote file does not exist.
+    /// The remote file or folder does not exist.
     public static let noSuchRemoteFile = Self(rawValue: "noSuchRemoteFile")
     /// The remote name refers to a folder, not to a file.
     public static let isFolder = Self(rawValue: "isFolder")
-    /// The producer of a stream failed, or its process exited.
+    /// The producer of a stream failed or exited, or the stream has a different length than declared.
     public static let producerGone = Self(rawValue: "producerGone")
-    /// A local path is not a regular file.
+    /// A local path or a listed remote entry is not a regular file.
     public static let notARegularFile = Self(rawValue: "notARegularFile")
-    /// The checksums of the sent and the received content differ.
+    /// The content does not have the expected checksum, or the expected checksum is invalid.
     public static let checksumMismatch = Self(rawValue: "checksumMismatch")
     /// The local file changed after the queue recorded its identity.
     public static let sourceChanged = Self(rawValue: "sourceChanged")
@@ -125,9 +125,9 @@ extension TransferError.Code {
     public static let unsupported = Self(rawValue: "unsupported")
     /// The session was cancelled.
     public static let cancelled = Self(rawValue: "cancelled")
-    /// Some of the session's files failed; each has its own error.
+    /// At least one of the session's files failed; each failed file has its own error.
     public static let itemsFailed = Self(rawValue: "itemsFailed")
-    /// A bug in this program.
+    /// An unexpected error, for example a bug in a transport.
     public static let internalFailure = Self(rawValue: "internalFailure")
 }
 

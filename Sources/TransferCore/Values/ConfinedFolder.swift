@@ -16,10 +16,11 @@ package enum ConfinedFolder {
     /// - Parameters:
     ///   - name: The file's name below the root: relative, without `..`.
     ///   - creates: Whether to create missing folders. Created folders are durable when this function returns.
+    ///   - sync: Makes the entries of a folder durable, and returns 0, or -1 and sets errno (fsync(2)). For tests.
     /// - Returns: The folder, and the file's own name in it. The caller closes the descriptor.
     /// - Throws: A ``TransferError`` that names the path.
     package static func open(
-        _ root: FilePath, parentOf name: FilePath, creates: Bool
+        _ root: FilePath, parentOf name: FilePath, creates: Bool, sync: (FileDescriptor) -> CInt = { fsync($0.rawValue) }
     ) throws(TransferError) -> (folder: FileDescriptor, name: FilePath) {
         guard !name.isAbsolute, name.components.allSatisfy({ $0.kind == .regular }), let last = name.lastComponent else {
             throw .unsafeName("The name \(name) would leave its folder. Use a relative path below \(root).")
@@ -30,7 +31,7 @@ package enum ConfinedFolder {
             path.append(component)
             let parent = folder
             defer { try? parent.close() }
-            if creates { try make(component, in: parent, at: path) }
+            if creates { try make(component, in: parent, at: path, sync) }
             folder = try openFolder(parent, FilePath(root: nil, components: component), at: path)
         }
         return (folder, FilePath(root: nil, components: last))
@@ -74,16 +75,18 @@ package enum ConfinedFolder {
         return FileDescriptor(rawValue: descriptor)
     }
 
-    private static func make(_ name: FilePath.Component, in parent: FileDescriptor, at path: FilePath) throws(TransferError) {
+    private static func make(
+        _ name: FilePath.Component, in parent: FileDescriptor, at path: FilePath, _ sync: (FileDescriptor) -> CInt
+    ) throws(TransferError) {
         let result = unsafe name.withPlatformString { unsafe mkdirat(parent.rawValue, $0, 0o777) }
         guard result == 0 else {
             guard errno == EEXIST else { throw .destinationUnavailable(path, errno: errno) }
             // Another process may have created the folder and exited before it synced the parent folder, so sync the parent here as well.
             // Ignore errors, because some file systems can't sync folders.
-            _ = fsync(parent.rawValue)
+            _ = sync(parent)
             return
         }
-        guard fsync(parent.rawValue) == 0 else { throw .destinationUnavailable(path, errno: errno) }
+        guard sync(parent) == 0 else { throw .destinationUnavailable(path, errno: errno) }
     }
 }
 

@@ -30,8 +30,8 @@ public struct CredentialReference: Hashable, Sendable, Codable {
     public enum Source: Hashable, Sendable, Codable {
         /// An environment variable of this process.
         case environment(String)
-        /// A file that contains the secret. Line breaks before and after the secret are ignored. Only the file's owner may have permission to read
-        /// it.
+        /// A file that contains the secret. Line breaks before and after the secret are ignored. The group and other users must not have
+        /// any permissions for the file.
         case file(String)
         /// A secret that the app of this process supplies under this name, for example from memory or from the system's keyring.
         case app(String)

@@ -27,12 +27,13 @@ public struct Endpoint: Hashable, Sendable, Codable {
         self.settings = settings
     }
 
-    /// The address without its query, which may contain a secret: for messages and logs.
+    /// The address for messages and logs. Omits the query, which may contain a secret.
     public var location: String { String(address.prefix { $0 != "?" }) }
 
-    /// Checks the rules that apply to all transports: the address is a URL with a scheme and a host, and without a password or a fragment.
+    /// Checks the rules that apply to all transports: the address is a URL with a scheme and a host, without a password or a fragment. A
+    /// port must be from 1 to 65535.
     ///
-    /// The queue calls this method when an account is saved, on the caller's executor.
+    /// The queue calls this method when an account is saved or changed, on the caller's executor and on its own.
     ///
     /// - Returns: The parsed address.
     /// - Throws: A ``TransferError`` of the class ``FailureClass/permanent`` and the code ``TransferError/Code/invalidEndpoint``.

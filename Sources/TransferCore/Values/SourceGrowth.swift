@@ -123,7 +123,7 @@ public final class SourceGrowth: Sendable {
         try await waitUntilReadable(at: .max)
     }
 
-    /// Reports new readable bytes, or the end. Called by the producer; calls after the end have no effect.
+    /// Reports new readable bytes, the end or a failure. Called by the producer; calls after the end or a failure have no effect.
     public func update(_ extent: Extent) {
         let due = state.withLock { state -> [@Sendable () -> Void] in
             guard case .growing = state.extent else { return [] }

@@ -9,7 +9,8 @@ public import SystemPackage
 
 /// The properties of a local file that reveal a change without reading the content.
 ///
-/// The queue stores the identity with each checkpoint. An upload therefore never continues with bytes of another version.
+/// The queue stores the identity with each checkpoint, and compares it before each attempt, so that an upload does not mix two versions of
+/// a file.
 public struct SourceIdentity: Hashable, Sendable, Codable {
     /// The size in bytes.
     public var size: Int64
@@ -22,8 +23,8 @@ public struct SourceIdentity: Hashable, Sendable, Codable {
     /// The ID of the boot to which the inode and device numbers belong.
     public var bootID: String
 
-    /// A digest of the start and the end of the confirmed bytes. The queue computes it and stores it with a checkpoint. Comparisons of two
-    /// identities ignore it.
+    /// A digest of the start and the end of the confirmed bytes. The queue computes it and stores it with a checkpoint.
+    /// ``difference(from:)`` ignores it.
     package var prefixDigest: String?
 
     /// Creates an identity.
@@ -47,7 +48,7 @@ public struct SourceIdentity: Hashable, Sendable, Codable {
     ///
     /// The inode and device numbers are compared only within one boot, because both may change at a reboot or a remount.
     ///
-    /// - Returns: nil if the file is the same.
+    /// - Returns: The difference; nil if these properties are the same.
     public func difference(from earlier: SourceIdentity) -> Difference? {
         if size != earlier.size {
             return .content("its size was \(earlier.size) bytes and is now \(size)")

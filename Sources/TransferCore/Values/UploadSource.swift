@@ -9,7 +9,7 @@ public struct UploadSource: Hashable, Sendable {
     /// ``FailureClass/sourceChanged``.
     public let identity: SourceIdentity
 
-    /// The folder in which the queue found the file, and the symbolic links that may lead to the file. Nil if the app named the file itself.
+    /// The folder in which the queue found the file, and whether the file may be a symbolic link. Nil if the app named the file itself.
     package let confinement: SourceConfinement?
 
     /// The state of a growing source; nil for a complete file.
@@ -41,19 +41,20 @@ public struct UploadSource: Hashable, Sendable {
     /// Don't open ``path`` directly: another process may have created links since the queue read the folder.
     ///
     /// - Returns: A descriptor that the caller closes.
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceLost``.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceLost``, or ``FailureClass/noSpace`` if this process has too many
+    ///   open files.
     public func open() throws(TransferError) -> FileDescriptor { try SourceConfinement.open(path, within: confinement) }
 
     /// The size of a complete file in bytes.
     public var size: Int64 { identity.size }
 }
 
-/// The folder in which a file was found, and whether the path from this folder to the file may contain a symbolic link.
+/// The folder in which a file was found, and whether the file may be a symbolic link.
 package struct SourceConfinement: Hashable, Sendable {
     /// The folder given by a user or an app.
     package var root: FilePath
 
-    /// Whether the file itself may be a link. Folders below the root must not be links.
+    /// Whether the file itself may be a link. Folders between the root and the file must not be links.
     package var followsFile: Bool
 
     package init(root: FilePath, followsFile: Bool) {

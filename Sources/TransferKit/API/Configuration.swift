@@ -11,7 +11,7 @@ public struct QueueConfiguration: Sendable {
     public var ordering: QueueOrdering
 
     /// The default maximum number of active sessions, at least 1. A limit stored by ``TransferQueue/setMaxConcurrentSessions(_:account:)``
-    /// takes precedence. A strict queue always uses 1.
+    /// and ``maxConcurrentSessionsOverride`` take precedence. A strict queue always uses 1.
     public var maxConcurrentSessions: Int
 
     /// How long completed sessions stay in the queue.
@@ -32,16 +32,16 @@ public struct QueueConfiguration: Sendable {
     public var network: NetworkCondition
 
     /// The maximum number of active sessions in this process, at least 1. Overrides the stored limit until
-    /// ``TransferQueue/setMaxConcurrentSessions(_:account:)`` is called for the queue. Default: nil, for the stored limit.
+    /// ``TransferQueue/setMaxConcurrentSessions(_:account:)`` is called for the queue. Default: nil, for no override.
     public var maxConcurrentSessionsOverride: Int?
 
-    /// Returns the free space, in bytes, of a folder's file system. Tests inject it.
+    /// Returns the free space, in bytes, of a folder's file system; nil if it is unknown. Tests replace it.
     package var freeSpace: @Sendable (FilePath) -> Int64? = { DiskSpace.free(at: $0) }
 
-    /// The source of time. Tests inject it.
+    /// The source of time. Tests replace it.
     package var clock = EngineClock.system
 
-    /// Returns a random factor in 0 ..< 1 for a backoff delay (full jitter). Tests inject it.
+    /// Returns a random factor in 0 ..< 1 for a backoff delay (full jitter). Tests replace it.
     package var randomFraction: @Sendable () -> Double = { Double.random(in: 0..<1) }
 
     /// Receives each step of a change to the store. Tests set it.

@@ -8,12 +8,12 @@
 extension ControllableQueue {
     /// Runs a session now, regardless of the order, a hold, a start time, a dependency or a backoff.
     ///
-    /// If no slot is free, the queue interrupts one other session, which starts again when this session releases the slot. Unavailable
-    /// endpoints are probed immediately. If the session still can't start, for example because its account is blocked, it starts before all
-    /// others as soon as it can.
+    /// If the session lacks only a slot, the queue takes the slot of another session, and returns it when this session releases it.
+    /// Unavailable endpoints are probed immediately. If the session still can't start, for example because its account is blocked, it
+    /// starts before all others as soon as it can.
     ///
-    /// A paused session is resumed, as by ``resume(_:)``. If a running session waits, for example for a retry, it starts a new run. A
-    /// stopped queue stays stopped; the session starts first after ``ControllableQueue/start()``.
+    /// A paused session is resumed, as by ``resume(_:)``. A running session continues; if its run fails before it transfers more bytes, the
+    /// session starts a new run at once. A stopped queue stays stopped; the session starts first after ``ControllableQueue/start()``.
     ///
     /// - Parameter again: Whether to transfer a completed session again. If false, the call throws `alreadyCompleted` for a completed session.
     /// - Throws: ``QueueError``, including the code `duplicate` if another session with the same deduplication key is not completed.
@@ -21,7 +21,8 @@ extension ControllableQueue {
         try await apply(.run(again: again), to: session.reference)
     }
 
-    /// Makes a session the next to start, without interrupting other sessions.
+    /// Makes a waiting session the next to start, without interrupting other sessions. Sessions for which ``run(_:again:)`` was called
+    /// still start first, and a strict queue still follows its order.
     public func runNext(_ session: some SessionReferenceConvertible) async throws {
         try await apply(.runNext, to: session.reference)
     }
@@ -50,15 +51,16 @@ extension ControllableQueue {
         try await apply(.release, to: session.reference)
     }
 
-    /// Interrupts a session to give its slot to another session. The session resumes automatically after another session has started, or
-    /// after 5 s if no other session can start.
+    /// Interrupts a session, or lets a waiting session wait longer, so that another session can start. The session starts again
+    /// automatically after another session has started, or after 5 s if no other session can start.
     public func yield(_ session: some SessionReferenceConvertible) async throws {
         try await apply(.yield, to: session.reference)
     }
 
     /// Cancels a session. The session keeps its index, and does not run again unless it is retried or run.
     ///
-    /// - Parameter keepsPartial: Whether to keep incomplete remote content; if false, it is removed as soon as possible.
+    /// - Parameter keepsPartial: Whether to keep unfinished uploads and the part files of downloads; if false, they are removed as soon as
+    ///   possible.
     public func cancel(_ session: some SessionReferenceConvertible, keepsPartial: Bool = false) async throws {
         try await apply(.cancel(keepsPartial: keepsPartial), to: session.reference)
     }
@@ -88,8 +90,8 @@ extension ControllableQueue {
 
     /// Removes a session in any state. A running session is interrupted.
     ///
-    /// The session and its checkpoints are deleted when the call returns. If the session has more than 10,000 files, their records are
-    /// deleted later. Incomplete remote content is removed later. Local sources and complete remote files are never changed.
+    /// When the call returns, the session is no longer in the queue. If it has more than 10,000 files, their records are deleted later.
+    /// Unfinished uploads and the part files of downloads are removed later. Complete files, local or remote, are never changed.
     ///
     /// - Parameter isForced: Whether to remove the session even if other sessions depend on it. Those sessions then lose the dependency.
     /// - Throws: ``QueueError``, including the code `hasDependents` if other sessions depend on it and `isForced` is false.

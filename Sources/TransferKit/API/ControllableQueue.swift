@@ -33,11 +33,11 @@ public protocol ControllableQueue: Sendable {
     func status() async throws -> QueueStatus
     /// The combined statistics of all sessions.
     func statistics() async throws -> QueueStatistics
-    /// The expected start and end times of waiting sessions.
+    /// The expected start and end times of up to 1,000 waiting sessions.
     func forecast() async throws -> [SessionForecast]
     /// Reads the whole store and checks it for damage.
     func storeHealth() async throws -> StoreHealth
-    /// The number of unreadable sessions in quarantine.
+    /// The number of sessions in quarantine.
     func quarantinedCount() async throws -> Int
     /// The sessions in quarantine, oldest first.
     func quarantined() async throws -> [QuarantinedRow]
@@ -99,7 +99,7 @@ public protocol ControllableQueue: Sendable {
 }
 
 extension ControllableQueue {
-    /// Reads the sessions in order, in pages, until the body returns false.
+    /// Calls the body for each session in order, until the body returns false. Reads the sessions in pages.
     ///
     /// If sessions are added, removed or moved during the iteration, any session may be missing or occur twice.
     public func forEachSession(_ body: (SessionStatus) async throws -> Bool) async throws {

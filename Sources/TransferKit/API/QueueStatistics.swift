@@ -1,4 +1,5 @@
-/// The combined statistics of all sessions of a queue, in all states. Removed sessions no longer count.
+/// The combined statistics of all sessions of a queue, in all states. Removed sessions count only in ``secondsElapsed`` and
+/// ``averageRate``.
 public struct QueueStatistics: Hashable, Sendable, Codable {
     /// The number of files. A folder that has not been read yet counts as one file.
     public var files: Int
@@ -14,14 +15,15 @@ public struct QueueStatistics: Hashable, Sendable, Codable {
     /// The number of bytes that the network accepted or delivered, whether confirmed or not, at most ``bytesTotal``. Unlike ``bytesDone``, it
     /// grows during a long request.
     public var bytesSent: Int64
-    /// The remaining bytes of sessions that run or wait. Sessions in other states need user action first.
+    /// The number of bytes that running and waiting sessions have not transferred yet. Excludes files of unknown size, and sessions that
+    /// need user action first.
     public var bytesRemaining: Int64
     /// The total time during which at least one session ran, in seconds, including earlier processes.
     public var secondsElapsed: Double
-    /// The recent rate of all running sessions, in bytes per second; nil unless a session runs.
+    /// The recent rate of all running sessions together, in bytes per second; nil if no session runs, or if the rate is unknown.
     public var rate: Double?
-    /// The average rate in bytes per second: all confirmed bytes, including those of removed sessions, divided by ``secondsElapsed``. Nil before
-    /// the first byte.
+    /// The average rate in bytes per second: all confirmed bytes, including those of removed sessions, divided by ``secondsElapsed``. Nil
+    /// before the first confirmed byte.
     public var averageRate: Double?
     /// The time for ``bytesRemaining`` at the recent rate, in seconds; nil if it is unknown.
     public var secondsRemaining: Double?
@@ -30,8 +32,7 @@ public struct QueueStatistics: Hashable, Sendable, Codable {
 }
 
 extension TransferQueue {
-    /// Returns the statistics of the whole queue. The duration of the call does not depend on the number of sessions, because the store
-    /// keeps totals.
+    /// Returns the statistics of the whole queue. The call is fast even for many sessions, because the store keeps totals.
     ///
     /// - Throws: ``QueueError`` if the store can't be read.
     public func statistics() async throws -> QueueStatistics {

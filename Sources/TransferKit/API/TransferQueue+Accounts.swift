@@ -73,14 +73,14 @@ extension TransferQueue {
         try await mailbox.send(.command(.unblockAccount(name: name)))
     }
 
-    /// Probes the unavailable endpoints of an account immediately. An endpoint is unavailable after too many failures, or if it asked to
-    /// back off.
+    /// Probes the unavailable endpoints of an account immediately. An endpoint is unavailable after an outage or too many failures, or if
+    /// it asked to back off.
     ///
-    /// One waiting session probes each endpoint on behalf of all sessions. Sessions of the account that wait for a retry skip the remaining
-    /// delay, even if the server requested the delay. The call does not affect available endpoints.
+    /// One session probes each endpoint on behalf of all sessions. Sessions of the account that wait for a retry skip the remaining delay,
+    /// even if the server requested the delay. The call does not affect available endpoints.
     ///
-    /// ``unblockAccount(_:)``, ``save(_:)``, ``ControllableQueue/run(_:again:)``, ``ControllableQueue/retry(_:)`` and a restored network
-    /// also probe the endpoints.
+    /// ``unblockAccount(_:)``, ``save(_:)``, ``ControllableQueue/run(_:again:)`` and ``ControllableQueue/retry(_:)`` have the same effect
+    /// on the endpoints. When the network condition changes, only endpoints that did not ask to back off are probed.
     ///
     /// - Throws: ``QueueError`` with the code `noSuchAccount`.
     public nonisolated func retryEndpoints(of name: String) async throws {

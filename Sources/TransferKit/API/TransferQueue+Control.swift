@@ -12,8 +12,8 @@ extension TransferQueue {
 
     /// Stops the queue: no session starts, and running sessions are interrupted or may finish. No effect on a stopped queue.
     ///
-    /// Returns immediately. To wait until the queue has stopped, use ``stopAndWait(_:deadline:)`` or the event `queueStopped`. Paused
-    /// sessions stay paused, and do not delay the stop.
+    /// Returns without waiting for running sessions. To wait until the queue has stopped, use ``stopAndWait(_:deadline:)`` or the event
+    /// `queueStopped`. Paused sessions stay paused, and do not delay the stop.
     ///
     /// - Parameters:
     ///   - mode: Whether to interrupt running sessions.
@@ -48,8 +48,8 @@ extension TransferQueue {
         return (scheduler.flags.mode, scheduler.flags.hasInterrupted)
     }
 
-    /// Sets and stores the maximum number of active sessions. A lower limit interrupts no session, but no session starts until the number of used
-    /// slots is below the limit.
+    /// Sets and stores the maximum number of active sessions. A lower limit interrupts no session, but no further session starts until
+    /// fewer slots are in use.
     ///
     /// - Parameters:
     ///   - limit: At least 1; nil for the limit of the configuration, or for no limit if an account is given.
@@ -87,7 +87,8 @@ extension TransferQueue {
         await discards.waitUntilQuiet()
     }
 
-    /// Whether any run is still in progress. Includes runs of removed sessions, which ``QueueStatus/running`` does not count.
+    /// Whether any run is in progress. Includes runs of removed sessions, which ``QueueStatus/running`` does not count. Excludes abandoned
+    /// runs.
     public var hasLiveRuns: Bool {
         get async {
             await settle()

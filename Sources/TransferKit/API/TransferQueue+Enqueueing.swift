@@ -99,8 +99,8 @@ extension TransferQueue {
     /// The call rejects remote names that conflict with each other or with existing items of the session, as does
     /// ``enqueue(_:at:held:)-([SessionRequest],_,_)``.
     ///
-    /// - Throws: ``QueueError`` with the code `noSuchSession`, `invalidTransition` if the session ended, `invalidRequest`,
-    ///   `unreadableItems` or `fileExists`. After an error, nothing is added.
+    /// - Throws: ``QueueError``, including the codes `noSuchSession`, `invalidTransition` if the session ended, `invalidRequest`,
+    ///   `unreadableItems` and `fileExists`. After an error, nothing is added.
     public nonisolated func addItems(_ items: [TransferItem], to session: SessionReference) async throws {
         let target = try await target(of: session)
         let (id, options) = (target.status.id, target.options)

@@ -9,12 +9,12 @@ extension TransferQueue {
     /// Assumptions:
     ///
     /// - No attempt fails, no call changes the queue, and every session completes. Ending sessions count as ended.
-    /// - Each session transfers its bytes at the current average rate of its account's sessions. If no session of the account is
-    ///   transferring bytes, the forecast uses the account's last rate in this process, or else the rate of the other accounts. If no rate
-    ///   is known, as before the first transfer of the process, the end is unknown.
+    /// - A running session keeps its rate. Other sessions transfer at the current average rate of their account's sessions. If no session
+    ///   of the account is transferring bytes, the forecast uses the account's average rate in this process, or else the average of all
+    ///   accounts. If no rate is known, as before the first transfer of the process, the end is unknown.
     /// - The rate limits of the session, the account and the queue apply, and concurrent sessions share them equally.
-    /// - Paused sessions stay paused and keep their slots. Sessions that are held or blocked, or lack a transport or space, do not start. The
-    ///   queue skips them; a strict queue waits for them.
+    /// - Paused sessions stay paused and keep their slots. Sessions that are held or blocked, or lack a transport, a network or space, do
+    ///   not start. The queue skips them; a strict queue waits for them.
     /// - A folder that has not been read yet has an unknown size. The end of its session is unknown, and so is the time when its slot becomes free.
     ///   The forecast includes sessions that can start without that slot.
     /// - Sessions that wait for a time or for another session are included if they are among the first 10,000 sessions of the queue.
@@ -61,7 +61,7 @@ extension TransferQueue {
             ? nil : session.bytes.flatMap { bytes in figures.bytesTotal.map { min(bytes, max(0, $0 - figures.bytesSent)) } }
     }
 
-    /// Returns the current or last rate of each account's sessions.
+    /// Returns each account's average rate: of its current runs that move bytes, or else of its recent runs.
     private func recentRates() -> RecentRates {
         var rates = lastRates
         var currentRates: [AccountKey: [Double]] = [:]

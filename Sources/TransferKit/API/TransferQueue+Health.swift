@@ -11,7 +11,7 @@ public struct StoreHealth: Hashable, Sendable, Codable {
     /// The problems found by SQLite's `quick_check`, by its foreign key check, and by a check that the database file is still at its path. Empty for
     /// an intact store.
     public var problems: [String]
-    /// The number of unreadable sessions in quarantine; see ``TransferQueue/quarantined()``.
+    /// The number of sessions in quarantine; see ``TransferQueue/quarantined()``.
     public var quarantined: Int
 }
 
@@ -68,7 +68,8 @@ extension TransferQueue {
         configuration.logger.notice("Restored a session from quarantine. It returns to the queue when the store is next opened.")
     }
 
-    /// Deletes a session in quarantine permanently. Its remote content stays on the servers until it expires there.
+    /// Deletes a session in quarantine permanently. Its unfinished uploads stay on the servers. A tus server removes them when they expire;
+    /// part files on SFTP servers do not expire.
     ///
     /// - Parameter number: The ``QuarantinedRow/number``.
     /// - Throws: ``QueueError`` with the code `noSuchSession` if no quarantined session has the number; `storageDamaged` or
@@ -81,7 +82,7 @@ extension TransferQueue {
 }
 
 extension TransferQueue {
-    /// The minimum time between two events that report damage, because many sessions can find the same damage.
+    /// The minimum time between two events from ``reportDamage(_:)``. Many sessions can find the same damage.
     private static let damageInterval = Duration.seconds(60)
 
     nonisolated func reportDamage(_ error: QueueError) {

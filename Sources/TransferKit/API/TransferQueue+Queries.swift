@@ -103,8 +103,8 @@ extension TransferQueue {
         return items
     }
 
-    /// Returns the stored snapshots of sessions, updated with values that exist only in memory, such as rates. The state is the stored state,
-    /// because a decision of the scheduler may not be durable yet.
+    /// Returns the stored snapshots of sessions, updated with values that exist only in memory, such as rates. Quarantines and omits
+    /// sessions that can't be read.
     private func statuses(_ sessions: [(index: Int, key: SessionKey)]) async throws -> [SessionStatus] {
         let (records, unreadable) = try await clientReads.run { try await store.readSessions(sessions.map(\.key)) }
         for (key, reason) in unreadable { quarantine(key, reason) }

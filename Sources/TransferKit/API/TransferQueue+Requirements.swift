@@ -8,8 +8,8 @@ extension TransferQueue {
         var options: SessionOptions
     }
 
-    /// Rejects requests that no endpoint of their account can perform; see ``Swift/Sequence/check(by:)``. Ignores requests with an unknown
-    /// account.
+    /// Rejects requests that the endpoints of their account can't perform (``Swift/Sequence/check(by:)``), and requests whose remote names
+    /// collide (``NameCheck``). Ignores requests with an unknown account.
     ///
     /// For a request with a deduplication key, this method stores the error in the request's draft. The error is thrown later, and only if the
     /// store has no session with the key.
@@ -39,7 +39,7 @@ extension TransferQueue {
         }
     }
 
-    /// Rejects new items whose remote names collide with each other or with existing items of the session, if a file would be lost.
+    /// Rejects new items whose remote names collide with each other or with existing items of the session; see ``NameCheck``.
     nonisolated func checkNames(of items: [ItemDraft], addedTo session: SessionRecord) async throws {
         guard session.status.direction == .upload, let key = await scheduler.sessionIndex.key(of: session.status.id),
             let account = await definitions(of: [session.status.account])[session.status.account]
@@ -60,7 +60,7 @@ extension TransferQueue {
         try check(items, of: requirements, at: account)
     }
 
-    /// Rejects a verification that one of the given sessions can't use. Ignores finished sessions, because an update does not change them.
+    /// Rejects a verification that one of the given sessions can't use. Ignores ended sessions, because an update does not change them.
     nonisolated func check(_ verification: Verification, of sessions: [SessionID]) async throws {
         for start in stride(from: 0, to: sessions.count, by: Self.checkPageSize) {
             for record in try await records(of: sessions[start..<min(start + Self.checkPageSize, sessions.count)]) {

@@ -1,5 +1,5 @@
 extension TransferQueue {
-    /// The maximum number of sessions that one transaction changes.
+    /// The maximum number of sessions of a group that one transaction changes.
     static let groupSize = 10_000
 
     /// Applies an operation to one session; see the method of ``ControllableQueue`` for the operation.

@@ -6,8 +6,8 @@ public import TransferCore
 /// A persistent, ordered queue of transfer sessions.
 ///
 /// Each change is durable when its call returns, concurrent calls share a commit, and events never report a change that a crash could undo.
-/// For this purpose, each change is an input in a mailbox with a single writer. The writer passes all pending inputs through the pure
-/// `Scheduler` and stores the result in one transaction. Only then does it return results, publish events, and start transfers.
+/// Each change is therefore posted to a mailbox, which a single task, the writer, empties. The writer passes all pending inputs through the
+/// pure `Scheduler` and stores the result in one transaction. Only then does it return results, publish events, and start transfers.
 ///
 /// All methods can be called from any executor. No session starts before ``start()``.
 public actor TransferQueue: ControllableQueue {
@@ -32,7 +32,7 @@ public actor TransferQueue: ControllableQueue {
     package var live: [SessionKey: LiveRun] = [:]
     var lastRates = RecentRates()
     let histories = RunHistories()
-    /// The last statistics published for unfinished sessions.
+    /// The last statistics that each unfinished session's previous run published.
     var shown: [SessionKey: ShownFigures] = [:]
     private var alarm: Task<Void, Never>?
     private var diskCheckedAt: Duration?
@@ -41,21 +41,21 @@ public actor TransferQueue: ControllableQueue {
     private static let clockInterval = Duration.seconds(60)
     private var alarmTime: Duration?
     private var writer: Task<Void, Never>?
-    /// The uptime before which a store that refuses changes is not retried; nil while it accepts changes.
+    /// The uptime at which the writer retries a refused change; nil while the store accepts changes.
     private var refusedUntil: Duration?
     var refusal: StorageRefusal?
     /// Sessions that changed after their run had begun, but before ``live`` contained the run. The run may have read the session before the change.
     var stale: Set<SessionKey> = []
-    /// The number of the latest read of each session's changed options, while that read is in progress.
+    /// The serial number of the latest read of each session's options that is still in progress. Results of earlier reads are ignored.
     var refreshes: [SessionKey: UInt64] = [:]
     var lastRefresh: UInt64 = 0
     /// Whether the scheduler contains changes that are not stored yet.
     private var isCommitting = false
     /// The uptimes of recent quarantines.
     private var quarantineTimes: [Duration] = []
-    /// Unreadable sessions that are included in the count of recent quarantines.
+    /// The unreadable sessions that this queue has quarantined since it was opened.
     private var unreadableSessions: Set<SessionKey> = []
-    /// The uptime of the last event that reported damage.
+    /// The uptime of the last event from ``reportDamage(_:)``.
     nonisolated let damageReportedAt = Locked<Duration?>(nil)
     private var shutdownTask: Task<Void, Never>?
     nonisolated let discards: DiscardOutbox
@@ -63,7 +63,7 @@ public actor TransferQueue: ControllableQueue {
     package nonisolated let pacer: Pacer
     nonisolated let streams = StreamRegistry()
     nonisolated let endpointStates = EndpointStates()
-    /// Sent when the last run of a removed session ends. No event reports this.
+    /// Sent after each transaction while no removed session has a run. No event reports the end of such a run.
     nonisolated let leftoversEnded = ChangeSignal()
 
     /// Opens the queue in a storage folder, which this process owns until ``shutdown()``. No session starts.
@@ -74,10 +74,10 @@ public actor TransferQueue: ControllableQueue {
     ///     (``TransferCore/Transport/makeInstance()``), so you can pass the same values to other queues.
     ///   - credentials: Reads the secrets that endpoints refer to; by default from the environment and from files.
     ///   - configuration: Settings that apply to all sessions.
-    ///   - delegate: Receives all events, including those from the opening of the queue, such as a quarantined session; see
+    ///   - delegate: Receives the events, including those from the opening of the queue, such as a quarantined session; see
     ///     ``setDelegate(_:)``.
     /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable`, `storageDamaged` or
-    ///   `duplicateTransport`; `impossibleOrder` if the queue is opened as strict, and a session in it depends on a later session.
+    ///   `duplicateTransport`; `impossibleOrder` if the ordering is ``QueueOrdering/strict`` and a session depends on a later one.
     public init(
         storage: Storage, transports: [any Transport], credentials: any CredentialProvider = ReferencedCredentials(),
         configuration: QueueConfiguration = QueueConfiguration(), delegate: (any TransferQueueDelegate)? = nil
@@ -187,8 +187,8 @@ public actor TransferQueue: ControllableQueue {
         }
     }
 
-    /// Stores changes together with the events that report them. If the change log can't be written, stores the changes alone; readers of
-    /// the log find a gap.
+    /// Stores changes together with the events that report them, and the time. If the change log can't be written, stores the changes
+    /// without the events; readers of the log find a gap.
     private func commit(_ writes: [StoreWrite], _ events: [QueueEvent]) async throws(StoreRefusal) {
         var log: [StoreWrite] = events.isEmpty ? [] : [.events(events, keeping: configuration.changeLogLimit)]
         let now = configuration.clock.moment
@@ -268,7 +268,7 @@ public actor TransferQueue: ControllableQueue {
     /// Quarantines a session whose rows can't be read, so that other sessions can continue. After too many quarantines, the whole store
     /// counts as damaged: the rows stay in place, and an event reports the damage.
     ///
-    /// - Returns: Whether the session is quarantined or no longer in the queue.
+    /// - Returns: Whether the session will be quarantined, or is no longer in the queue.
     @discardableResult
     func quarantine(_ key: SessionKey, _ reason: String) -> Bool {
         guard let id = scheduler.sessionIndex[key]?.id, !unreadableSessions.contains(key) else { return true }
@@ -289,8 +289,8 @@ public actor TransferQueue: ControllableQueue {
         return quarantineTimes.count < Self.maximumQuarantines
     }
 
-    /// Handles inputs whose changes the store refused. Calls fail with the error. Inputs without a caller, such as run events, return to the
-    /// mailbox and are retried.
+    /// Handles inputs whose changes the store refused. Calls fail. Inputs without a caller, such as run events, return to the mailbox and
+    /// are retried.
     private func storeRefused(_ answers: [(envelope: Mailbox.Envelope, result: Result<Answer, QueueError>)], _ error: QueueError) {
         diskCheckedAt = nil
         // The store is retried every second, so an event for each failure would be too frequent. `reportDamage` limits the frequency.
@@ -319,7 +319,7 @@ public actor TransferQueue: ControllableQueue {
         }
     }
 
-    /// Sets the alarm for the time at which the next session is due.
+    /// Sets the alarm for the time at which the scheduler must run again.
     private func setAlarm() {
         var next = scheduler.nextDue(after: configuration.clock.moment)
         // A store that refused a change is retried after a delay, not at once.
@@ -337,7 +337,8 @@ public actor TransferQueue: ControllableQueue {
 
     // MARK: Tags
 
-    /// Records changes of tags from now on. A caller that reads tags from the store would otherwise miss changes that are not stored yet.
+    /// Makes the scheduler record changes of tags from now on. A caller that reads tags from the store would otherwise miss changes that
+    /// are not stored yet.
     func beginReadingTags() async {
         await settle()
         scheduler.beginReadingTags()
@@ -349,7 +350,7 @@ public actor TransferQueue: ControllableQueue {
 
     // MARK: Shutdown
 
-    /// Shuts the queue down. The queue can't be used afterwards. Concurrent calls return when the shutdown is complete.
+    /// Shuts the queue down. The queue can't be used afterwards. Concurrent calls of this method return when the shutdown is complete.
     ///
     /// The queue interrupts running sessions, saves their checkpoints, removes part files that are no longer needed, closes connections,
     /// ends threads, and releases the storage folder. It abandons a run or a transport that does not end within 30 s, for example because a
@@ -386,7 +387,7 @@ public actor TransferQueue: ControllableQueue {
     func settle() async {
         repeat {
             do {
-                // A tick changes nothing, so an error of the store does not matter.
+                // This tick only waits for earlier inputs, so an error of the store does not matter.
                 try await mailbox.send(.tick)
             } catch  where error.code == .shutDown {
                 await writer?.value

@@ -6,10 +6,10 @@ extension TransferSession: SessionReferenceConvertible {
     /// Runs the session now; see ``ControllableQueue/run(_:again:)``.
     public func run(again: Bool = false) async throws { try await queue.run(id, again: again) }
 
-    /// Makes the session the next one to start; see ``ControllableQueue/runNext(_:)``.
+    /// Makes the session the next to start; see ``ControllableQueue/runNext(_:)``.
     public func runNext() async throws { try await queue.runNext(id) }
 
-    /// Interrupts the session, which keeps its slot; see ``ControllableQueue/pause(_:)``.
+    /// Pauses the session, which keeps its slot; see ``ControllableQueue/pause(_:)``.
     ///
     /// - Returns: The new state: paused, or held if the session was waiting.
     @discardableResult

@@ -54,8 +54,8 @@ public struct TransferSession: Sendable {
         }
     }
 
-    /// The statistics of the session: first the current statistics, then each update. The stream ends when the session ends or is removed, or when
-    /// the queue shuts down.
+    /// The statistics of the session: first the current statistics, then updates. A slow consumer gets only the latest update. The stream
+    /// ends when the session ends or is removed, or when the queue shuts down.
     public var progress: AsyncStream<SessionStatistics> {
         let (stream, continuation) = AsyncStream.makeStream(of: SessionStatistics.self, bufferingPolicy: .bufferingNewest(1))
         let events = events

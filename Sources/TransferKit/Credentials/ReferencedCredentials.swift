@@ -22,7 +22,7 @@ public struct ReferencedCredentials: CredentialProvider {
         self.app = app
     }
 
-    /// Reads the secret of a reference. Files are read on a thread that may block.
+    /// Reads the secret of a reference. Removes line breaks at the start and the end of a file. Files are read on a thread that may block.
     ///
     /// - Throws: A ``TransferError`` of the class `credentials` that names the variable, the file or the name.
     public func secret(for reference: CredentialReference) async throws -> Secret {
@@ -46,7 +46,7 @@ public struct ReferencedCredentials: CredentialProvider {
         }
     }
 
-    /// The maximum size of a credential file in bytes. Servers reject longer headers and passwords anyway.
+    /// The maximum size of a credential file in bytes.
     private static let limit = 1 << 16
 
     private static func read(_ path: String) throws -> Secret {

@@ -23,7 +23,7 @@ struct DownloadDrafting {
 
     /// Checks the download folder.
     ///
-    /// - Throws: A ``TransferError`` if the folder is not writable.
+    /// - Throws: A ``TransferError`` if the folder does not exist, is not a folder, or is not writable.
     init(into folder: DownloadFolder) throws(TransferError) {
         self.folder = folder
         let refusal: TransferError? = unsafe folder.path.withPlatformString { name in
@@ -73,8 +73,8 @@ struct DownloadDrafting {
             kind: .remoteFolder, source: Data(name.bytes), destination: Data(remotePath.bytes), size: 0, symbolicLinks: symbolicLinks)
     }
 
-    /// Returns the local name and path of an item. Throws if the path of one item is inside the path of another. This applies to files,
-    /// too, because an item enqueued as a file can be a folder on the server.
+    /// Returns the local name and path of an item. Throws if the name is invalid, or if the path of an item equals, contains or is inside
+    /// the path of another. This applies to files, too, because an item enqueued as a file can be a folder on the server.
     private mutating func localPath(
         of remotePath: RemotePath, as given: FilePath?
     ) throws(TransferError) -> (name: FilePath, path: FilePath) {

@@ -51,7 +51,7 @@ struct ItemDrafting {
 
     /// Creates a draft of an item. A draft of in-memory data has no file in the spool yet; see `nameBlobs(_:)`.
     ///
-    /// - Returns: The draft; nil if the item has a problem, which ``finish()`` throws.
+    /// - Returns: The draft; nil if the item or its download folder has a problem, which ``finish()`` throws.
     mutating func draft(of item: TransferItem) -> ItemDraft? {
         do throws(TransferError) {
             if let name = item.invalidDestination { _ = try RemotePath(name) }
@@ -99,7 +99,8 @@ struct ItemDrafting {
 
     private func remotePath(of item: TransferItem) throws(TransferError) -> RemotePath {
         guard direction == .download, let remotePath = item.destination, item.uploadPlace == nil else {
-            throw TransferError(.permanent, .unsupported, "\(item.shownName) is a download item, but its session is an upload.")
+            throw TransferError(
+                .permanent, .unsupported, "\(item.shownName) is a download item. Add it to a download, without an upload URL.")
         }
         return remotePath
     }
@@ -170,8 +171,8 @@ struct ItemDrafting {
 
     /// Throws the collected problems, if any.
     ///
-    /// - Throws: ``QueueError`` that lists the first problems. Its code is `fileExists` if every problem is an existing file; `invalidRequest` if
-    ///   every problem is in the request itself; otherwise `unreadableItems`.
+    /// - Throws: ``QueueError`` that lists the first problems. Its code is `fileExists` if every problem is an existing file or folder;
+    ///   `invalidRequest` if every problem is in the request itself; otherwise `unreadableItems`.
     func finish() throws(QueueError) {
         guard problems.isEmpty else { throw Self.error(problems) }
     }

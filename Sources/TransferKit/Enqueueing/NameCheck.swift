@@ -3,8 +3,8 @@ import GRDB
 import SystemPackage
 import TransferCore
 
-/// Rejects uploads whose files have the same remote name, if a file would be lost. The transports report what happens to two files with the
-/// same name.
+/// Rejects uploads whose items have the same remote name, if an endpoint would replace, skip or refuse one of them; see
+/// ``NameClashes/loss``. The transports report what happens to two files with the same name.
 struct NameCheck: Sendable {
     let transports: [TransportID: any Transport]
     let folders: SourceFolders
@@ -49,7 +49,8 @@ struct NameCheck: Sendable {
         QueueError(.invalidRequest, "\(clash), and \(refusal)")
     }
 
-    /// Returns the consequence of a name collision and its remedy, as the second clause of an error message; nil if collisions are harmless.
+    /// Returns the consequence of a name collision and its remedy, as the second clause of an error message; nil if collisions are
+    /// accepted.
     func refusal(of options: SessionOptions, at account: Account) -> String? {
         var attemptOptions = AttemptOptions(options, uploadURL: nil)
         let clashes = NameClashes(at: account.endpoints) { endpoint throws(TransferError) in

@@ -24,7 +24,7 @@ package struct RemoteNames {
 
     /// Adds the remote names of drafts, except drafts with an upload URL. Blocks.
     ///
-    /// - Returns: The first clash, or nil if all names differ.
+    /// - Returns: The first clash; otherwise nil.
     mutating func add(_ drafts: [ItemDraft], in folders: SourceFolders) -> RemoteNameClash? {
         for draft in drafts where draft.uploadPlace == nil {
             if let clash = add(draft.destination, folders.source(of: draft.kind, [UInt8](draft.source))) { return clash }
@@ -85,7 +85,7 @@ package struct NameClashes {
         }?.element
     }
 
-    /// The first endpoint that would reject the second file; nil if every endpoint would accept it.
+    /// The first endpoint that would reject the second file; nil if no endpoint would.
     package var refusing: Endpoint? { consequences.first { $0.clash == .refused }?.endpoint }
 }
 

@@ -48,8 +48,8 @@ extension SessionDraft {
         let folder = drafting.begin(downloadingTo: request.folder.map { DownloadFolder(path: $0, overwrite: request.options.overwrite) })
         let items = request.items.compactMap { drafting.draft(of: $0) }
         drafting.checkSum(of: items)
-        // If the session is a duplicate of a completed session, its sources may have been removed, or its downloads may exist. The store
-        // detects duplicates later, so the draft only records these problems.
+        // If the session is a duplicate, its sources may have been removed, or its downloads may exist. The scheduler detects duplicates
+        // later, so the draft only records these problems.
         let canBeDuplicate = request.deduplicationKey != nil && request.items.allSatisfy(\.isReference)
         let refusal = canBeDuplicate ? drafting.takeFileProblems() : nil
         self.init(

@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// The first-in, first-out mailbox of the queue's writer. Any thread can add inputs. Inputs that wait at the same time share one
+/// The first-in, first-out mailbox of the queue's writer. Any thread can add inputs. Inputs that wait at the same time usually share one
 /// transaction.
 package final class Mailbox: Sendable {
     package struct Envelope: Sendable {
@@ -9,7 +9,8 @@ package final class Mailbox: Sendable {
         /// Receives the result once the input's effect is durable, or receives the error.
         package let reply: (@Sendable (Result<Answer, QueueError>) -> Void)?
 
-        /// Whether the input is a tick, which changes nothing. The reply to a tick shows that the writer has handled all earlier inputs.
+        /// Whether the input is a tick, which changes nothing itself but runs the writer. The reply shows that the writer has handled all
+        /// earlier inputs, or keeps them pending because the store refuses changes.
         var isTick: Bool {
             if case .tick = input { true } else { false }
         }
@@ -18,7 +19,8 @@ package final class Mailbox: Sendable {
     /// Whether the mailbox is closed and accepts no more inputs.
     package var isClosed: Bool { state.withLock { $0.isClosed } }
 
-    /// Waits until the writer has handled all inputs that were added before this call.
+    /// Waits until the writer has handled all inputs that were added before this call. Returns earlier if the mailbox is closed or the
+    /// store refuses changes.
     func tick() async {
         _ = try? await send(.tick)
     }
@@ -53,7 +55,8 @@ package final class Mailbox: Sendable {
         put(Envelope(input: input, reply: nil))
     }
 
-    /// Adds a deferrable input, which may wait up to 20 ms to share a transaction with others. Later inputs are handled after it.
+    /// Adds a deferrable input, which may wait up to 20 ms to share a transaction with others. Later inputs are handled after it. Has no
+    /// effect if the mailbox is closed.
     package func postDeferrable(_ input: Input, clock: EngineClock) {
         state.withLock { state in
             if state.isClosed { return }
@@ -62,8 +65,8 @@ package final class Mailbox: Sendable {
             state.deferrableCount += 1
             if state.deferrableCount == Self.groupSize { bell.yield() }
             guard state.timer == nil else { return }
-            // If the writer takes the inputs before the timer fires, the timer keeps running. A new timer for each group of inputs would cost more
-            // than an unnecessary wake-up.
+            // If the writer takes the inputs before the timer fires, the timer keeps running. A new timer for each group of inputs would
+            // cost more than an unnecessary wake-up.
             state.timer = Task { [weak self] in
                 var delay: Duration? = Self.groupDelay
                 while let time = delay, (try? await clock.sleep(time)) != nil { delay = self?.timerFired(at: clock.now()) }
@@ -117,7 +120,7 @@ package final class Mailbox: Sendable {
         }
     }
 
-    /// Puts inputs back at the front of the mailbox, because the store refused them. They are handled at the next wake-up.
+    /// Puts inputs back at the front of the mailbox, because the store refuses changes. The writer takes them again at the next wake-up.
     package func putBack(_ envelopes: [Envelope]) {
         state.withLock { $0.envelopes.insert(contentsOf: envelopes, at: 0) }
     }

@@ -1,6 +1,6 @@
 public import TransferCore
 
-/// A named remote identity: its endpoints in order of preference, with their credentials.
+/// A named remote identity: its endpoints in order of preference, with references to their credentials.
 public struct Account: Hashable, Sendable, Codable {
     /// The name that sessions refer to; unique in a queue.
     public var name: String
@@ -14,10 +14,12 @@ public struct Account: Hashable, Sendable, Codable {
     /// The rate limit of all sessions of the account together, in bytes per second; nil for no limit.
     public var rateLimit: Int64?
 
-    /// How long a partly transferred file waits for its unreachable endpoint before it restarts at the next endpoint. Default: 60 s.
+    /// The minimum time that a partly transferred file waits for its unreachable endpoint before it restarts at the next endpoint. Default:
+    /// 60 s.
     public var fallbackAfter: Duration
 
-    /// Whether a session tries the next endpoint if an endpoint rejects the credentials. If false, the account is blocked.
+    /// Whether a session tries the next endpoint if an endpoint rejects the credentials. If false, or after the last endpoint, the account
+    /// is blocked.
     public var fallsBackOnCredentials: Bool
 
     /// The rules that change the order of endpoints for some files; see ``EndpointRule``.
@@ -88,7 +90,7 @@ public struct Account: Hashable, Sendable, Codable {
     }
 }
 
-/// The stored reason why no session of an account starts until the user acts.
+/// The stored reason why no session of an account starts until the app or the user acts.
 package struct AccountBlock: Hashable, Sendable, Codable {
     /// The error of a transport, of the class `credentials` or `trust`.
     package var error: TransferError
@@ -103,7 +105,7 @@ public struct AccountStatus: Hashable, Sendable, Codable {
     /// The account.
     public var account: Account
     /// The error that blocks the account, of the class `credentials` or `trust`; nil if the account is not blocked. While it is blocked, no
-    /// session of the account starts until the user acts.
+    /// session of the account starts.
     public var blockingError: TransferError?
     /// The number of sessions that refer to the account, in all states.
     public var sessions: Int

@@ -3,7 +3,7 @@ public import TransferCore
 /// A rule that changes the order of an account's endpoints for files of a given direction, size, or both.
 ///
 /// The first matching rule of an account applies to a file. The file tries the rule's endpoints first, in the rule's order, and then the
-/// account's other endpoints. A file with confirmed bytes at an endpoint stays there, even if the rules change.
+/// account's other endpoints. A rule never moves a file away from an endpoint that has bytes of the file.
 public struct EndpointRule: Hashable, Sendable, Codable {
     /// The direction of matching sessions; nil for both.
     public var direction: TransferDirection?

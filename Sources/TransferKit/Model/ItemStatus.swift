@@ -6,7 +6,7 @@ public import TransferCore
 public enum ItemState: String, Hashable, Sendable, Codable, CaseIterable {
     /// Not finished: waiting for its turn, in flight, or waiting for a retry.
     case pending
-    /// All bytes are confirmed at the destination.
+    /// The file is at its destination: all bytes are confirmed, or the ``SessionOptions/overwrite`` policy kept an existing file.
     case completed
     /// Failed, and not retried automatically. The item's error is the reason.
     case failed
@@ -21,8 +21,8 @@ public enum ItemState: String, Hashable, Sendable, Codable, CaseIterable {
 public struct ItemStatus: Hashable, Sendable {
     /// The item's position in its session, from 0. It can change until the session's folders have been read. Some positions may be unused.
     public var position: Int64
-    /// The local file or folder. For in-memory data, the file that stores the data until the item is completed; for a download, the local
-    /// destination.
+    /// The local file or folder. For in-memory data or a stream, the file in the storage folder that holds the bytes until the item is
+    /// completed; for a download, the local destination.
     public var source: FilePath
     /// The remote path.
     public var destination: RemotePath
@@ -37,7 +37,7 @@ public struct ItemStatus: Hashable, Sendable {
     public var bytesDone: Int64
     /// The URL or address of the remote file, according to the transport; nil until the item is completed.
     public var remoteURL: String?
-    /// The checksum that matched at both ends; nil if no checksums were compared.
+    /// The verified checksum of the content, as `algorithm:hex`; nil if no checksums were compared.
     public var checksum: String?
     /// When the other end will remove the bytes of an unfinished item; nil if the time is unknown.
     public var partialExpiresAt: Date?

@@ -1,7 +1,7 @@
 public import Foundation
 
-/// An error of a call on the queue. The failed call changed nothing, except that a call for a group of more than 10,000 sessions may
-/// already have changed some of them.
+/// An error of a call on the queue. The failed call changed nothing, with two exceptions: a call for more than 10,000 sessions may already
+/// have changed some of them, and after the code `ownerLost`, it is unknown whether the owner performed the call.
 public struct QueueError: Error, Hashable, Sendable, Codable, CustomStringConvertible {
     /// A stable name for the reason, for programs. Later versions can add codes.
     public struct Code: RawRepresentable, Hashable, Sendable, Codable, CustomStringConvertible {
@@ -39,7 +39,7 @@ extension QueueError: LocalizedError {
 }
 
 extension QueueError.Code {
-    /// Another process owns the storage folder.
+    /// Another process, or another queue in this process, owns the storage folder.
     public static let storageInUse = Self(rawValue: "storageInUse")
     /// A newer version wrote the store.
     public static let storageTooNew = Self(rawValue: "storageTooNew")
@@ -57,13 +57,13 @@ extension QueueError.Code {
     public static let accountInUse = Self(rawValue: "accountInUse")
     /// A request is not valid.
     public static let invalidRequest = Self(rawValue: "invalidRequest")
-    /// Local sources of a request are missing, unreadable, or neither files nor folders; or the download folder is not writable.
+    /// Local sources of a request are missing, unreadable, or neither files nor folders; or the download folder is missing or not writable.
     public static let unreadableItems = Self(rawValue: "unreadableItems")
     /// Local files exist at the destinations of downloads, and the request does not allow replacing them.
     public static let fileExists = Self(rawValue: "fileExists")
     /// There is no such session.
     public static let noSuchSession = Self(rawValue: "noSuchSession")
-    /// An index is outside the queue. Indices are never clamped.
+    /// The index of a session or of a destination is outside the queue.
     public static let indexOutOfRange = Self(rawValue: "indexOutOfRange")
     /// The order has changed since the index was read.
     public static let staleOrder = Self(rawValue: "staleOrder")

@@ -12,7 +12,7 @@ public enum SessionOperation: Hashable, Sendable, Codable {
     case hold
     /// Releases the session after a hold.
     case release
-    /// Interrupts the session to give its slot to another session.
+    /// Lets another session start before the session; a running or paused session releases its slot.
     case yield
     /// Cancels the session.
     case cancel(keepsPartial: Bool = false)

@@ -2,7 +2,7 @@
 public enum SessionState: String, Hashable, Sendable, Codable, CaseIterable {
     /// Waits for its turn or for another condition; ``SessionStatus/why`` has the reason.
     case waiting
-    /// Has a slot, and its transport is active.
+    /// Has a run in progress; see ``SessionPhase``.
     case running
     /// Paused by the app. Keeps its slot, and does not resume automatically.
     case paused
@@ -10,7 +10,7 @@ public enum SessionState: String, Hashable, Sendable, Codable, CaseIterable {
     case held
     /// Cancelled by the app; kept at its index until it is retried, run or removed.
     case cancelled
-    /// All items of the session are at their destination.
+    /// Every item of the session is at its destination or was skipped.
     case completed
     /// Ended with an error; kept at its index until it is retried, run or removed.
     case failed
@@ -32,7 +32,7 @@ public enum SessionPhase: String, Hashable, Sendable, Codable {
     case connecting
     /// Bytes are being transferred.
     case transferring
-    /// All bytes of the files in flight were sent, and the server has not confirmed them yet.
+    /// All bytes of the files in flight were sent or received, and the files are not complete yet.
     case verifying
     /// The session was interrupted, and its run has not ended yet.
     case ending

@@ -12,7 +12,7 @@ public struct SessionStatus: Hashable, Sendable, Codable {
     public var state: SessionState
     /// The current work of the session; nil unless it runs.
     public var phase: SessionPhase?
-    /// The reason why the session waits; nil unless it waits.
+    /// The reason why the session waits; nil unless it waits, or if it is about to start.
     public var why: WaitReason?
     /// A human-readable name.
     public var name: String
@@ -30,7 +30,8 @@ public struct SessionStatus: Hashable, Sendable, Codable {
     public var context: Data?
     /// The numbers of files and bytes, the rates and the times of the session.
     public var statistics: SessionStatistics
-    /// The number of attempts: every activation, and every retry within an activation.
+    /// The number of attempts since the session was added, or last retried or run again: every activation, and every retry within an
+    /// activation.
     public var attempts: Int
     /// Why the session failed, or why its last attempt failed.
     public var error: TransferError?
@@ -38,7 +39,7 @@ public struct SessionStatus: Hashable, Sendable, Codable {
     public var failedItem: FilePath?
     /// When the session was enqueued.
     public var createdAt: Date
-    /// When the session first ran; nil before its first run.
+    /// When the session first ran; nil before its first run, or after a repeated run was requested.
     public var startedAt: Date?
     /// When the session completed, failed or was cancelled; nil before its end.
     public var endedAt: Date?
@@ -49,7 +50,7 @@ public struct SessionStatus: Hashable, Sendable, Codable {
 
 /// The statistics of a session.
 public struct SessionStatistics: Hashable, Sendable, Codable {
-    /// The number of files.
+    /// The number of files. A folder that has not been read yet counts as one empty file.
     public var files: Int
     /// The number of completed files.
     public var filesDone: Int
@@ -63,20 +64,20 @@ public struct SessionStatistics: Hashable, Sendable, Codable {
     public var bytesDone: Int64
     /// The number of bytes that the network accepted or delivered, at most ``bytesTotal``.
     public var bytesSent: Int64
-    /// The recent rate in bytes per second; nil unless bytes are being transferred.
+    /// The recent rate in bytes per second; nil unless the session runs, or if the rate is unknown.
     public var rate: Double?
-    /// The average rate in bytes per second: ``bytesDone`` divided by ``secondsElapsed``; nil before the first byte.
+    /// The average rate in bytes per second: ``bytesDone`` divided by ``secondsElapsed``; nil before the first confirmed byte.
     public var averageRate: Double?
     /// The total duration of all runs of the session, in seconds. Includes runs in earlier processes.
     public var secondsElapsed: Double
     /// The remaining time at the recent rate, in seconds; nil if it is unknown.
     public var secondsRemaining: Double?
 
-    /// The size of all files, in bytes; nil while the size of a file is unknown.
+    /// The size of all files, in bytes; nil while the size of a file is unknown. Excludes folders that have not been read yet.
     public var bytesTotal: Int64? { filesUnsized == 0 ? bytesKnown : nil }
 
-    /// The fraction of bytes that the other end confirmed, in 0 ... 1, for a progress bar; nil while the total size is unknown. If all files
-    /// are empty, the fraction of completed files.
+    /// The fraction of bytes that the other end confirmed, in 0 ... 1, for a progress bar; nil if ``bytesTotal`` is nil. If all files are
+    /// empty, the fraction of completed files.
     public var fractionCompleted: Double? {
         guard let bytesTotal else { return nil }
         if bytesTotal > 0 { return min(1, Double(bytesDone) / Double(bytesTotal)) }
@@ -114,7 +115,7 @@ public struct SessionStatistics: Hashable, Sendable, Codable {
 public struct QueueStatus: Hashable, Sendable, Codable {
     /// Whether the queue starts and continues sessions. Not stored: a newly opened queue is stopped.
     public enum Mode: String, Hashable, Sendable, Codable {
-        /// No session starts.
+        /// No session runs or starts.
         case stopped
         /// Sessions start in turn.
         case running
@@ -146,7 +147,7 @@ public struct QueueStatus: Hashable, Sendable, Codable {
     public var failed: Int
     /// When the first of the ``scheduled`` sessions is due; nil if no session is scheduled.
     public var nextDue: Date?
-    /// Whether the ``mode`` is running, but no session runs and none can start without user action.
+    /// Whether the ``mode`` is running, but no session runs and none can start without an action by the app or the user.
     public var isIdle: Bool
     /// The revision of the order. It grows with each insertion, removal and move, even across restarts.
     public var orderRevision: UInt64
@@ -156,6 +157,6 @@ public struct QueueStatus: Hashable, Sendable, Codable {
     public var maxConcurrentSessions: Int
     /// The rate limit of all sessions together, in bytes per second; nil for no limit.
     public var rateLimit: Int64?
-    /// The last network condition that the app set.
+    /// The current network condition according to the app.
     public var network: NetworkCondition
 }

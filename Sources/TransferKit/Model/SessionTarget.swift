@@ -50,18 +50,18 @@ extension SessionGroup {
 
 /// The destination of a moved session.
 public enum MoveDestination: Hashable, Sendable, Codable {
-    /// The index of the session after the move, from 0 to the last index.
+    /// The index of the session, or of the first session of a group, after the move: from 0 to the last index.
     ///
     /// `expecting` is the ``QueueStatus/orderRevision`` at which the index was read. If the order has changed since then, the call throws
     /// ``QueueError/Code/staleOrder`` instead of moving the session elsewhere.
     case index(Int, expecting: UInt64? = nil)
-    /// The index directly before another session.
+    /// Directly before another session.
     case before(SessionID)
-    /// The index directly after another session.
+    /// Directly after another session.
     case after(SessionID)
-    /// Index 0.
+    /// The front of the queue.
     case front
-    /// The last index.
+    /// The end of the queue.
     case end
 }
 
@@ -75,7 +75,7 @@ public enum StopMode: String, Hashable, Sendable, Codable {
 
 /// The result of stopping the queue.
 public enum StopResult: String, Hashable, Sendable, Codable {
-    /// All running sessions finished.
+    /// No session was interrupted, or the queue was already stopped.
     case drained
     /// At least one session was interrupted.
     case interrupted

@@ -5,8 +5,8 @@ public import TransferCore
 public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     /// The queue is stopped, draining or stopping.
     case queueNotRunning
-    /// The queue interrupted the session, because the store accepts no changes, for example because its disk is full. The session starts
-    /// again as soon as the store accepts changes. The text describes the problem.
+    /// The queue interrupted the session, or can't start it, because the store accepts no changes, for example because its disk is full.
+    /// The session runs as soon as the store accepts changes. The text describes the problem.
     case storageRefusesChanges(String)
     /// The session's last run was interrupted, but did not end within 30 s, for example because a network share does not respond. The
     /// session can start again once that run has ended, or after a restart of the process.
@@ -22,7 +22,7 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     case notBefore(Date)
     /// The session depends on another session, which is in this state.
     case after(SessionID, SessionState)
-    /// The account is blocked until the user acts.
+    /// The account is blocked until the app or the user acts.
     case accountBlocked(TransferError)
     /// No endpoint of the account may be tried before this time, because each endpoint failed too often or asked to back off. The error is the last
     /// failure of the account's endpoints in this process, if any.
@@ -53,7 +53,7 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     public var description: String {
         switch self {
         case .queueNotRunning: "The queue is not running."
-        case .storageRefusesChanges(let problem): "The queue can't store changes, so it interrupted the session. \(problem)"
+        case .storageRefusesChanges(let problem): "The queue can't store changes, so the session does not run. \(problem)"
         case .lastRunNotEnded:
             "The last run was interrupted and has not ended, because a disk, a network share or a transport does not respond. The session starts when that run ends, or after a restart of this process."
         case .yielded: "The session yielded its slot. It starts again after another session has started, or if no other session can start."
@@ -77,7 +77,7 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
         case .order(let id): "The session waits for its turn after session \(id)."
         case .queueLimit: "The session is next. All slots of the queue are in use."
         case .accountLimit: "The session is next. All slots of its account are in use."
-        case .slotHeld(let id): "The session is next. The paused session \(id) keeps its slot."
+        case .slotHeld(let id): "The session is next. The paused session \(id) keeps the slot that it needs."
         }
     }
 }

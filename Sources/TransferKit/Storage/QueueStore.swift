@@ -17,14 +17,14 @@ package final class QueueStore: Sendable {
     /// Whether to delete the folder when the store is closed.
     private let isTemporary: Bool
     let place: StorePlace
-    /// Whether the path of the database still leads to the file that this store opened. Blocks.
+    /// Whether the path of the database still leads to the file that this store opened, and has done so at each commit. Blocks.
     package var isInPlace: Bool { place.problem == nil }
 
     /// Opens or creates the store in a folder. If another process owns the folder, waits up to ``Storage/ownerTimeout``.
     ///
     /// - Parameter observer: Receives each step of a change to the store, on the thread that executes the step. For tests.
-    /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable` or `storageDamaged`. After an error, the store is
-    ///   unchanged.
+    /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable` or `storageDamaged`. A store that is
+    ///   damaged or too new stays unchanged.
     package static func open(
         _ storage: Storage, clock: EngineClock, observer: (@Sendable (StoreStep) -> Void)? = nil
     ) async throws(QueueError) -> QueueStore {
@@ -130,7 +130,7 @@ package final class QueueStore: Sendable {
         }
     }
 
-    /// Converts an error of SQLite, GRDB or a row's decoding to a ``QueueError`` that names the folder and a remedy.
+    /// Converts an error of SQLite, GRDB or a row's decoding to a ``QueueError``. Other errors become `storageUnavailable`.
     package static func storageError(_ error: any Error, folder: FilePath) -> QueueError {
         if let error = error as? QueueError { return error }
         if error is DecodingError || error is RowDecodingError || error is UnreadableColumn {

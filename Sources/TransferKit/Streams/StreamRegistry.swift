@@ -72,7 +72,7 @@ package final class StreamRegistry: Sendable {
         entries.withLock { $0.removeValue(forKey: name) }?.spool.end(error)
     }
 
-    /// Ends the streams of sessions that have ended permanently or left the queue.
+    /// Ends the streams of sessions that were cancelled or completed, or that left the queue.
     ///
     /// - Parameter keepsFile: Whether a later process may continue the streams; otherwise their files are deleted.
     func end(_ sessions: [SessionID], _ error: TransferError, keepsFile: Bool = false) {

@@ -23,7 +23,8 @@ package final class StreamSpool: Sendable {
         /// Whether the file has all bytes of the stream and a completion mark.
         var isComplete = false
         var written: Int64 = 0
-        /// The number of bytes that the server has, according to the transport. The producer may be at most `ahead` bytes ahead of this number.
+        /// The number of bytes that the server has, according to the transport. The producer may be at most `ahead` bytes ahead of this
+        /// number, or reach ``requiredOffset``.
         var confirmed: Int64 = 0
         /// The number of bytes that a stored checkpoint covers.
         var saved: Int64 = 0
@@ -135,7 +136,8 @@ package final class StreamSpool: Sendable {
 
     /// Starts to read from the producer, unless reading has already started. The file exists when the call returns.
     ///
-    /// - Throws: A ``TransferError`` of the class `noSpace` or `sourceLost`.
+    /// - Throws: A ``TransferError`` of the class `sourceLost` if another producer is needed; otherwise the error of creating or opening
+    ///   the file.
     func start() async throws {
         let (producer, hasExistingFile, offset) = state.withLock {
             ($0.hasStarted || $0.isComplete ? nil : $0.producer, $0.hasExistingFile, $0.written)

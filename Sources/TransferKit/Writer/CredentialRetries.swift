@@ -29,7 +29,7 @@ final class CredentialRetries: Sendable {
             rows[account] = row
             return delay
         }
-        // If the account was removed or the queue was shut down, the error needs no handling.
+        // Errors are ignored: usually, the account was removed or the queue was shut down.
         guard delay > .zero else {
             try? await queue.unblockAccount(account)
             return

@@ -15,7 +15,7 @@ struct EventReplay: Sendable {
         if revision < present {
             range = revision + 1...present
         } else if revision > present {
-            // The revision is in the future only if the store was restored to an earlier state.
+            // The revision is in the future, for example because the store was restored to an earlier state.
             page = [.gap(present + 1...revision, at: Date())]
         }
     }

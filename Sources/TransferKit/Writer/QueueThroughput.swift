@@ -46,7 +46,7 @@ package final class QueueThroughput: Sendable {
         state.withLock { $0.seen[run] = nil }
     }
 
-    /// The rate in bytes per second; nil if no session runs, or if there are no samples yet.
+    /// The rate in bytes per second; nil if no run is in progress, or if there are no samples yet.
     package func rate(at uptime: Duration) -> Double? {
         state.withLock { state in
             guard !state.seen.isEmpty else { return nil }

@@ -2,7 +2,7 @@ import Logging
 import TransferCore
 
 extension TransferQueue {
-    /// Logs durable events. Omits failed attempts, which their runs log with more details.
+    /// Logs the most important durable events. Omits failed attempts, which their runs log with more details.
     func log(_ events: [QueueEvent]) {
         for event in events {
             guard let (level, message, details) = event.kind.logEntry, level >= configuration.logger.logLevel else { continue }

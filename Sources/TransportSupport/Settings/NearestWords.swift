@@ -1,7 +1,7 @@
 extension Sequence<String> {
     /// Returns the words that a user may have meant by a misspelt word: the words with the fewest differences, ignoring case.
     ///
-    /// Returns no words if more than half of the letters differ.
+    /// Returns no words if more than half of the letters, and more than one letter, differ.
     package func nearest(to word: String) -> [String] {
         let distances = map { (word: $0, distance: distance($0.lowercased(), word.lowercased())) }
         let least = distances.map(\.distance).min() ?? .max

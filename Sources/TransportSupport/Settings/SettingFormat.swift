@@ -63,7 +63,7 @@ extension SettingFormat<Int64> {
 }
 
 extension SettingFormat<Duration> {
-    /// A number of seconds above 0, which can have decimals.
+    /// A number of seconds above 0, at most 1,000,000,000, which can have decimals.
     package static var seconds: Self {
         Self("a number of seconds above 0, at most 1000000000") { text in
             guard let seconds = Double(text), seconds > 0, seconds <= 1e9 else { return nil }
@@ -88,12 +88,12 @@ extension SettingFormat<String> {
 }
 
 extension SettingFormat<[String]> {
-    /// A list, separated by commas or spaces. It can be empty.
+    /// A list, separated by commas or white space. It can be empty.
     package static var list: Self {
         Self("a list, separated by commas", parse: { $0.words }, text: { $0.joined(separator: ",") })
     }
 
-    /// A list with one entry per line. No entry is empty.
+    /// A list with one entry per line and at least one entry. Empty lines are ignored.
     ///
     /// - Parameters:
     ///   - expected: The text after "write" in an error.

@@ -10,13 +10,13 @@ public struct MemoryAttempt: Sendable {
         case failed(TransferError)
         /// The attempt threw a `CancellationError`.
         case cancelled
-        /// The attempt threw an error of another type, which came from the reporter and has this description.
+        /// The attempt threw an error of another type, for example from the reporter. The text describes the error.
         case failedOtherwise(String)
     }
 
     /// The ID of the transfer.
     public let transferID: String
-    /// The number of the attempt for this transfer.
+    /// The number of the attempt; see ``TransferCore/FileAttempt/number``.
     public let number: Int
     /// The remote name of the file.
     public let path: RemotePath

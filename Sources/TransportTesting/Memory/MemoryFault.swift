@@ -6,7 +6,7 @@ public enum MemoryFault: Hashable, Sendable {
     /// Fails with this error before the first byte.
     case fail(TransferError)
 
-    /// Breaks the connection after the attempt has transferred `afterBytes` bytes, before a checkpoint covers the last of them.
+    /// Breaks the connection after the attempt has transferred `afterBytes` bytes, usually before a checkpoint covers the last of them.
     ///
     /// If at most `afterBytes` bytes of an upload remain, all of them arrive, the remote file is complete, and the response is lost. For a
     /// listing, breaks the connection after `afterBytes` entries, rounded up to hundreds.

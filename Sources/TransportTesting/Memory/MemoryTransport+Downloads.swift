@@ -10,7 +10,7 @@ extension MemoryTransport {
     ///
     /// - Parameters:
     ///   - modificationTime: The reported modification time, in nanoseconds since 1970; nil for none.
-    ///   - reportsSize: Whether the other end reports the size before the last byte.
+    ///   - reportsSize: Whether the other end reports the size before the download is complete.
     public func provide(_ content: Data, as path: String, modificationTime: Int64? = nil, reportsSize: Bool = true) {
         state.withLock { $0.store.provide(content, as: path, modificationTime: modificationTime, reportsSize: reportsSize) }
     }

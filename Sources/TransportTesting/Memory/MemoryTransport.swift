@@ -59,8 +59,9 @@ public final class MemoryTransport: Transport {
 
     /// Transfers one file in chunks on the caller's executor. Reads and writes local files on separate threads, which may block.
     ///
-    /// - Throws: A ``TransferError`` for scripted faults, a missing or changed source, a refusing host, or a rejected credential;
-    ///   `CancellationError`; errors of the reporter.
+    /// - Throws: A ``TransferError`` for scripted faults, a missing or changed source, a missing or changed remote file, a destination that
+    ///   can't be written, a refusing host, or a rejected credential; `CancellationError`; errors of the reporter and of the credential
+    ///   provider.
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         let fault = faults.take(for: attempt.remotePath)
         let index = begin(attempt, fault)

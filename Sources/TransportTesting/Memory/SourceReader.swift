@@ -12,7 +12,7 @@ struct SourceReader: Sendable {
 
     /// Opens a source.
     ///
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceLost`` or ``FailureClass/sourceChanged``.
+    /// - Throws: A ``TransferError``, for example of the class ``FailureClass/sourceLost`` or ``FailureClass/sourceChanged``.
     init(opening source: UploadSource) async throws {
         self.source = source
         descriptor = try await Self.onQueue {

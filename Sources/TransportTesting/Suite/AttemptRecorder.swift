@@ -16,8 +16,8 @@ final class AttemptRecorder: Sendable {
         var allowance: Int?
     }
 
-    /// Opens when the attempt has used up its allowance and requests more. Checks wait for this latch to be sure that the attempt is
-    /// running.
+    /// Opens when the attempt has used up its allowance and requests more. A check that waits for the latch also opens it when the attempt
+    /// ends.
     let exhausted = Latch()
     private let state: Locked<State>
     private let onSave: @Sendable (Checkpoint) async throws -> Void

@@ -5,7 +5,7 @@ import TransferCore
 
 /// A growing source for tests. Its file is complete on disk, but it reports growth like a producer that waits for confirmations.
 final class GrowingSource: Sendable {
-    /// The maximum number of unconfirmed bytes that the producer provides.
+    /// The maximum number of unconfirmed bytes that the producer provides, unless the transport waits for the whole source.
     static let window: Int64 = 300_000
 
     let source: UploadSource
@@ -42,7 +42,7 @@ final class GrowingSource: Sendable {
         self.confirm(0)
     }
 
-    /// Reports that the other end has all bytes before an offset.
+    /// Confirms all bytes before an offset, so that the producer provides more bytes.
     func confirm(_ offset: Int64) {
         let reach = offset + Self.window
         if case .growing(let now) = growth.extent, min(reach, produced) > now { growth.update(.growing(min(reach, produced))) }

@@ -56,7 +56,7 @@ extension PromiseCheck where Fixture: ListingFixture {
         try await provide(10, as: "\(folder)/file")
         let own = TransferError(.permanent, .unsafeName, "The receiver ends the listing.")
         let error = try await failure("When the receiver threw an error") { try await list(folder) { _ in throw own } }
-        try require(error == own, "The listing threw another error than the receiver's: \(error)")
+        try require(error == own, "The listing did not throw the receiver's error, but: \(error)")
     }
 
     func listingCancellationEnds() async throws {

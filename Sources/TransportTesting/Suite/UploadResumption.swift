@@ -1,6 +1,6 @@
 /// The behaviour that a transport promises for interrupted uploads.
 public enum UploadResumption: Hashable, Sendable {
-    /// The upload resumes from its last checkpoint. A checkpoint exists as soon as bytes were sent.
+    /// The upload resumes from its last checkpoint. An interrupted attempt that sent more than one byte has saved a checkpoint.
     case fromCheckpoint
     /// The upload restarts cleanly. No checkpoint covers bytes, no bytes are reported as confirmed before the end, and the other end never considers
     /// interrupted content complete. Intended for servers that support only complete files.

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Uploads a file over tus with only curl: one POST and one PATCH. This is an upper bound for the speed of any client. Usage: curl-tus.sh URL FILE
+# Uploads a file over tus with only curl: one POST and one PATCH. Usage: curl-tus.sh URL FILE
 set -eu
 location=$(curl --silent --fail --output /dev/null --dump-header - --request POST --header 'Tus-Resumable: 1.0.0' \
     --header "Upload-Length: $(stat --format %s "$2")" --header 'Upload-Metadata: filename ZmlsZQ==,filetype YXBwbGljYXRpb24vb2N0ZXQtc3RyZWFt' \

@@ -62,7 +62,7 @@ import Testing
             "account", "add", "studio", "http://127.0.0.1:\(server.port)/files/", "--setting", "singleRequestSize=0")
         let id = try await program.succeed("add", "studio", "reel", "--chunk", "2K").lines[0]
         #expect(try await program.run("run", "--progress", "none").status == 1)
-        let line = "\(path): the server keeps 2.00 KiB of the unfinished file. \"transferq retry\" resumes there;"
+        let line = "\(path): the server keeps 2.00 KiB of the unfinished file. \"transferq retry\" resumes the file;"
         let shown = try await program.succeed("show", id)
         #expect(shown.lines.contains { $0.hasPrefix(line) }, "\(shown.output)")
         try await program.succeed("remove", id)

@@ -2,7 +2,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Probes: the runs that may use an endpoint that failed too often, and the times at which they may.
+/// Probes of endpoints that failed too often: which run may probe, and when.
 @Suite struct ProbeTests {
     private let endpoint = Account.memory("a").endpoints[0]
     private let outage = TransferError(.unreachable, .connectionRefused, "No server answers.")
@@ -74,7 +74,7 @@ import TransferKit
         #expect(scheduler.nextDue(after: .seconds(35)) == .seconds(60))
     }
 
-    /// Each of these commands lets one session probe immediately.
+    /// Each of these commands lets one session probe the endpoint immediately.
     @Test(arguments: [
         Command.perform(.run(), .one(.index(2))), .unblockAccount(name: "a"), .saveAccount(.memory("a")), .retryEndpoints(account: "a"),
         .setNetwork(.expensive),
@@ -111,7 +111,7 @@ import TransferKit
         #expect(scheduler.view(2)?.state == .running)
     }
 
-    /// The sessions wait for one day, but a user's command ends the wait of the account's session.
+    /// The sessions wait for one day, but a command for one account ends the wait of its session.
     @Test(arguments: [Command.retryEndpoints(account: "a"), .unblockAccount(name: "a")]) func endsRetryDelays(command: Command) throws {
         var queue = try Rehearsal()
         try queue.add("A")

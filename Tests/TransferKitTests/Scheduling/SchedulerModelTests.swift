@@ -2,7 +2,7 @@ import Foundation
 import Testing
 import TransferKit
 
-/// Random events. After each step, the scheduler is compared with a reference that is simple enough to be checked by reading.
+/// Random events. After each step, the scheduler is compared with ``ReferenceQueue``, which is simple enough to be checked by reading.
 @Suite struct SchedulerModelTests {
     /// The tested seeds. Set `TRANSFERKIT_MODEL_SEEDS=10000` to test more.
     static let seeds = 0..<(ProcessInfo.processInfo.environment["TRANSFERKIT_MODEL_SEEDS"].flatMap { UInt64($0) } ?? 100)
@@ -46,8 +46,8 @@ import TransferKit
         #expect(changes > 10)
     }
 
-    /// The generated steps must reach all 17 wait reasons and 10 error codes that the reference can return. Otherwise, the tests would not
-    /// cover them.
+    /// The generated steps must reach all 17 wait reasons and 10 error codes that a ``ReferenceQueue`` can return. Otherwise, the tests
+    /// would not cover them.
     @Test func generatedStepsReachEveryWaitReasonAndErrorCode() {
         var reasons: Set<String> = []
         var codes: Set<String> = []

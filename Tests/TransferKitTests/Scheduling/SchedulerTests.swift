@@ -27,7 +27,7 @@ import TransferKit
         #expect(scheduler.runningIDs.count == 1 && scheduler.why(2, at: .seconds(1_000)) == .queueLimit)
     }
 
-    /// An app can set a limit of 0 in a configuration. It counts as 1, as in the configuration's initializer.
+    /// An app can set a limit of 0 in a configuration. The limit then counts as 1, as in the configuration's initializer.
     @Test(arguments: [0, -1, .min]) func limitBelowOneCountsAsOne(limit: Int) throws {
         var scheduler = try Scheduler.fixture(maxConcurrentSessions: limit)
         _ = try scheduler.perform(.enqueue([.draft(), .draft()]))

@@ -187,7 +187,7 @@ import TransferKit
             draft.deduplicatesCompleted = countsCompleted
             return draft
         }
-        // The reference checks which session is returned.
+        // Each call of `perform` compares the returned session with the result of `ReferenceQueue`.
         try queue.perform(.enqueue([draft("A", countsCompleted: true)]))
         try queue.end("A")
         try queue.perform(.enqueue([draft("B", countsCompleted: true)]))

@@ -9,7 +9,7 @@ public final class HTTPBodyStream: Sendable {
     /// The bytes that ``take()`` returns to the engine, or the reason why it returns none.
     enum Supply {
         case pieces([[UInt8]])
-        /// No bytes are available yet. The wake-up function is called when bytes arrive.
+        /// No bytes are available yet. The wake-up function is called when bytes arrive or the body ends.
         case later
         case end
         case failed(any Error)
@@ -36,7 +36,8 @@ public final class HTTPBodyStream: Sendable {
 
     /// Creates an empty stream.
     ///
-    /// - Parameter capacity: The maximum number of unsent bytes before ``write(_:)`` waits. Up to twice as many bytes can be in memory.
+    /// - Parameter capacity: The maximum number of unsent bytes before ``write(_:)`` waits. The bytes of waiting writes, and those that the
+    ///   engine has taken, can be in memory in addition.
     public init(capacity: Int = 1024 * 1024) {
         self.capacity = max(1, capacity)
     }
@@ -44,8 +45,8 @@ public final class HTTPBodyStream: Sendable {
     /// Adds bytes, and waits while too many bytes are unsent. Can be called from any task, even before the request is sent, but not after
     /// ``finish()`` or ``fail(_:)``.
     ///
-    /// - Throws: A ``CurlEngineError`` of the kind ``CurlEngineError/Kind/requestEnded`` if the request has ended; or `CancellationError`, after
-    ///   which the bytes may still be sent.
+    /// - Throws: A ``CurlEngineError`` of the kind ``CurlEngineError/Kind/requestEnded`` if the request has ended; or `CancellationError`,
+    ///   after which the bytes may still be sent.
     public func write(_ bytes: [UInt8]) async throws {
         let (id, wake) = try state.withLock { state in
             guard !state.isAbandoned else { throw Self.ended }
@@ -103,7 +104,7 @@ public final class HTTPBodyStream: Sendable {
 extension HTTPBodyStream {
     /// Binds the stream to a request.
     ///
-    /// - Parameter wake: Called from any thread when bytes are available after ``take()`` found none.
+    /// - Parameter wake: Called from any thread when bytes arrive, or the body ends, after ``take()`` found no bytes.
     /// - Returns: False if the stream already belongs to a request; otherwise true.
     func attach(wake: @escaping @Sendable () -> Void) -> Bool {
         state.withLock { state in

@@ -3,7 +3,7 @@ final class StreamBody {
     /// Whether bytes can be read now, and how many.
     enum Availability {
         case bytes(Int)
-        /// No bytes are available yet. The stream wakes the loop when bytes arrive.
+        /// No bytes are available yet. The stream wakes the loop when bytes arrive or the body ends.
         case later
         case end
         case failed(any Error)

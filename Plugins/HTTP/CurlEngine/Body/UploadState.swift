@@ -5,7 +5,7 @@ struct UploadState {
     /// The result of ``read(into:)``.
     enum Read {
         case bytes(Int)
-        /// No bytes are available yet, so the transfer pauses.
+        /// No bytes are available or allowed now, so the transfer pauses.
         case pause
         case failed(any Error)
     }

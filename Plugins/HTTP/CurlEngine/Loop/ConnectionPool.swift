@@ -1,7 +1,8 @@
 import CCurl
 import TransferCore
 
-/// The key of a connection pool: all connection options, including secrets. Requests share connections only if their keys are equal.
+/// The key of a connection pool: the connection options, including secrets, but without the timeout. Requests share connections only if
+/// their keys are equal.
 ///
 /// libcurl itself compares most options, but not all. In version 7.88, a request without an interface reuses a connection that is bound to
 /// an interface. A request for HTTP/2 reuses an HTTP/1.1 connection. The key of a client certificate is ignored.

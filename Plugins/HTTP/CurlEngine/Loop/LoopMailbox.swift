@@ -94,6 +94,7 @@ enum LoopCommand: Sendable {
         for waiter in waiters { waiter.resume() }
     }
 
+    /// Waits until the loop has ended and released its resources.
     func waitUntilClosed() async {
         await withCheckedContinuation { continuation in
             let hasEnded = state.withLock { state in

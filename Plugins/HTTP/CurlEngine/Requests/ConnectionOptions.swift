@@ -1,6 +1,6 @@
 public import TransferCore
 
-/// The options for the connection of a request. Requests share a connection only if all options are equal.
+/// The options for the connection of a request. Requests share a connection only if all options except ``connectTimeout`` are equal.
 public struct ConnectionOptions: Sendable {
     /// A file with the certificates (PEM) to trust instead of the system's.
     public var certificateAuthorityFile: String?
@@ -8,8 +8,8 @@ public struct ConnectionOptions: Sendable {
     /// The client certificate, for servers that authenticate clients by TLS.
     public var clientCertificate: ClientCertificate?
 
-    /// The only accepted public keys of the server; empty to accept any key. Each is the SHA-256 of a key's subject public key info in base64 (RFC
-    /// 7469, section 2.4). In addition, the server's certificate must be valid.
+    /// The only accepted public keys of the server; empty to accept any key. Each is the SHA-256 of a key's subject public key info in
+    /// base64 (RFC 7469, section 2.4). In addition, the server's certificate must be valid.
     public var pinnedPublicKeys: [String] = []
 
     /// The proxy to use.
@@ -76,7 +76,8 @@ public struct ServerVerification: Sendable {
     /// The certificate must be valid, trusted, and issued for the server's name.
     public static let required = ServerVerification(warn: nil)
 
-    /// Accepts any certificate, so anyone on the network path can read and change the data. ``ConnectionOptions/pinnedPublicKeys`` still apply.
+    /// Accepts any certificate, so anyone on the network path can read and change the data. ``ConnectionOptions/pinnedPublicKeys`` still
+    /// apply.
     ///
     /// - Parameter warn: Called with a warning for each request, on the caller's executor. Show the warning to the user.
     public static func insecure(warn: @escaping @Sendable (_ message: String) -> Void) -> ServerVerification {
@@ -122,7 +123,8 @@ public struct Proxy: Sendable {
     /// Returns a proxy with a URL.
     ///
     /// - Parameters:
-    ///   - url: The URL of the proxy, without a user name: `http`, `https`, `socks4`, `socks4a`, `socks5` or `socks5h` (the proxy resolves names).
+    ///   - url: The URL of the proxy, without a user name. Its scheme is `http`, `https`, `socks4`, `socks4a`, `socks5` or `socks5h`. With
+    ///     `socks4a` and `socks5h`, the proxy resolves host names.
     ///   - userName: The user name for the proxy.
     ///   - password: The password of the user.
     ///   - exceptions: The hosts, domains, IP addresses and networks (CIDR) to connect to without the proxy; nil for those in

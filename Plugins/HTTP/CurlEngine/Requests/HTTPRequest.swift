@@ -1,5 +1,5 @@
-/// One HTTP request. The engine does not follow redirects or retry requests. However, libcurl repeats a `GET`, `HEAD`, `OPTIONS` or `DELETE` if a
-/// reused connection closes before the response.
+/// One HTTP request. The engine does not follow redirects or retry requests. However, libcurl repeats a `GET`, `HEAD`, `OPTIONS` or
+/// `DELETE` if a reused connection closes before the response.
 public struct HTTPRequest: Sendable {
     /// The method, in upper case, for example `PATCH`.
     public var method: String
@@ -7,7 +7,8 @@ public struct HTTPRequest: Sendable {
     /// An absolute `http` or `https` URL without user name, password or fragment.
     public var url: String
 
-    /// The headers in the order in which they are sent. The engine adds only `Host`, and `Content-Length` or `Transfer-Encoding`.
+    /// The headers in the order in which they are sent. The engine adds only `Host`, `Accept: */*`, `Content-Length` or
+    /// `Transfer-Encoding`, and the header for ``expectsContinue``.
     public var headers: HTTPHeaders
 
     /// The content to send after the headers.
@@ -22,8 +23,9 @@ public struct HTTPRequest: Sendable {
     /// Whether to open a new connection for this request even if an idle connection is available.
     package var needsNewConnection = false
 
-    /// Returns the trailers, the fields that follow the body. With trailers, the body is sent chunked over HTTP/1.1. The headers must announce the
-    /// fields (`Trailer`, RFC 9110, section 6.6.2). Called once, on the engine's thread. Must not block. An error ends the request.
+    /// Returns the trailers, the fields that follow the body. With trailers, the body is sent chunked over HTTP/1.1. The headers must
+    /// announce the fields (`Trailer`, RFC 9110, section 6.6.2). Called once, on the engine's thread. Must not block. An error ends the
+    /// request.
     public var trailers: (@Sendable () throws -> HTTPHeaders)?
 
     /// Observes the bytes of a file while they are sent, for example to hash them without a second read. Called for each chunk in order, on
@@ -59,9 +61,8 @@ public struct HTTPRequest: Sendable {
         !body.isNone && connection.httpVersion == .http1 && (trailers != nil || body.length == nil)
     }
 
-    /// Whether sending the request twice has the same effect as sending it once (RFC 9110, section 9.2.2).
-    ///
-    /// `PUT` is excluded, because libcurl would have to send the consumed body again.
+    /// Whether libcurl may repeat the request: sending it twice has the same effect as sending it once (RFC 9110, section 9.2.2). `PUT` is
+    /// excluded, because libcurl would have to send the consumed body again.
     var isRepeatable: Bool {
         ["GET", "HEAD", "OPTIONS", "DELETE"].contains(method)
     }

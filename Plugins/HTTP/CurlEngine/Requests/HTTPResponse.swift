@@ -6,10 +6,11 @@ public struct HTTPResponse: Sendable {
     /// The headers of the final response, without those of interim responses (1xx).
     public var headers: HTTPHeaders
 
-    /// The first bytes of the body, at most ``CurlEngine/Configuration/maximumResponseBody``. Empty if an ``HTTPResponseSink`` accepted the body.
+    /// The first bytes of the body, at most ``CurlEngine/Configuration/maximumResponseBody``. Empty if an ``HTTPResponseSink`` accepted the
+    /// body.
     public var body: [UInt8]
 
-    /// Whether the body was longer than ``body``. The connection is then not reused.
+    /// Whether the body was longer than ``body``. An HTTP/1.1 connection is then not reused.
     public var isBodyTruncated: Bool
 
     /// The HTTP version of the response.
@@ -27,7 +28,7 @@ public struct SentBytes: Hashable, Sendable {
     /// The number of bytes that the socket accepted.
     public var accepted: Int64 = 0
 
-    /// The number of bytes that were read from the body; the server can't have received more. It can exceed ``accepted``, because libcurl resets its
-    /// count of accepted bytes when it repeats a request.
+    /// The number of bytes that were read from the body; the server can't have received more. It can exceed ``accepted``, because libcurl
+    /// resets its count of accepted bytes when it repeats a request.
     public var read: Int64 = 0
 }

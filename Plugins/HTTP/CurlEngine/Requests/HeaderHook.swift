@@ -7,7 +7,8 @@ public struct RequestInfo: Sendable {
     public enum Reason: Hashable, Sendable {
         /// A request is about to be sent.
         case request
-        /// The server responded with 401 or 403. Replace the rejected headers, for example with a new token. The request is then sent once more.
+        /// The server responded with 401 or 403. Replace the rejected headers, for example with a new token. The request is then sent once
+        /// more.
         case rejected
     }
 
@@ -53,7 +54,8 @@ public struct RequestInfo: Sendable {
 /// `If-Range` are reserved. With tus, `Upload-…`, `Tus-…` and `X-HTTP-Method-Override` are also reserved; with plain HTTP, `Content-Range`.
 /// Changing a reserved header ends the attempt with an error.
 ///
-/// An error from the hook ends the attempt. The attempt throws a `TransferError` unchanged; any other error becomes a transient failure.
+/// An error from the hook ends the attempt. The attempt throws a `TransferError` or `CancellationError` unchanged; any other error becomes
+/// a transient failure.
 public typealias HeaderHook = @Sendable (_ request: RequestInfo, _ headers: HTTPHeaders) async throws -> HTTPHeaders
 
 extension TransferError.Code {

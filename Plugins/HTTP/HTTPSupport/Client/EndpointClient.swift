@@ -5,9 +5,10 @@ package import TransferCore
 
 /// Sends the requests of one attempt to one endpoint.
 ///
-/// Adds the headers of the endpoint, the session, the credentials and the app's hook to each request for a trusted origin. Follows
-/// redirects that keep the method and lead to a trusted origin (RFC 9110, section 15.4). Repeats a request once after a 401 or 403 if the
-/// app has a header hook, and after a 400 that a broken connection may have caused.
+/// Adds the headers of the endpoint, the session, the credentials and the app's hook to each request for a trusted origin, except after a
+/// redirect to another origin. Follows redirects that keep the method and lead to a trusted origin or to that of the request (RFC 9110,
+/// section 15.4). Repeats a request once after a 401 or 403 if the app has a header hook, and after a 400 that a broken connection may have
+/// caused.
 package struct EndpointClient: Sendable {
     private static let maximumRedirects = 5
 
@@ -24,7 +25,7 @@ package struct EndpointClient: Sendable {
     private let resources: ClientResources
     private let attempt: (origin: AttemptOrigin, number: Int)
     private let logger: Logger
-    /// The origins to which credentials and configured headers are sent.
+    /// The origins to which credentials and configured headers are sent, except after a redirect to another origin.
     private let trustedOrigins: Set<Origin>
 
     /// - Parameters:
@@ -107,7 +108,9 @@ package struct EndpointClient: Sendable {
                 return response
             }
         }
-        throw TransferError(sending.redirectLoopClass, .notThisProtocol, "The server \(first) redirects in a loop; check the address.")
+        throw TransferError(
+            sending.redirectLoopClass, .notThisProtocol,
+            "The server \(first) redirects more than \(Self.maximumRedirects) times; check the address.")
     }
 
     private func sendOnce(_ sending: EndpointRequest, to target: Origin, isTrusted: Bool) async throws -> EndpointResponse {
@@ -173,7 +176,8 @@ package struct EndpointClient: Sendable {
     ///
     /// - Parameters:
     ///   - url: The requested URL; nil for the endpoint's address.
-    ///   - isEndpoint: Whether the request went to the endpoint's address. If so, a response that is not HTTP means that the address is wrong.
+    ///   - isEndpoint: Whether the request went to the endpoint's address. If so, a response that is not HTTP means that the address is
+    ///     wrong.
     package func transferError(_ error: CurlEngineError, at url: String?, isEndpoint: Bool) -> TransferError {
         error.transferError(at: origin(of: url), by: options.network, isEndpoint: isEndpoint)
     }

@@ -30,7 +30,7 @@ package struct EndpointRequest {
     ///   - secrets: Values that errors and receipts must not repeat.
     ///   - sink: Receives the body of the response; nil to keep its first bytes in memory.
     ///   - threads: The threads on which the sink writes.
-    ///   - pacing: Returns how many bytes are allowed now. Called before each read or write of the body, on a thread of the engine. Must not block.
+    ///   - pacing: Returns how many bytes of the body are allowed now. Called on a thread of the engine. Must not block.
     ///   - progress: Called with the number of transferred bytes, on a thread of the engine. Must not block.
     package init(
         _ request: HTTPRequest, secrets: [String], sink: (any HTTPResponseSink)? = nil, writingOn threads: WorkerThreads? = nil,
@@ -44,7 +44,8 @@ package struct EndpointRequest {
         self.progress = progress
     }
 
-    /// Returns the values in a URL's query that may be secret: those with at least 8 characters. Shorter values are most likely flags and numbers.
+    /// Returns the values in a URL's query that may be secret: those with at least 8 characters. Shorter values are most likely flags and
+    /// numbers.
     package static func signatures(in url: String) -> [String] {
         url.split(separator: "?", maxSplits: 1).dropFirst().flatMap { $0.split(separator: "&") }.flatMap { field in
             let value = field.split(separator: "=", maxSplits: 1).last.map(String.init) ?? ""

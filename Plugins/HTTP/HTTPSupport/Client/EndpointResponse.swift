@@ -19,7 +19,8 @@ package struct EndpointResponse: Sendable {
     package let secrets: [String]
     /// Whether the request carried credentials, or headers from the app's hook.
     package let sentCredentials: Bool
-    /// Whether the account has credentials that the request did not carry, because the request's origin is not trusted.
+    /// Whether the account has credentials or a header hook that the request did not use, because its origin is not trusted, or it was
+    /// redirected to another origin.
     package let withheldCredentials: Bool
     /// Whether the server accepted the same credentials before this request.
     package let credentialsWereAccepted: Bool

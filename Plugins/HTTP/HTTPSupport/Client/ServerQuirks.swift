@@ -1,9 +1,11 @@
 import Locking
 package import TransferCore
 
-/// The protocol deviations that servers showed in their responses. An instance lives as long as its transport and is never saved.
+/// The limits and protocol deviations that servers showed in their responses. An instance lives as long as its transport and is never
+/// saved.
 package final class ServerQuirks: Sendable {
-    /// Identifies a file at an endpoint. The file's URL can't identify it, because the query may contain a signature that differs each time.
+    /// Identifies a file at an endpoint. The file's URL can't identify it, because the query may contain a signature that differs each
+    /// time.
     package struct File: Hashable, Sendable {
         let endpoint: String
         let path: RemotePath

@@ -16,10 +16,10 @@ final class DownloadPart: Sendable {
         var writer: FileWriter
     }
 
-    /// The bytes that were written so far. After a sync, a checkpoint can confirm them.
+    /// The bytes that this attempt and earlier ones have written. After a sync, a checkpoint can confirm them.
     struct Extent {
         var received: ByteRanges
-        /// The position to pass to `FileWriter.sync(upTo:)`. It grows with each written byte, even if ranges are written out of order.
+        /// The position to pass to `FileWriter.sync(upTo:)`. Grows with each written byte, even if ranges are written out of order.
         var mark: Int64
     }
 
@@ -83,7 +83,7 @@ final class DownloadPart: Sendable {
 
     var received: ByteRanges { state.withLock { $0.received } }
 
-    /// The written bytes; nil before this attempt has written any.
+    /// The bytes that the part file contains; nil before this attempt has written any.
     var extent: Extent? {
         state.withLock { state in
             guard let writer = state.writer, state.written > 0 else { return nil }
@@ -140,8 +140,8 @@ final class DownloadPart: Sendable {
         if writer.isSyncDue(upTo: writer.start + written) { change.yield() }
     }
 
-    /// Rejects further writes, and waits for running writes, however long the disk takes. Afterwards, this attempt no longer writes to the part file,
-    /// so the next attempt can use it. Call this method once.
+    /// Rejects further writes, and waits for running writes, however long the disk takes. Afterwards, this attempt no longer writes to the
+    /// part file, so the next attempt can use it. Call this method once.
     func seal() async {
         await withCheckedContinuation { continuation in
             let isQuiet = state.withLock { state in

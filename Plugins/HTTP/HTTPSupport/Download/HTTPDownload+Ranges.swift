@@ -14,8 +14,9 @@ extension HTTPDownload {
         }
     }
 
-    /// Downloads all missing ranges over several connections. If one connection has a transient failure, the other connections request its
-    /// remaining bytes, because a server may allow fewer connections than requested. Any other failure ends the attempt.
+    /// Downloads all missing ranges, over several connections if possible. If one connection has a transient failure without a requested
+    /// delay, the other connections request its remaining bytes, because a server may allow fewer connections than requested. Any other
+    /// failure ends the attempt.
     private func fetchAll(into part: DownloadPart) async throws {
         let ends = try await withThrowingTaskGroup(of: [TransferError?].self) { group in
             if let length = part.known?.length {
@@ -36,8 +37,8 @@ extension HTTPDownload {
         if let failure, length == nil || part.received.prefix != length { throw failure }
     }
 
-    /// Runs the other connections, but only after the first response has described the file and some of its bytes were written. If they started
-    /// earlier, two requests could open the part file.
+    /// Runs further connections, but only after the first response has described the file and some of its bytes were written. If they
+    /// started earlier, two requests could open the part file.
     private func runOtherConnections(on part: DownloadPart) async throws -> [TransferError?] {
         for await _ in part.opening { break }
         guard part.writer != nil, let length = part.remote?.length else { return [] }
@@ -50,7 +51,8 @@ extension HTTPDownload {
 
     /// Requests one range after another until no range is left.
     ///
-    /// - Returns: The transient failure that ended the requests early; nil if no range is left.
+    /// - Returns: The transient failure, without a requested delay, that ended the requests early; nil if no range is left.
+    /// - Throws: Any other failure.
     private func work(on part: DownloadPart) async throws -> TransferError? {
         while let range = part.plan({ $0.nextRange() }) {
             do {
@@ -99,6 +101,6 @@ extension HTTPDownload {
         if range.end == nil, isSame, ContentRange(answer.response.headers)?.total == range.start { return }
         source.quirks.recordChangedFile(source.file)
         throw TransferError(
-            .resumeLost, .uploadGone, "\(source.name) is shorter than at the start of the download. The download must restart.")
+            .resumeLost, .uploadGone, "\(source.name) changed during the download. The download must restart.")
     }
 }

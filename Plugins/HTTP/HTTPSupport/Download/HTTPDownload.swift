@@ -2,7 +2,8 @@ import SystemPackage
 package import TransferCore
 package import TransportSupport
 
-/// One attempt to download one file with `GET`. It resumes if the server still has the same version of the file (RFC 9110, sections 13.1.5 and 14).
+/// One attempt to download one file with `GET`. It resumes if the server still has the same version of the file (RFC 9110, sections 13.1.5
+/// and 14).
 ///
 /// An attempt resumes a part file only if the server identifies the version by a strong validator. Otherwise, each attempt restarts from
 /// byte 0.
@@ -48,7 +49,8 @@ package struct HTTPDownload: Sendable {
 
     /// Downloads the file.
     ///
-    /// - Throws: A ``TransferError``, after a checkpoint for the received bytes has been saved; or `CancellationError`.
+    /// - Throws: A ``TransferError`` or `CancellationError`. Before the error is thrown, the received bytes are saved in a checkpoint if a
+    ///   later attempt can resume.
     package func run() async throws -> TransferReceipt {
         var known: RemoteFile?
         var writer: FileWriter?
@@ -103,7 +105,7 @@ package struct HTTPDownload: Sendable {
         }
     }
 
-    /// Syncs the received bytes if the last sync is old enough, and saves a checkpoint for them.
+    /// Syncs the received bytes and saves a checkpoint for them, if a sync is due and a later attempt can resume.
     func syncAndSaveIfDue(_ part: DownloadPart) async throws {
         guard part.remote?.validator != nil, let writer = part.writer, let extent = part.extent,
             try await writer.syncIfDue(upTo: extent.mark)
@@ -150,8 +152,8 @@ package struct HTTPDownload: Sendable {
         return receipt
     }
 
-    /// Saves the file's local name in a checkpoint before the file gets that name. Otherwise, after a crash, the server might suggest
-    /// another name to the next attempt, and the file would exist under both names.
+    /// Saves a local name from the server in a checkpoint before the file gets that name. Otherwise, after a crash, the server might
+    /// suggest another name to the next attempt, and the file would exist under both names.
     private func keepName(of remote: RemoteFile?, _ writer: FileWriter, size: Int64) async throws {
         guard var remote, remote.name != nil, !writer.isInPlace else { return }
         remote.length = size

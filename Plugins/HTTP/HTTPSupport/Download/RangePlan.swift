@@ -16,8 +16,8 @@ struct FileRange: Sendable, Hashable {
 
 /// Splits a file into ranges, and stores the ranges that have not been requested yet.
 ///
-/// There are more ranges than connections, and the ranges are requested in the file's order. Connections of different speeds therefore finish at
-/// about the same time, and the received bytes are mostly contiguous from the start.
+/// A large file has more ranges than connections, and the ranges are requested in the file's order. Connections of different speeds
+/// therefore finish at about the same time, and the received bytes are mostly contiguous from the start.
 struct RangePlan: Sendable {
     private static let smallest: Int64 = 16 << 20
     private static let largest: Int64 = 128 << 20

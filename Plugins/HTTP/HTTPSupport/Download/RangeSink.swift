@@ -3,10 +3,10 @@ import Locking
 import SystemPackage
 import TransferCore
 
-/// Writes the response to a request for one range of a file, after checking that the response has this range.
+/// Writes the response to a request for one range of a file, after checking that the response has this range or the whole file.
 final class RangeSink: HTTPResponseSink {
-    /// Thrown to end the request for a range if the version, length or checksum of the file is unknown. Such a file can only be downloaded as a
-    /// whole.
+    /// Thrown to end the first request for a range if the response has another range, or lacks the version, length or required checksum of
+    /// the file. The whole file is then requested.
     struct MustBeWhole: Error {}
 
     private struct State {
@@ -35,7 +35,7 @@ final class RangeSink: HTTPResponseSink {
         state = Locked(State(position: range.start, end: range.end))
     }
 
-    /// Whether the response had the requested range.
+    /// Whether the response has the requested range or the whole file.
     var isAccepted: Bool { state.withLock { $0.isAccepted } }
 
     var position: Int64 { state.withLock { $0.position } }
@@ -86,8 +86,8 @@ final class RangeSink: HTTPResponseSink {
             try compare(&remote, with: known, head)
         } else if head.status == 206 {
             guard range.end != nil else { throw violation("in part, although the whole file was requested") }
-            // The range may be wrong, or the response may lack data that later requests need. In both cases, the server may still send the whole
-            // file.
+            // The range may be wrong, or the response may lack data that later requests need. In both cases, the server may still send the
+            // whole file.
             guard ContentRange(head.headers)?.start == 0, remote.validator != nil, remote.length != nil,
                 !check.needsServer || remote.digest != nil
             else { throw MustBeWhole() }
@@ -117,8 +117,8 @@ final class RangeSink: HTTPResponseSink {
             guard remote.validator != nil else { throw changed() }
             throw withoutRanges("only from its start")
         }
-        // A partial response must have the same version header as a response with the whole file (RFC 9110, section 15.3.7). Without that header, the
-        // version is unknown.
+        // A partial response must have the same version header as a response with the whole file (RFC 9110, section 15.3.7). Without that
+        // header, the version is unknown.
         guard head.headers["ETag"] != nil || known.validator?.hasPrefix("\"") != true else {
             throw withoutRanges("in part but without its version")
         }
@@ -149,8 +149,8 @@ final class RangeSink: HTTPResponseSink {
             .resumeLost, .uploadGone, "\(source.name) changed during the download. The download must restart.")
     }
 
-    /// Rejects encoded content, unless the file's name has the extension of the coding. Many servers report the coding `gzip` for a file such as
-    /// `reel.tar.gz`.
+    /// Rejects encoded content, unless the file's name has the extension of the coding. Many servers report the coding `gzip` for a file
+    /// such as `reel.tar.gz`.
     private func checkCoding(_ head: HTTPResponseHead, of remote: RemoteFile) throws(TransferError) {
         guard let coding = head.headers["Content-Encoding"]?.lowercased(), !["", "identity"].contains(coding) else { return }
         let ending = part.name(of: remote).extension?.lowercased() ?? ""

@@ -6,7 +6,8 @@ package import TransportSupport
 public struct NetworkOptions: Hashable, Sendable {
     /// The proxy to use.
     public enum Proxy: Hashable, Sendable {
-        /// The proxy from the environment variables `https_proxy`, `http_proxy` or `all_proxy`, except for the hosts in `no_proxy` (libcurl-env(3)).
+        /// The proxy from the environment variables `https_proxy`, `http_proxy` or `all_proxy`, except for the hosts in `no_proxy`
+        /// (libcurl-env(3)).
         case environment
         /// No proxy.
         case direct
@@ -27,10 +28,11 @@ public struct NetworkOptions: Hashable, Sendable {
     /// The proxy; nil for the transport's default. HTTP defaults to ``Proxy/environment``, and SFTP to ``Proxy/direct``.
     public var proxy: Proxy?
 
-    /// The user name for the proxy; nil if the proxy needs no user name. A credential of the kind `proxyPassword` contains the password.
+    /// The user name for a proxy with a URL; nil if the proxy needs no user name. A credential of the kind `proxyPassword` contains the
+    /// password.
     public var proxyUser: String?
 
-    /// The hosts, domains, IP addresses and networks (CIDR) to connect to without the proxy; nil for those in `no_proxy`.
+    /// The hosts, domains, IP addresses and networks (CIDR) to connect to without a proxy with a URL; nil for those in `no_proxy`.
     public var proxyExceptions: [String]?
 
     /// The network interface or local IP address of outgoing connections; nil to let the system choose.
@@ -104,7 +106,7 @@ extension NetworkOptions {
             }
     }
 
-    /// A description, for error messages, of the options that affect how the endpoint is reached; nil for default options.
+    /// A description, for error messages, of the proxy URL, interface and kind of IP address; nil if none of them is set.
     var route: String? {
         var parts: [String] = []
         if case .url(let url) = proxy { parts.append("through the proxy \(url)") }

@@ -19,12 +19,12 @@ public struct RequestOptions: Hashable, Sendable {
     /// A file with the certificates (PEM) to trust instead of the system's; nil for the system's.
     public var caFile: String?
 
-    /// The only accepted public keys of the server; empty to accept any key. Each is the SHA-256 of a key in base64, 44 characters long (RFC 7469,
-    /// section 2.4). In addition, the server's certificate must be valid.
+    /// The only accepted public keys of the server; empty to accept any key. Each is the SHA-256 of a key in base64, 44 characters long
+    /// (RFC 7469, section 2.4). In addition, the server's certificate must be valid.
     public var pinnedPublicKeys: [String]
 
-    /// Whether to accept any certificate of the server. Anyone on the network path can then read and change the data, so use it only for tests. Each
-    /// request logs a warning.
+    /// Whether to accept any certificate of the server. Anyone on the network path can then read and change the data, so use it only for
+    /// tests. Each request logs a warning.
     public var insecure: Bool
 
     /// A file with a certificate (PEM) that authenticates the client; nil for none.
@@ -37,8 +37,8 @@ public struct RequestOptions: Hashable, Sendable {
     /// The version of HTTP.
     public var httpVersion: HTTPVersion
 
-    /// The additional headers, by name, for each request to the origin of the address and to ``origins``. They are saved in the storage folder, so
-    /// they must not contain secrets.
+    /// The additional headers, by name, for each request to the origin of the address and to ``origins``. They are saved in the storage
+    /// folder, so they must not contain secrets.
     public var headers: [String: String]
 
     /// Other trusted origins, each as `scheme://host:port`. The server may keep uploads at these origins, and may redirect to them.
@@ -148,7 +148,7 @@ extension RequestOptions {
         return options
     }
 
-    /// The trusted origins in addition to the endpoint's. Credentials and configured headers are sent to them, and redirects may lead to them.
+    /// The trusted origins in addition to the endpoint's; see ``origins``.
     package var trustedOrigins: Set<Origin> { Set(origins.compactMap(Origin.init(text:))) }
 
     /// The additional headers, sorted by name.

@@ -75,7 +75,7 @@ package struct ReservedHeaders: Sendable {
         try check(name, in: place)
     }
 
-    /// Checks the headers that a session sets for each request.
+    /// Checks the headers that a session sets for each request, and returns them sorted by name.
     ///
     /// - Throws: A ``TransferError`` that names an invalid header.
     package func sessionHeaders(_ values: [String: String]) throws(TransferError) -> HTTPHeaders {

@@ -3,7 +3,7 @@ package import TransferCore
 
 /// Checks the URLs that a session uploads to instead of its endpoint's address.
 package enum UploadURLCheck {
-    /// Rejects a URL that has a user name, password or fragment, or that is not an `http` or `https` URL with a host.
+    /// Rejects a URL that has a user name, password, fragment or invalid port, or that is not an `http` or `https` URL with a host.
     ///
     /// - Throws: A ``TransferError`` with only the scheme, host and port of the URL, because its path may be secret.
     package static func check(_ text: String) throws(TransferError) {

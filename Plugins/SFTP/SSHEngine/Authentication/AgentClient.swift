@@ -7,7 +7,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// A client of an SSH agent (draft-miller-ssh-agent). Unlike libssh2's client, it never blocks longer than its deadline.
+/// A client of an SSH agent (draft-miller-ssh-agent). Unlike libssh2's client, it never blocks beyond the given deadline.
 final class AgentClient {
     struct Failure: Error {
         let text: String
@@ -129,7 +129,7 @@ extension AgentClient.Failure {
 }
 
 extension SSHAuthentication.Agent {
-    /// The path of the agent's socket; nil if there is no agent.
+    /// The path of the agent's socket; nil if no agent is configured.
     var path: FilePath? {
         switch self {
         case .none: return nil

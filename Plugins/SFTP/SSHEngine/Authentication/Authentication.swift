@@ -38,7 +38,8 @@ struct Authentication {
     /// Tries the methods until the server accepts one.
     ///
     /// - Returns: The accepted method, for the log.
-    /// - Throws: A `TransferError` of the class `credentials` that lists all attempts. The class is `transient` if the connection broke.
+    /// - Throws: `CancellationError`, or a `TransferError` of the class `credentials` that lists all attempts. The class is `transient` if
+    ///   the connection broke or the time limit has passed.
     mutating func run() throws -> String {
         if try requestMethods() { return "none" }
         if offered.contains("publickey") {

@@ -7,10 +7,11 @@ import TransferCore
     import Darwin
 #endif
 
-/// Responds to the server's prompts (RFC 4256): with the password if the input is hidden, and with an empty string otherwise.
+/// Responds to the server's prompts (RFC 4256): with the password to the first three prompts for hidden input, and with an empty string to
+/// all others.
 final class KeyboardAnswers {
     private let password: Secret
-    /// The number of further prompts that get the password. Later prompts get an empty string.
+    /// The number of further prompts that get the password.
     private var remainingPasswords = 3
 
     init(_ password: Secret) {

@@ -6,7 +6,7 @@ import TransportSupport
 @safe final class ChannelPump {
     /// The result of a turn, which is one call to ``advance(_:)``.
     enum Turn {
-        /// The channel has no work until bytes arrive.
+        /// The channel can't continue until the socket is ready, or the handler has bytes to send.
         case idle
         /// The channel made progress, and may make more.
         case moved
@@ -46,8 +46,8 @@ import TransportSupport
     private var hasReportedEnd = false
     private var end = ChannelRequest.End()
 
-    /// The maximum number of bytes that a channel receives in one turn, and also the maximum that it sends. The limit keeps a channel from delaying
-    /// the others.
+    /// The number of bytes after which a channel stops receiving, and likewise sending, in one turn. The limit keeps a channel from
+    /// delaying the others.
     private static let bytesPerTurn = 1 << 20
     static let errorOutputLimit = 64 << 10
 
@@ -57,7 +57,7 @@ import TransportSupport
         self.receiveWindow = UInt32(clamping: receiveWindow)
     }
 
-    /// Whether the library is opening the channel. It can open only one channel at a time.
+    /// Whether the library has not opened the channel yet. The library can open only one channel at a time.
     var isOpening: Bool {
         if case .opening = phase { true } else { false }
     }
@@ -194,7 +194,7 @@ import TransportSupport
         }
         if unsafe try read(channel, buffer) { hasMoved = true }
         if stuckCall != nil { return .stuck }
-        // Reads the error output only if some has arrived, because each read also makes the library read from the socket.
+        // Reads the error output only if bytes have arrived, because each read also makes the library read from the socket.
         if unsafe cssh2_has_data(channel, 1) != 0, unsafe try readErrorOutput(channel, buffer) { hasMoved = true }
         if stuckCall != nil { return .stuck }
         if unsafe libssh2_channel_eof(channel) == 1 {

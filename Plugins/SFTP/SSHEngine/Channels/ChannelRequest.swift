@@ -22,8 +22,8 @@ struct ChannelRequest: Sendable {
     let id: ID
     let program: Program
     let handler: any SSHChannelHandler
-    /// Resolved once, when the server has started the program or rejected it.
+    /// Resolved once: when the server has started or rejected the program, the caller is cancelled, or the connection ends.
     let opened: Once<Void>
-    /// Called once after the channel has ended, if the program was started.
+    /// Called at most once, after the channel has ended. If the program was started, the call is certain.
     var ended: @Sendable (End) -> Void = { _ in }
 }

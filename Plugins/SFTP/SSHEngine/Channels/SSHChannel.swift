@@ -9,9 +9,9 @@ package protocol SSHChannelHandler: AnyObject, Sendable {
     /// ``receive(_:)``, and after each ``SSHChannel/wake()``.
     func bytesToSend() -> [UInt8]
 
-    /// Called once after the channel has ended; no calls follow.
+    /// Called once when the channel has ended or is being closed; no calls follow.
     ///
-    /// - Parameter error: The reason; nil after ``SSHChannel/close()`` or ``SSHConnection/close()``.
+    /// - Parameter error: The reason; nil if the client closed the channel or the connection, or if a command has exited.
     func end(_ error: TransferError?)
 }
 
@@ -38,7 +38,7 @@ package final class SSHChannel: Sendable {
 
 /// The result of a command on the server.
 package struct SSHCommandResult: Sendable {
-    /// The exit status; nil after a signal, or if the server does not report it.
+    /// The exit status; nil after a signal. 0 if the server reports neither.
     package var status: Int32?
     /// The signal that ended the command, without `SIG` (RFC 4254, section 6.10).
     package var signal: String?

@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// Notifies waiting tasks when a connection ends, and why.
+/// Stores why a connection ended, and resumes the tasks that wait for its end.
 final class ConnectionEnding: Sendable {
     /// The reason why the connection ended; the error is nil if the client closed it.
     struct Outcome: Sendable {

@@ -16,7 +16,7 @@ package final class SSHConnection: Sendable {
         package var methods: [String]
         /// The host key's fingerprint in OpenSSH's format.
         package var hostKeyFingerprint: String
-        /// The method that authenticated the user, for example `publickey (agent)`; never a secret.
+        /// The method that authenticated the user, for example `publickey (/home/me/.ssh/id_ed25519)`; never a secret.
         package var authenticationMethod: String
     }
 
@@ -43,7 +43,8 @@ package final class SSHConnection: Sendable {
     ///   - `trust`: The host key is not trusted.
     ///   - `credentials`: The server accepts none of the credentials.
     ///   - `unsupported`: The server and libssh2 have no permitted algorithm in common.
-    ///   - `transient`: The connection breaks.
+    ///   - `transient`: The connection breaks, or a time limit has passed.
+    ///   - `noSpace`: This machine is out of memory, threads or file descriptors.
     package static func open(
         _ settings: SSHSettings, over openSocket: (@Sendable () async throws -> FileDescriptor?)? = nil,
         credentials: any CredentialProvider,
@@ -121,7 +122,7 @@ package final class SSHConnection: Sendable {
         mailbox.stop()
     }
 
-    /// Whether channels can still be opened.
+    /// Whether the connection has not ended.
     package var isAlive: Bool { ending.outcome == nil }
 
     /// Waits until the connection has ended.
@@ -155,7 +156,8 @@ package final class SSHConnection: Sendable {
     ///   - command: The command in the server's encoding. The caller must quote it for the shell.
     ///   - input: The command's standard input.
     ///   - outputLimit: The maximum number of output bytes to keep. Further bytes are read and dropped.
-    /// - Throws: `CancellationError`, or a `TransferError`. Its class is `unsupported` if the server does not let the user run commands.
+    /// - Throws: `CancellationError`, or a `TransferError`. Its class is `unsupported` if the server does not let the user run commands,
+    ///   and `transient` if the server refuses to open another channel or the connection breaks.
     package func run(_ command: [UInt8], input: [UInt8] = [], outputLimit: Int = 1 << 20) async throws -> SSHCommandResult {
         let handler = CommandHandler(input: input, outputLimit: outputLimit)
         let done = Once<ChannelRequest.End>()

@@ -15,7 +15,7 @@ import TransferCore
     let traffic = SocketTraffic()
     private let mailbox: ConnectionMailbox
 
-    /// Initializes libssh2 once for the process, before any thread uses it (libssh2_init(3)).
+    /// Whether libssh2 could be initialized, which happens once for the process, before any thread uses the library (libssh2_init(3)).
     private static let isLibraryReady = libssh2_init(0) == 0
 
     /// The version of libssh2 in this process.

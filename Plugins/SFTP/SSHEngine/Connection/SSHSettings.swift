@@ -20,12 +20,13 @@ package struct SSHSettings: Sendable {
     /// The time limit for authentication. Includes the time for an agent to ask the user.
     package var authenticationTimeout: Duration = .seconds(60)
     /// How long the server may be silent before a keepalive request is sent. After three times this interval, the connection counts as lost.
+    /// Does not apply while the connection has no channels.
     package var keepaliveInterval: Duration = .seconds(15)
     /// The maximum number of unread bytes of a channel.
     package var receiveWindow = 4 << 20
     /// The types of host keys to exclude, because the server's keys of these types are not pinned.
     var refusedKeyTypes: [String] = []
-    /// Whether to accept host keys and key exchanges with SHA-1.
+    /// Whether to accept SHA-1 in host keys, key exchanges and message authentication codes.
     package var allowsSHA1 = false
     /// The size of the socket's buffers in bytes; nil for the system's default, which is recommended.
     package var socketBufferSize: Int?
@@ -77,7 +78,8 @@ package struct SSHAuthentication: Sendable {
     package var keyFiles: [KeyFile] = []
     /// The password. Also used for prompts with hidden input (keyboard-interactive).
     package var password: CredentialReference?
-    /// The maximum total number of attempts. OpenSSH's server disconnects at the sixth attempt (`MaxAuthTries`, sshd_config(5)).
+    /// The maximum total number of attempts. By default, OpenSSH's server disconnects at the sixth attempt (`MaxAuthTries`,
+    /// sshd_config(5)).
     package var maximumAttempts = 5
 
     /// Creates the default, which uses only the agent.

@@ -10,7 +10,8 @@ import CSSH2
 ///
 /// libssh2 reads an unlimited number of bytes before the server's identification string, so ``limit`` bounds them.
 final class SocketTraffic {
-    /// The maximum number of received bytes before the key exchange is complete. The largest packet has 35,000 bytes (RFC 4253, section 6.1).
+    /// The maximum number of received bytes until the user is authenticated. Servers must support packets of 35,000 bytes (RFC 4253,
+    /// section 6.1).
     static let handshakeLimit = 256 << 10
 
     private(set) var received = 0
@@ -20,7 +21,7 @@ final class SocketTraffic {
     private(set) var lastSent = ContinuousClock.now
     /// The first bytes from the server, to recognize a server that does not use SSH.
     private(set) var greeting: [UInt8] = []
-    /// The time after which received bytes are ignored; nil for no limit.
+    /// The time after which no more bytes are received; nil for no limit.
     var deadline: ContinuousClock.Instant?
     /// The maximum number of received bytes; nil for no limit.
     var limit: Int? = handshakeLimit
@@ -41,7 +42,7 @@ final class SocketTraffic {
 
     /// Receives bytes within the limits.
     ///
-    /// - Returns: The result of recv(2). Errors are negative, as libssh2 expects.
+    /// - Returns: The number of bytes; 0 at the end. Errors are negative error numbers, as libssh2 expects.
     func receive(_ socket: CInt, _ buffer: UnsafeMutableRawPointer?, _ length: Int, _ flags: CInt) -> Int {
         if let deadline, ContinuousClock.now >= deadline { return Int(-ETIMEDOUT) }
         if let limit, received >= limit {

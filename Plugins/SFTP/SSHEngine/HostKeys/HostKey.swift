@@ -8,9 +8,7 @@ package struct HostKey: Hashable, Sendable {
     /// The type of the key, for example `ssh-ed25519`.
     package let type: String
 
-    /// Reads the type of a key in its wire format.
-    ///
-    /// - Returns: nil if the bytes do not begin with a type.
+    /// Creates a key from its wire format; nil if the bytes do not begin with a type. Does not check the rest of the key.
     package init?(_ bytes: [UInt8]) {
         var reader = WireReader(bytes)
         guard let type = reader.readString(), !type.isEmpty, type.count <= 64, type.allSatisfy({ (0x21...0x7E).contains($0) }) else {

@@ -13,7 +13,7 @@ struct HostKeyCheck {
     private let host: HostName
     private let known: KnownHosts
 
-    /// Reads the known hosts files. A missing file has no entries.
+    /// Reads the known hosts files, unless keys are pinned. A missing file has no entries.
     ///
     /// - Throws: A `TransferError` of the class `trust` that names a file that can't be read.
     init(_ settings: SSHSettings, logger: Logger) throws(TransferError) {
@@ -43,7 +43,7 @@ struct HostKeyCheck {
 
     private static let maximumFaultsLogged = 10
 
-    /// A list of the invalid lines, for an error about an unknown server.
+    /// A sentence with the first invalid lines, for the error about an unknown or changed key; empty if all lines are valid.
     private var faultyLines: String {
         guard !known.faults.isEmpty else { return "" }
         let locations = known.faults.prefix(3).map(\.location).joined(separator: ", ")

@@ -48,7 +48,7 @@ package struct KnownHosts: Sendable {
     /// Creates an empty collection.
     package init() {}
 
-    /// Adds the lines of a file. Invalid lines become ``faults``.
+    /// Adds the lines of a file. Records invalid lines in ``faults``.
     package mutating func add(_ content: [UInt8], file: String) {
         for (index, line) in content.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated() {
             if let entry = Self.entry(line, file: file, line: index + 1) {

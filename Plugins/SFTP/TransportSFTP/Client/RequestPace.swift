@@ -1,4 +1,4 @@
-/// Limits the bytes in flight on a connection to about as many as the server transferred in the last second.
+/// Limits the bytes in flight on a connection to about as many as the server transferred in the last second, but at least 384 KiB.
 ///
 /// More bytes would only queue up and delay the other files on the connection. For example, a small file that needs five round trips would
 /// wait for five full windows of a large file on a slow network.

@@ -2,8 +2,9 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// Methods that send a request and wait for its response. They throw if the response is an error or has an unexpected type. When the task
-/// is cancelled, they throw `CancellationError` immediately; the server may still execute the request.
+/// Methods that send requests. Those that wait for a response throw a ``StatusFailure`` for an error status, and a `TransferError` for a
+/// response of an unexpected type, unless they return responses of any type. When the task is cancelled, they throw `CancellationError`
+/// immediately; the server may still execute the request.
 extension SFTPClient {
     /// Waits until the server has reported its features.
     package func features() async throws -> SFTPFeatures {
@@ -68,7 +69,7 @@ extension SFTPClient {
         return nil
     }
 
-    /// Closes a file or a folder without waiting for the response, because the server has already confirmed the content.
+    /// Closes a file or a folder without waiting for the response.
     package func close(_ handle: Handle) {
         submit(.close(handle)) { _ in }
     }

@@ -7,7 +7,7 @@ package enum FileUse: Sendable {
 }
 
 extension Status {
-    /// Returns the error for a rejected request. All statuses are translated here.
+    /// Returns the error for a rejected request.
     ///
     /// - Parameters:
     ///   - name: The name of the file for messages.
@@ -61,7 +61,7 @@ extension Status {
     /// Whether the server gives no reason for the failure.
     var isUnexplained: Bool { code == .failure && !meansFull }
 
-    /// Whether the message reports a full disk. Some servers have no status for a full disk.
+    /// Whether the message reports a full disk or an exceeded quota. Some servers have no status for them.
     private var meansFull: Bool {
         let words = message.lowercased()
         return ["no space", "disk full", "quota"].contains { words.contains($0) }
@@ -88,6 +88,6 @@ extension TransferError {
 }
 
 extension TransferError.Code {
-    /// The file exists, and the overwrite policy does not allow an upload to replace it.
+    /// A file or folder with this name exists, and the upload must not replace it.
     static let remoteFileExists = Self(rawValue: "remoteFileExists")
 }

@@ -27,7 +27,7 @@ package enum PacketType: UInt8, Sendable {
     case extendedReply = 201
 }
 
-/// Limits for packets from a server. The client closes the connection if a packet exceeds a limit.
+/// Limits for packets from a server. A packet that exceeds a limit ends the SFTP session.
 package enum PacketLimit {
     /// The maximum number of bytes of a packet without its length field: 256 KiB of content, as in OpenSSH, and 1 KiB for the framing.
     package static let packet = 256 * 1024 + 1024

@@ -63,7 +63,7 @@ package struct ServerLimits: Hashable, Sendable {
 
 /// The free space from the response to ``Request/statvfs(_:)`` (OpenSSH, PROTOCOL, section 4.4).
 package struct FileSystemSpace: Hashable, Sendable {
-    /// The number of bytes that this account can still write.
+    /// The number of free bytes for users other than root. Quotas may be lower.
     package var available: UInt64
 
     package init(_ reply: [UInt8]) throws(ProtocolFault) {

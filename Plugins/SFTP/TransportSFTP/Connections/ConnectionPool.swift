@@ -37,7 +37,7 @@ actor ConnectionPool {
         var silent: [Member] = []
         /// The connections that are being opened, by number.
         var openings: [Int: Task<Void, Never>] = [:]
-        /// Tasks that wait for the first connection, or for a connection without files.
+        /// Tasks that wait for a new connection, or for a connection without files.
         var waiters: [Once<Void>] = []
         /// The time until which the pool does not try to open an additional connection.
         var pausedUntil: ContinuousClock.Instant?
@@ -81,7 +81,7 @@ actor ConnectionPool {
     ///   - limit: The maximum number of connections to the endpoint.
     ///   - prefersUnused: Whether to wait for a connection without files, if the pool can open one.
     ///   - waiting: Called every few seconds while the call waits for a connection. Must not block.
-    /// - Throws: The errors of ``SFTPConnector/connect(to:credentials:logger:)``, or the error of the closure.
+    /// - Throws: The error for a connection that can't be opened, `CancellationError`, or the error of the closure.
     nonisolated func use<Result: Sendable>(
         _ endpoint: Endpoint, atMost limit: Int, preferringUnused prefersUnused: Bool = false, credentials: any CredentialProvider,
         logger: Logger, waiting: @escaping @Sendable () -> Void = {}, _ body: (PooledConnection) async throws -> Result

@@ -2,7 +2,7 @@ import TransferCore
 
 /// The rules for sharing connections to endpoints, and their time limits.
 package struct PoolPolicy: Sendable {
-    /// The number of files on each connection at which another connection is opened.
+    /// The number of files on each connection at which another connection is opened. A busy connection counts as having this many files.
     package var filesBeforeNext = 2
     /// The maximum number of connections that are opened at the same time after the first one. OpenSSH's server by default allows 10 unauthenticated
     /// connections from all clients together (`MaxStartups`, sshd_config(5)).
@@ -24,6 +24,7 @@ package struct PoolPolicy: Sendable {
     package var silenceAfterCancellation = Duration.seconds(5)
     /// The interval at which tasks that wait for a connection report activity. Without the reports, the queue's stall timeout would end all
     /// attempts that wait for the same connection. Waiting needs no stall timeout, because the steps of connecting have their own limits.
+    /// After one interval, a file stops waiting for a new connection if it can use a busy one.
     package var activityInterval = Duration.seconds(5)
     /// The clock.
     package var now: @Sendable () -> ContinuousClock.Instant = { .now }

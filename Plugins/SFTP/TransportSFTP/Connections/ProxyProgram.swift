@@ -78,7 +78,7 @@ final class ProxyProgram: Sendable {
 
     deinit { end() }
 
-    /// Ends the program and its child processes with SIGHUP. Called after the connection has ended.
+    /// Ends the program and its child processes with SIGHUP, unless the program has already exited.
     func end() {
         state.withLock { state in
             if let processID = state.processID { kill(-processID, SIGHUP) }
@@ -146,7 +146,7 @@ final class ProxyProgram: Sendable {
 }
 
 extension ProxyProgram.End {
-    /// The exit status or signal for messages; nil after ``end()``.
+    /// The exit status or signal for messages; nil for SIGHUP, which ``ProxyProgram/end()`` sends.
     private var exitReason: String? {
         let signal = status & 0x7F
         if signal == 0 { return "status \((status >> 8) & 0xFF)" }

@@ -6,7 +6,7 @@ package protocol SFTPLink: Sendable {
     /// The client of the SFTP session.
     var client: SFTPClient { get }
 
-    /// Runs commands on the server over the same connection; nil if the server runs no commands.
+    /// Runs commands on the server over the same connection; nil if the link can't run commands.
     var commands: (any CommandRunner)? { get }
 
     /// The fingerprint of the server's host key in OpenSSH's format; nil for a link without SSH.
@@ -20,7 +20,7 @@ package protocol SFTPLink: Sendable {
 package protocol SFTPConnector: Sendable {
     /// Connects and authenticates.
     ///
-    /// - Throws: A `TransferError` of the class `unreachable`, `trust`, `credentials` or `transient`, or `CancellationError`.
+    /// - Throws: A `TransferError`, or `CancellationError`.
     func connect(to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger) async throws -> any SFTPLink
 
     /// Releases shared resources. Called after the last connection has closed.
@@ -38,7 +38,7 @@ struct PooledConnection: Sendable {
     let hostKeyFingerprint: String?
 }
 
-/// Lends connections that no other file uses, if any are available.
+/// Lends connections, if possible those that no other file uses.
 struct ConnectionLender: Sendable {
     /// Starts to open connections for tasks that will request one each.
     let prepare: @Sendable (_ count: Int) async -> Void

@@ -10,7 +10,7 @@ enum ServerRoute: Sendable {
     case direct
     /// A connection through a program's input and output, like OpenSSH's `ProxyCommand` (ssh_config(5)).
     case command(String)
-    /// A connection through a proxy, or from a given local address.
+    /// A connection with options, such as a proxy or a network interface.
     case network(NetworkOptions, proxyPassword: CredentialReference?)
 
     /// Opens a connected socket, unless the route is ``direct``.
@@ -59,7 +59,8 @@ enum ServerRoute: Sendable {
 
     /// Replaces `%h`, `%p` and `%r` with the host, the port and the user, as in ssh_config(5), "TOKENS".
     ///
-    /// - Throws: A `TransferError` for a host or user that the shell would not treat as one word, or that the command would treat as an option.
+    /// - Throws: A `TransferError` for an unknown token, and for a host or user that the shell might not treat as one word, or that the
+    ///   command might treat as an option.
     private static func command(_ template: String, _ address: SFTPAddress) throws(TransferError) -> String {
         for word in [address.host, address.user] where word.hasPrefix("-") || !word.utf8.allSatisfy(isHarmless) {
             throw TransferError(

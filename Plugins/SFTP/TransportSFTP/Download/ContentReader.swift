@@ -56,7 +56,7 @@ final class ContentReader: Sendable {
     /// Reads a range of the file.
     ///
     /// - Parameter take: Processes pieces in the order of their arrival, one call at a time. May block.
-    /// - Throws: A ``StatusFailure``, ``EndedEarly``, the error of `take`, or `CancellationError`.
+    /// - Throws: A ``StatusFailure``, ``EndedEarly``, a `TransferError`, the error of `take`, or `CancellationError`.
     func read(_ range: Range<Int64>, take: @escaping @Sendable ([Piece]) throws -> Void) async throws {
         let blocks = ContentBlocks(range)
         try await read(next: blocks.next, take: take)

@@ -36,9 +36,10 @@ struct SFTPDownload {
 
     private var client: SFTPClient { connection.client }
 
-    /// Downloads the file.
+    /// Downloads the file. If this fails while content arrives, first saves a checkpoint for the received bytes, unless the file has
+    /// changed.
     ///
-    /// - Throws: A `TransferError`, after a checkpoint for the received bytes has been saved; or `CancellationError`.
+    /// - Throws: A `TransferError`, or `CancellationError`.
     func run() async throws -> TransferReceipt {
         do {
             return try await transfer()

@@ -2,7 +2,7 @@ import TransferCore
 
 /// Lists one folder.
 struct SFTPListing {
-    /// The number of requests to send before the first response arrives. Listing an open, small folder therefore takes one round trip.
+    /// The number of requests in flight. Listing an open, small folder therefore takes one round trip.
     private static let responsesAhead = 4
     /// The maximum number of consecutive responses without names. It prevents an endless listing.
     private static let maximumEmptyResponses = 100
@@ -71,7 +71,7 @@ struct SFTPListing {
         }
     }
 
-    /// Converts the server's entries. Requests missing attributes in parallel.
+    /// Converts the server's entries, except `.` and `..`. Requests missing attributes, and the targets of links, in parallel.
     private func entries(_ files: [ListedFile]) async throws -> [RemoteEntry] {
         var files = files.filter { ![Self.dot, Self.dotDot].contains($0.name) }
         try await requestAttributes(of: &files, where: { $0.kind == nil }) { .lstat($0) }
@@ -94,7 +94,7 @@ struct SFTPListing {
             do {
                 files[index].attributes = try await answer.attributes()
             } catch is StatusFailure {
-                // The entry was removed, or is a dangling link.
+                // For example, the entry was removed, or is a dangling link.
                 continue
             }
         }

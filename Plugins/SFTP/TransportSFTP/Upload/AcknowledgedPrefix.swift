@@ -1,4 +1,5 @@
-/// Tracks the position up to which the server has confirmed all bytes of a file. It can confirm pieces of the file in any order.
+/// Tracks the position up to which all bytes of a range are confirmed: by the server for an upload, by the disk for a download. Pieces of
+/// the range can be confirmed in any order.
 package struct AcknowledgedPrefix: Sendable {
     /// The position up to which all bytes are confirmed.
     package private(set) var end: Int64

@@ -21,6 +21,7 @@ struct PartPlacing: Sendable {
     /// Checks, before any content is sent, whether the policy keeps an existing file and so makes the upload unnecessary.
     ///
     /// - Returns: The receipt for the existing file; nil to send the file.
+    /// - Throws: A `TransferError` if a file exists and the policy is `never`, or a folder exists and the policy is not `skip` or `rename`.
     func receiptIfKept() async throws -> TransferReceipt? {
         guard policy != .rename, let found = try await client.attributesIfThere(paths.final) else { return nil }
         if policy == .never { throw TransferError.remoteFileExists(paths.name, at: client.serverName) }
@@ -48,7 +49,8 @@ struct PartPlacing: Sendable {
 
     // MARK: The name
 
-    /// Renames the part file to a name that the policy allows.
+    /// Renames the part file to a name that the policy allows. With `skip`, removes the part file instead if a file with the final name
+    /// exists.
     ///
     /// - Parameter journal: Called with each name before the attempt to rename the part file to that name.
     func place(size: Int64, journal: ([UInt8]) async throws -> Void) async throws -> TransferReceipt {

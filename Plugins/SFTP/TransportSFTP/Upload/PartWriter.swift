@@ -190,7 +190,7 @@ final class PartWriter: Sendable {
 
     // MARK: Checkpoints
 
-    /// Syncs the confirmed bytes on the server, and saves a checkpoint for them.
+    /// Syncs the confirmed bytes, if the server offers that, and saves a checkpoint for them.
     private func syncAndSave() async throws {
         let (positions, count) = state.withLock { ($0.positions, $0.count) }
         guard record.isOutdated(positions) else { return }
@@ -238,7 +238,8 @@ final class PartWriter: Sendable {
         client.isOpen || sync.answer.isSent && state.withLock { $0.answered } >= sync.writesBefore
     }
 
-    /// Saves a checkpoint for the bytes that the server has synced.
+    /// Saves a checkpoint for all confirmed bytes. Call this method after ``finish(times:mode:)``, which syncs them if the server offers
+    /// that.
     func saveSynced() async throws {
         let positions = state.withLock { $0.positions }
         if record.isOutdated(positions) { try await save(positions) }
@@ -250,8 +251,8 @@ final class PartWriter: Sendable {
         if let growth = file.source.growth, let position = positions[0] { growth.confirmed(before: position) }
     }
 
-    /// Saves a checkpoint at the end of an incomplete attempt. The checkpoint confirms the written bytes if the server syncs them in time.
-    /// Otherwise, it stores them as acknowledged, and the next attempt checks them.
+    /// Saves a checkpoint at the end of an incomplete attempt. The checkpoint confirms the written bytes if the server syncs them in time,
+    /// or offers no sync. Otherwise, it stores them as acknowledged, and the next attempt checks them.
     func saveBeforeEnd() async {
         let (positions, isOpen, isSynced) = state.withLock { ($0.positions, $0.isOpen, $0.isSynced) }
         guard record.isOutdated(positions) else { return }
@@ -291,7 +292,8 @@ final class PartWriter: Sendable {
         var acceptedMode = true
     }
 
-    /// Syncs and closes the part file, and requests its size. Sends these requests before the server has confirmed all content.
+    /// Syncs the part file, if the server offers that, closes it, and requests its size. Sends these requests before the server has
+    /// confirmed all content.
     ///
     /// - Parameters:
     ///   - times: The modification time to set, in seconds since 1970; nil to keep it.

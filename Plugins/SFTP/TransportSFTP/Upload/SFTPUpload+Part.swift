@@ -18,7 +18,7 @@ extension SFTPUpload {
     /// Opens the part file of a checkpoint, or creates a new one.
     func openPart(_ checkpoint: UploadCheckpoint, _ confirmed: Int64, _ placing: PartPlacing) async throws -> OpenPart {
         guard confirmed == 0, checkpoint.synced(confirmed) == nil else { return try await resumePart(checkpoint, confirmed) }
-        // Only the account can read an incomplete part file. The file gets its final permissions before it is renamed.
+        // Hides an incomplete part file from other users. The file gets its final permissions before it is renamed.
         let key = creationKey
         let isHidden = !writesFinalName && (keepsMode || client.newFileModes.isKnown(key))
         let handle = try await newPart(placing, .permissions(isHidden ? NewFileModes.hidden : key.requested))
@@ -136,7 +136,7 @@ extension SFTPUpload {
         }
     }
 
-    /// The number of acknowledged bytes to read back, counted from the end. A server that lost bytes also lost these newest ones.
+    /// The number of bytes to read back from the end of each range. A server that lost bytes also lost these newest ones.
     private static let tail: Int64 = 256 << 10
 
     private func openForWriting() async throws -> Handle {
@@ -150,7 +150,8 @@ extension SFTPUpload {
     }
 
     /// If the server can't sync, compares the newest bytes of a checkpoint with the source. After a power failure, some of these bytes may
-    /// be lost although the size is the same. Streams are not compared, because their first bytes are no longer available.
+    /// be lost although the size is the same. Streams are not compared, because their first bytes are no longer available. Nothing is
+    /// compared if ``SFTPOptions/sync`` is off.
     ///
     /// - Returns: The warnings for the receipt.
     /// - Throws: A `TransferError` of the class `resumeLost` if the content differs.

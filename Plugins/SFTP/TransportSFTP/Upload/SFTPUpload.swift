@@ -13,11 +13,11 @@ struct SFTPUpload {
     let file: FileReader
     let options: AttemptOptions
     let server: SFTPServer
-    /// The progress of an earlier attempt; nil for the first attempt.
+    /// The progress of an earlier attempt; nil if there is no checkpoint of this transport.
     let known: (checkpoint: UploadCheckpoint, confirmed: Int64)?
     /// The permissions of the source; nil for the queue's own file with an app's data or stream, whose permissions are irrelevant.
     let sourceMode: UInt32?
-    /// Whether an earlier attempt has failed since the process started.
+    /// Whether an earlier attempt has failed since the file started or restarted.
     let isRepeated: Bool
     let threads: WorkerThreads
     let reporter: AttemptReporter

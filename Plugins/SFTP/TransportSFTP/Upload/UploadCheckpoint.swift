@@ -32,9 +32,9 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
         fileprivate var synced: Range { Range(start: start, end: end, confirmed: acknowledged ?? confirmed) }
     }
 
-    /// The path of the part file. Its bytes need not be UTF-8.
+    /// The path of the part file, or the final path if there is no part file. Its bytes need not be UTF-8.
     var part: Data
-    /// The final path.
+    /// The final path. With the overwrite policy `rename`, it may contain a number.
     var final: Data
     var stage: Stage
     /// The checksum of the complete part file, for the receipt.

@@ -7,7 +7,7 @@ package final class UploadRecord: Sendable {
     /// A range of the file. One writer sends it from start to end.
     private struct Part {
         var range: UploadCheckpoint.Range
-        /// The position up to which the network accepted bytes.
+        /// The position up to which bytes were passed to the connection.
         var sent: Int64
         /// The position up to which a writer has claimed bytes to send.
         var claimed: Int64
@@ -145,7 +145,7 @@ package final class UploadRecord: Sendable {
 
     /// Updates the sent position of a range, and reports the progress.
     ///
-    /// - Parameter position: The position up to which the network accepted bytes.
+    /// - Parameter position: The position up to which bytes were passed to the connection.
     func update(sent position: Int64, of index: Int) {
         state.withLock { state in
             state.parts[index].sent = max(state.parts[index].sent, position)

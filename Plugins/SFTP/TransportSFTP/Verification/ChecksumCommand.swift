@@ -42,7 +42,7 @@ package enum ChecksumCommand {
 
     /// Parses the command's output.
     ///
-    /// - Returns: The algorithm, and the checksum of each readable file; nil if the output is not from this command.
+    /// - Returns: The algorithm, and for each file its checksum, or nil if it can't be read; nil if the output is not from this command.
     package static func results(_ output: [UInt8]) -> (algorithm: ChecksumAlgorithm, digests: [Checksum?])? {
         let lines = output.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map { line in
             Substring(decoding: line.last == UInt8(ascii: "\r") ? line.dropLast() : line, as: UTF8.self)

@@ -45,7 +45,8 @@ struct ContentComparison {
         }
         activityReports.cancel()
         let isSame = try await readBack(path, name, local)
-        let warning = "\(connection.client.serverName) can't compute a checksum of \(name), so the whole file was read back and compared."
+        let warning =
+            "\(connection.client.serverName) returned no matching checksum of \(name), so the whole file was read back and compared."
         return Outcome(digest: isSame ? digest : nil, warnings: [warning])
     }
 

@@ -1,6 +1,6 @@
 import TransportSupport
 
-/// A local file that is compared with a file on the server.
+/// A local file whose content is verified.
 struct LocalContent: Sendable {
     /// The size in bytes.
     let size: Int64

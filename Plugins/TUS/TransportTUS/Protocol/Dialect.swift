@@ -6,7 +6,7 @@ import CurlEngine
 /// module uses. The values of extension headers have the format of tus 1.0.0. If a version uses another format for a header's value, the
 /// header's property is nil.
 package struct Dialect: Sendable {
-    /// The header with the version, in each request except `OPTIONS`, and in each response.
+    /// The header with the version. All responses and all requests except `OPTIONS` must contain it.
     package var versionHeader: String
     /// The version.
     package var version: String

@@ -9,7 +9,7 @@ extension TransferError {
 }
 
 extension TUSAnswer {
-    /// The error for a failed request; the class depends on the status and the request.
+    /// Returns the error for a failed request.
     ///
     /// - Parameter versions: The server's versions, if the response omits them and another request returned them.
     func failure(versions: String? = nil) -> TransferError {
@@ -58,7 +58,9 @@ extension TUSAnswer {
         }
     }
 
-    /// The error for a protocol version that the server and this transport do not share.
+    /// Returns the error for a response with another protocol version, or with the status 412.
+    ///
+    /// - Parameter versions: The server's versions, if the response omits them and another request returned them.
     private func versionRefused(_ versions: String?) -> TransferError {
         let spoken = response.headers[dialect.versionsHeader] ?? versions ?? response.headers[dialect.versionHeader]
         let names = (spoken ?? "").split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
@@ -85,7 +87,7 @@ extension TUSAnswer {
     private var redirected: TransferError {
         if request == .delete { return notATUSServerNow }
         guard request.targetsEndpoint else {
-            return error(.protocolViolation, .invalidResponse, "redirected a request for an upload that it has")
+            return error(.protocolViolation, .invalidResponse, "redirected a request for an existing upload")
         }
         // Only 307 and 308 keep the method (RFC 9110, section 15.4). The message omits the path, which may be secret.
         let keepsMethod = status == 307 || status == 308
@@ -125,7 +127,7 @@ extension TUSAnswer {
         return credentialsRefused
     }
 
-    /// The error for a response to a download that is not the file.
+    /// Returns the error for a download's response that does not contain the file.
     func downloadFailure(of path: RemotePath) -> TransferError {
         switch status {
         case 200..<300: error(.protocolViolation, .invalidResponse, "sent something other than the file \(path)")

@@ -58,7 +58,7 @@ struct TUSAnswer {
     /// The server's time in seconds since 1970. If the response has no date, this machine's time.
     var serverTime: Int { response.headers["Date"].flatMap(secondsSince1970(ofHTTPDate:)) ?? time(nil) }
 
-    /// The URL that the response points to; nil unless it is an `http` or `https` URL.
+    /// The URL in the `Location` header; nil unless it is an `http` or `https` URL.
     var location: URL? { response.location }
 
     private func number(_ name: String) -> Int64? {

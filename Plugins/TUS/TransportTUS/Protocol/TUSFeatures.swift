@@ -35,7 +35,7 @@ struct TUSFeatures: Hashable, Sendable {
         return features
     }()
 
-    /// Parses a response to `OPTIONS`; nil if the response has no header of the protocol.
+    /// Parses a response to `OPTIONS`; nil if the response lists neither versions nor extensions of the protocol.
     init?(_ headers: HTTPHeaders, in dialect: Dialect) {
         let signs = [dialect.versionsHeader, dialect.versionHeader, dialect.extensionsHeader]
         guard signs.contains(where: { headers[$0] != nil }) else { return nil }

@@ -6,9 +6,8 @@ import TransferCore
 extension TUSServer {
     /// Requests the server's features, bypassing the cache, and rejects a server that does not support the protocol.
     ///
-    /// Uploads work without `OPTIONS`. If the response to `OPTIONS` does not identify a tus server, up to two more requests check for the
-    /// protocol. They create nothing. The server is rejected only if all responses lack the protocol's version. If only the last response
-    /// has the version, the report has no features.
+    /// Some tus servers do not support `OPTIONS`. If the response may come from such a server, up to two more requests look for the
+    /// protocol's version. They create nothing. If only the last response contains the version, the report has no features.
     func report() async throws -> EndpointReport {
         let answer = try await ask(.options) { try await send(.options, to: address) }
         if let report = try report(answer) { return report }
@@ -27,7 +26,7 @@ extension TUSServer {
         throw try await refused(answer)
     }
 
-    /// - Returns: nil if the response has no header of the protocol.
+    /// Returns the report for a response to `OPTIONS`, and caches the features; nil if the response does not identify a tus server.
     private func report(_ answer: TUSAnswer) throws(TransferError) -> EndpointReport? {
         let headers = answer.response.headers
         guard answer.isSuccess, answer.isFromTUSServer || headers[dialect.versionsHeader] != nil,

@@ -8,16 +8,17 @@ extension TUSServer {
     private static let maximumUnansweredOptionsRequests = 2
     /// How long assumed features are used for a server that does not respond to `OPTIONS`.
     private static let guessLifetime = Duration.seconds(10 * 60)
-    /// How long the transport waits for a response before it counts a request as unanswered.
+    /// The time after which a request that is still pending counts as unanswered.
     static let patience = Duration.seconds(10)
 
-    /// Returns the server's features (tus 1.0.0, "OPTIONS"). The transport sends one such request a day, for all attempts together.
+    /// Returns the server's features (tus 1.0.0, "OPTIONS"), which all attempts share for a day.
     ///
-    /// Without a response, the server is assumed to support the core protocol and *creation*.
+    /// A server that does not report its features, or left the last two requests for them unanswered, is assumed to support the core
+    /// protocol and *creation*.
     ///
-    /// - Parameter verification: The session's verification. With `checksum`, assumed features are not sufficient.
-    /// - Throws: A ``TransferError``. Its class is ``FailureClass/transient`` if assumed features are not sufficient and the server can't
-    ///   be queried at the moment.
+    /// - Parameter verification: The session's verification. With `checksum`, a guess (``TUSFeatures/isGuess``) is not sufficient.
+    /// - Throws: A ``TransferError``, for example of the class ``FailureClass/transient`` if a guess is not sufficient; or
+    ///   `CancellationError`.
     func features(for verification: Verification) async throws -> TUSFeatures {
         let features = try await profiles.features(of: address) {
             // Uploads must not wait for a server that never responds to OPTIONS.
@@ -102,13 +103,13 @@ extension TUSServer {
         }
     }
 
-    /// The maximum size of a body that is sent without `Expect: 100-continue`. With `Expect`, the rejection of a larger body costs one round trip
-    /// instead of the whole body.
+    /// The maximum size of a creation's body that is sent without `Expect: 100-continue`. With `Expect`, the rejection of a larger body
+    /// costs one round trip instead of the whole body.
     private static let maximumSizeWithoutExpect: Int64 = 256 * 1024
 
     /// Returns the URL of a created upload.
     ///
-    /// - Throws: The error for a failed creation, or for a URL at an untrusted origin.
+    /// - Throws: The error for a failed creation, for a URL at an untrusted origin, or for an `http` URL from an `https` server.
     func created(_ answer: TUSAnswer) async throws -> String {
         let location = answer.location
         if let location, origin.scheme == "https", Origin(location)?.scheme != "https" {
@@ -134,7 +135,7 @@ extension TUSServer {
     /// Requests the offset of an upload (tus 1.0.0, "HEAD").
     ///
     /// - Parameter length: The expected length of the upload; nil while it is unknown.
-    /// - Throws: A ``TransferError``. Its class is ``FailureClass/resumeLost`` if the upload is gone or has a different length.
+    /// - Throws: A ``TransferError``. Its class is ``FailureClass/resumeLost`` if the upload is gone or does not match the length.
     func offset(of url: String, length: Int64?) async throws -> RemoteOffset {
         let answer = try await ask(.head, at: url) {
             do {
@@ -170,12 +171,14 @@ extension TUSServer {
         return RemoteFile.length(status: answer.status, headers: answer.response.headers).map { ($0, answer.isFromTUSServer) }
     }
 
-    /// Removes an upload that may have uncounted bytes, that is, stored bytes that the server's offset does not include. Such bytes are
-    /// possible if the server became unreachable after it received content, and now reports offset 0. Some servers, such as tuspyserver,
-    /// append later content to them.
+    /// Abandons an upload that may have uncounted bytes at its start, that is, stored bytes although the server's offset is 0. Such bytes
+    /// are possible if the server failed while it received the first request. Some servers, such as tuspyserver, append later content to
+    /// them.
+    ///
+    /// An abandoned upload is removed, if the server allows that.
     ///
     /// - Parameter length: The expected length of the upload; nil while it is unknown.
-    /// - Returns: Whether the upload was removed. If not, also the server's offset, if this method requested it.
+    /// - Returns: Whether the upload was abandoned. If not, also the server's offset, if this method requested it.
     func removeIfUncounted(_ upload: RemoteUpload, length: Int64?) async throws -> (isRemoved: Bool, remoteOffset: RemoteOffset?) {
         guard let url = upload.url else { return (false, nil) }
         let seen = profiles.requestBeforeOutage(of: url)

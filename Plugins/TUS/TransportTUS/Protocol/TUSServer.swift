@@ -5,7 +5,7 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// An endpoint of a tus server, for the requests of one attempt.
+/// An endpoint of a tus server, for the requests of one operation: an attempt, a check of the endpoint, or the removal of an upload.
 struct TUSServer {
     let dialect: Dialect
     /// The URL at which uploads are created.
@@ -39,8 +39,8 @@ struct TUSServer {
 
     /// Sends one request and returns the final response, whatever its status; see ``EndpointClient/send(_:)``.
     ///
-    /// This function never repeats a `PATCH` with content, because the caller must request the server's offset first. After a 400, it
-    /// repeats only requests without content.
+    /// After a 401 or 403, this function never repeats a `PATCH`, and after a 400, it repeats only requests without content. Before the
+    /// caller sends content again, it must request the server's offset.
     ///
     /// - Parameters:
     ///   - expectsContinue: Whether to send `Expect: 100-continue`, unless the server has rejected it before.
@@ -100,7 +100,7 @@ struct TUSServer {
     }
 }
 
-/// The requests of the protocol.
+/// The kinds of requests, with their methods.
 enum TUSRequest: String {
     case options = "OPTIONS"
     case create = "POST"

@@ -6,8 +6,8 @@ struct UploadMetadata {
     /// The value of the header.
     let headerValue: String
 
-    /// Collects the file's name and type, the transfer's ID, and the session's metadata. The server's operator can use this metadata to
-    /// find unfinished uploads.
+    /// Collects the file's name, path and type, the session's metadata, and the transfer's ID. With the ID, the server's operator can find
+    /// unfinished uploads.
     ///
     /// - Throws: A ``TransferError`` that names an invalid key.
     init(_ attempt: FileAttempt) throws(TransferError) {
@@ -40,6 +40,6 @@ struct UploadMetadata {
 }
 
 extension TransferError.Code {
-    /// A key in a session's metadata can't be sent.
+    /// A key in a session's metadata can't be sent, or is reserved.
     public static let invalidMetadata = Self(rawValue: "invalidMetadata")
 }

@@ -2,11 +2,11 @@ import TransferCore
 
 /// The policy for how many bytes each `PATCH` sends.
 struct ChunkPlan {
-    /// The minimum chunk size after automatic reductions. A network path that needs even smaller chunks is useless.
+    /// The minimum chunk size after automatic reductions. A network path that requires even smaller chunks is unusable in practice.
     static let floor: Int64 = 256 * 1024
     /// The maximum chunk size after the first reduction, whatever the size of the failed request.
     private static let ceiling: Int64 = 64 << 20
-    /// The number of bytes that the buffers of this machine and its socket can hold. Bytes beyond this number have left the machine.
+    /// The maximum number of sent bytes that this machine buffers. Bytes beyond this number have left the machine.
     static let buffered: Int64 = 1 << 20
     /// The number of sent bytes beyond which an interruption no longer changes the resulting chunk size.
     static let significant = 2 * ceiling

@@ -4,7 +4,7 @@ import HTTPSupport
 import TransferCore
 import TransportSupport
 
-/// Uploads a file as segments. It sends the segments in parallel, each as a separate upload, and then requests their concatenation (tus 1.0.0,
+/// Uploads a file as segments. It sends the segments in parallel, each as a separate upload, and requests their concatenation (tus 1.0.0,
 /// "Concatenation").
 struct Concatenation {
     let server: TUSServer
@@ -24,12 +24,12 @@ struct Concatenation {
         return checkpoint
     }
 
-    /// The number of segments of the given size in a file.
+    /// Returns the number of segments of the given size in a file, that is, `size / partSize`, rounded up.
     private static func parts(of partSize: Int64, in size: Int64) -> Int64 { size / partSize + (size % partSize > 0 ? 1 : 0) }
 
-    /// Sends the remaining bytes of all segments, and requests their concatenation.
+    /// Sends the remaining bytes of all segments, requests their concatenation, and removes the segments.
     ///
-    /// - Returns: The segments that remain on the server.
+    /// - Returns: The segments that could not be removed.
     func run() async throws -> RemainingSegments {
         let ranges = try await ranges()
         if let url = await record[.whole].url, try await isComplete(url) { return try await removeParts() }
@@ -39,7 +39,7 @@ struct Concatenation {
             try await createFinal(isEarly: true)
         }
         let checkpoint = await record.checkpoint
-        // After the final upload was requested, the server may have removed the segments, so confirmed segments are not checked again.
+        // If the final upload exists and all segments are confirmed, the server may have removed them, so they are not checked again.
         if checkpoint.whole.url == nil || checkpoint.confirmed < size {
             try await forEachPart(ranges) { slot, range in
                 if begun[slot].url == nil { try await begin(slot, range) } else { try await resume(slot, range) }
@@ -65,8 +65,8 @@ struct Concatenation {
 
     /// Runs a closure for all segments in parallel.
     ///
-    /// After a transient failure of one segment, the other segments continue, because their progress is worth keeping. Any other failure stops all
-    /// segments.
+    /// After a transient failure of one segment, the other segments continue, because their progress is worth keeping. Any other failure,
+    /// and a failure with `Retry-After`, stops all segments.
     private func forEachPart(
         _ ranges: [Range<Int64>], _ body: @escaping @Sendable (TUSUploadRecord.Slot, Range<Int64>) async throws -> Void
     ) async throws {
@@ -122,11 +122,10 @@ struct Concatenation {
         try await patchLoop.send(from: 0)
     }
 
-    /// Requests the concatenation. If the response is lost, the next attempt first checks with `HEAD` that all segments are complete, and only then
-    /// requests the concatenation again.
+    /// Requests the concatenation. If the response is lost, the next attempt repeats the request.
     ///
-    /// - Parameter isEarly: Whether segments are still incomplete. A server may announce support for such an early request and still refuse; the
-    ///   concatenation is then requested after all segments are complete.
+    /// - Parameter isEarly: Whether segments are still incomplete. A server may announce support for such an early request and still
+    ///   respond with 400; the concatenation is then requested after all segments are complete.
     private func createFinal(isEarly: Bool = false) async throws {
         let parts = await record.checkpoint.parts ?? []
         let addresses = parts.compactMap(\.url).map(address(ofPart:))
@@ -145,7 +144,7 @@ struct Concatenation {
                 cause: cause)
         }
         guard answer.isSuccess else {
-            // A server that refuses the request has created nothing.
+            // A server that rejects the request (4xx) has created nothing.
             if (400..<500).contains(answer.status) { try await record.save { $0.asksForWhole = nil } }
             if isEarly, answer.status == 400 { return }
             throw try await server.refused(answer)
@@ -199,7 +198,7 @@ struct Concatenation {
     }
 }
 
-/// The segments that remain on the server after the file is complete.
+/// The segments that could not be removed after the file is complete.
 struct RemainingSegments {
     /// The segments that can be removed later.
     private(set) var urls: [String]

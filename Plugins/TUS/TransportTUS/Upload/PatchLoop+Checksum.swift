@@ -2,7 +2,7 @@ import TransferCore
 import TransportSupport
 
 extension PatchLoop {
-    /// The number of mismatches that the server may report for the content of one request before the attempt fails.
+    /// The number of checksum mismatches of one request's content at which the attempt fails.
     static let maximumMismatches = 3
 
     /// The checksums of a request.

@@ -20,7 +20,7 @@ struct PatchLoop {
     let reporter: AttemptReporter
     let url: String
 
-    /// The checksum of all sent bytes; nil if they do not start at the upload's first byte.
+    /// The running checksum of all content before the current offset; nil if it is unknown.
     var contentHash: RunningChecksum?
 
     var mismatches = 0
@@ -69,10 +69,10 @@ struct PatchLoop {
         return if case .complete(let size) = growth.extent { size } else { growth.length }
     }
 
-    /// Waits for bytes after an offset, and returns the end of the bytes that can be sent. Returns nil if all bytes were sent and the
-    /// server knows the length.
+    /// Waits for bytes after an offset, and returns the end of the bytes to send next. Returns nil if all bytes were sent and the server
+    /// knows the length.
     ///
-    /// - Throws: The error of the app's producer, or `CancellationError`.
+    /// - Throws: The error of the app's producer, an error for a stream that is too large, or `CancellationError`.
     private mutating func end(after offset: Int64) async throws -> Int64? {
         guard let growth else { return length.flatMap { offset < $0 ? $0 : nil } }
         try await growth.waitUntilReadable(upTo: offset + chunks.multiple)

@@ -1,8 +1,8 @@
 import Locking
 
 /// Counts the sent bytes of one `PATCH`, and decides when to save the count. The count is first saved when it exceeds the number of bytes
-/// that this machine can buffer, and then each time it has doubled. After a crash, the checkpoint therefore has at least half of the actual
-/// count. The last saved count is the first above ``ChunkPlan/significant``, because higher counts have no further effect.
+/// that this machine can buffer, and then each time it has doubled. The last saved count is the first above ``ChunkPlan/significant``,
+/// because higher counts have no further effect.
 final class RequestWatch: Sendable {
     /// The counts to save. The stream keeps only the newest count that has not been read.
     let marks: AsyncStream<Int64>

@@ -18,10 +18,12 @@ struct RemoteUpload: Codable, Sendable {
     /// The number of unverified bytes that the server kept from interrupted requests. A server compares checksums only at the end of a request.
     var unverified: Int64?
 
-    /// The last `PATCH`, if it was interrupted and the server refused connections afterwards. The server may have uncounted bytes of this request.
+    /// The last `PATCH`, if the server may have uncounted bytes of it: either the request was interrupted and the server refused
+    /// connections afterwards, or a gateway responded instead of the server.
     var uncountedRequest: UnansweredRequest?
 
-    /// The maximum number of uncounted bytes. The server received such bytes, failed, and later did not include them in its offset.
+    /// The maximum number of uncounted bytes. The server may have received such bytes before it failed, but its offset does not include
+    /// them.
     var uncounted: Int64?
 
     /// The time at which the server will remove the upload, in seconds since 1970 by the server's clock (tus 1.0.0, "Upload-Expires").
@@ -38,8 +40,7 @@ struct UnansweredRequest: Codable, Hashable, Sendable {
     var offset: Int64
     /// The minimum number of bytes that the network accepted.
     var taken: Int64
-    /// Whether the connection broke while the server was reachable, as observed by the process that sent the request; nil if that process
-    /// cancelled the request or was killed.
+    /// Whether the process that sent the request observed how it ended; nil if that process cancelled the request or was killed.
     var wasServerThere: Bool?
 }
 
@@ -47,9 +48,8 @@ extension RemoteUpload {
     /// The valid sizes and positions of an upload in bytes: up to 64 PiB.
     static let sizes: ClosedRange<Int64> = 0...1 << 56
 
-    /// The last `PATCH`, if the server may have uncounted bytes of this request. Either the server became unreachable after the request, or
-    /// the request ended early because of a pause or because the process was killed. In the second case, the server may have failed at the
-    /// same time.
+    /// The last `PATCH`, if the server may have uncounted bytes of this request. Either the request is the ``uncountedRequest``, or it ended
+    /// early because of a pause or because the process was killed. In the second case, the server may have failed at the same time.
     var possiblyUncounted: UnansweredRequest? { uncountedRequest ?? unanswered.flatMap { $0.wasServerThere == true ? nil : $0 } }
 }
 
@@ -110,7 +110,7 @@ struct TUSCheckpoint: Codable, Sendable {
         partSize = 1
     }
 
-    /// Parses a checkpoint; nil if it is not from this transport.
+    /// Parses a checkpoint; nil if it is not a valid checkpoint of this transport.
     init?(_ checkpoint: Checkpoint) {
         guard let decoded = try? JSONDecoder().decode(TUSCheckpoint.self, from: checkpoint.data) else { return nil }
         guard decoded.parts == nil || decoded.partSize.map({ $0 > 0 }) == true else { return nil }

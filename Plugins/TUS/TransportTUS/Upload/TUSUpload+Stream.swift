@@ -7,7 +7,7 @@ extension TUSUpload {
     /// Sends a growing source. Each request sends some of the available bytes (``StreamWindow``).
     ///
     /// The transport declares the length when it is known: at the creation, or with the last request (extension *creation-defer-length*). If the
-    /// server requires the length earlier, the upload starts when the source is complete.
+    /// server requires the length earlier, the transport waits until the source is complete.
     func transfer(_ growth: SourceGrowth) async throws -> TransferReceipt {
         let features = try await server.features(for: options.verification)
         let check = ContentCheck(

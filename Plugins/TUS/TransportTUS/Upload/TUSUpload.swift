@@ -61,17 +61,18 @@ struct TUSUpload {
                 "The server \(server.origin) kept \(unverified) bytes of interrupted requests without comparing their checksum.")
         }
         let uncounted = await record.checkpoint.uncounted
-        // A resumed upload has a checksum only if its content was read back.
+        // An upload with a checksum was read back or sent from its first byte, so its size is not compared.
         if uncounted > 0, receipt.checksum == nil { try await checkSize(&receipt, uncounted: uncounted) }
         // The query may contain a signature.
         receipt.remoteURL = await record[.whole].url.map { String($0.prefix { $0 != "?" }) }
         return receipt
     }
 
-    /// Compares the size of the server's file with the number of sent bytes. Uncounted bytes make the server's file larger. If the server does not
-    /// offer downloads, adds a warning to the receipt.
+    /// Compares the size of the server's file with the number of sent bytes. Uncounted bytes make the server's file larger. If the size of
+    /// the server's file is unknown, or differs but may come from a proxy, adds a warning to the receipt.
     ///
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost`` if the sizes differ. The upload is then removed.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost`` if the sizes differ. The upload is then removed, if the
+    ///   server allows that.
     private func checkSize(_ receipt: inout TransferReceipt, uncounted: Int64) async throws {
         let url = await record[.whole].url
         let stored = if let url { try await server.storedSize(of: url) } else { nil as (bytes: Int64, isReliable: Bool)? }
@@ -134,7 +135,7 @@ struct TUSUpload {
         if let readBack, let url = await record[.whole].url { receipt.checksum = try await readBack.compare(url) }
     }
 
-    /// Removes an upload if the server may have uncounted bytes at its start. The file then restarts with a new upload.
+    /// Abandons an upload if the server may have uncounted bytes at its start. The file then restarts with a new upload.
     ///
     /// - Returns: The server's offset, if the upload resumes and the offset was requested.
     func restartIfUncounted(_ known: inout TUSCheckpoint, length: Int64?) async throws -> TUSServer.RemoteOffset? {

@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// The state of a file's uploads. Changes are saved before they are reported.
+/// The state of a file's uploads. The server's offsets are saved before they are reported, except that of a complete file.
 ///
 /// All segments of a file share one record. Concurrent changes are saved together.
 actor TUSUploadRecord {
@@ -139,10 +139,10 @@ actor TUSUploadRecord {
         return checkpoint[slot].unanswered
     }
 
-    /// Records the possibly uncounted bytes of an interrupted request after which the server became unreachable. If the offset includes none of the
-    /// request's bytes, the server may still have them. The next change saves this record.
+    /// Adds the bytes of an interrupted request to ``RemoteUpload/uncounted`` if the server's offset includes none of them, because the
+    /// server may still have them. The next change saves the result.
     ///
-    /// - Parameter request: The interrupted request, if this process sent it; nil to use the stored request.
+    /// - Parameter request: The interrupted request, if this process observed the outage after it; nil to use the stored request.
     func recordUncounted(_ request: UnansweredRequest?, at offset: Int64, of slot: Slot) {
         let uncountedRequest = request ?? checkpoint[slot].possiblyUncounted
         checkpoint[slot].uncountedRequest = nil

@@ -13,7 +13,7 @@ enum ContentCheck: Hashable, Sendable {
     /// The transport reads the whole file back from the server and compares it.
     case readingBack
 
-    /// The maximum size of a request with the checksum in a header. Its content is read twice, the second time from the page cache.
+    /// The default maximum size of a request with the checksum in a header. Its content is read twice, the second time from the page cache.
     static let chunkSize: Int64 = 8 << 20
 
     /// Selects the check for a session's verification on a server.
@@ -47,7 +47,7 @@ enum ContentCheck: Hashable, Sendable {
         if case .trailer = self { true } else { false }
     }
 
-    /// The maximum number of bytes of one request.
+    /// The default for the maximum number of bytes of one request; nil for no limit.
     var chunkSize: Int64? {
         if case .eachRequest = self { Self.chunkSize } else { nil }
     }

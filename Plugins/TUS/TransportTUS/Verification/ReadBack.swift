@@ -26,7 +26,8 @@ struct ReadBack {
     /// - Parameters:
     ///   - url: The empty upload.
     ///   - metadata: The metadata of an empty upload that is created only for this check.
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if the server offers no downloads. The upload is then removed.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if the server offers no downloads. The upload is then
+    ///   removed, if the server allows that.
     func probe(_ url: String, metadata: UploadMetadata) async throws {
         var status = try await status(of: url)
         // Some servers offer only complete uploads. An upload with the length 0 is complete immediately.
@@ -70,7 +71,8 @@ struct ReadBack {
     /// Reads the whole file back and compares it with the local file.
     ///
     /// - Returns: The checksum of both files.
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost`` if the files differ. The upload is then removed.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost`` if the files differ. The upload is then removed, if the
+    ///   server allows that.
     func compare(_ url: String) async throws -> String {
         let sink = HashingSink()
         let (size, record) = (size, record)

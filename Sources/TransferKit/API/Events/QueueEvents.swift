@@ -1,8 +1,11 @@
 /// The events of a queue for one consumer, starting when the sequence is created or after a given earlier event.
 ///
-/// The sequence buffers up to 4,096 events. An event that names many sessions counts as one additional event for every 256 sessions. If the buffer is
-/// full, a ``QueueEvent/Kind/gap(from:to:)`` event replaces the missed events. A sequence made with ``TransferQueue/events(since:)`` reads the missed
-/// events from the change log instead. The sequence ends when the queue shuts down or the iterating task is cancelled.
+/// The sequence buffers up to 4,096 events. An event that names many sessions counts as one additional event for every 256 sessions. If the
+/// buffer is full, a ``QueueEvent/Kind/gap(from:to:)`` event replaces the missed events. A sequence made with
+/// ``TransferQueue/events(since:)`` reads the missed events from the change log instead. Unstored events, such as
+/// ``QueueEvent/Kind/progress(_:_:)``, can be missed without a gap.
+///
+/// The sequence ends when the queue shuts down or the iterating task is cancelled.
 public struct QueueEvents: AsyncSequence, Sendable {
     private let buffer: EventBuffer
     private let replay: EventReplay?

@@ -2,7 +2,7 @@ public import TransferCore
 
 /// An element of the sequence ``TransferSession/events``.
 public enum SessionEvent: Hashable, Sendable {
-    /// The current state of the session. It is the first element, and is repeated after events were missed.
+    /// The current state of the session. Sent before the first event, and again after events were missed.
     case snapshot(SessionStatus)
     /// An event of the session. If the queue's event names several sessions, this event names only the session of the sequence.
     case event(QueueEvent)
@@ -12,13 +12,13 @@ public enum SessionEvent: Hashable, Sendable {
 
 /// How a session ended.
 public enum SessionEnd: Hashable, Sendable {
-    /// All items of the session are at their destination.
+    /// Every item of the session is at its destination or was skipped.
     case completed
     /// The session failed.
     case failed(TransferError)
     /// The app cancelled the session.
     case cancelled
-    /// The session is no longer in the queue.
+    /// The session is no longer in the queue: it was removed or quarantined.
     case removed
 }
 

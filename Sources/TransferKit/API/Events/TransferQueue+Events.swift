@@ -7,14 +7,14 @@ extension TransferQueue {
         hub.subscribe()
     }
 
-    /// The number of the last published event. An event is published only after its change has been stored.
+    /// The number of the last published event. The change that the event reports is durable.
     public nonisolated var revision: UInt64 { hub.revision }
 
-    /// Returns the events after a revision from the change log, followed by live events, without loss or duplicates.
+    /// Returns the events after a revision from the change log, followed by live events, without duplicates.
     ///
-    /// Use it to continue after an interruption, including a restart of the process. A ``QueueEvent/Kind/gap(from:to:)`` replaces events that
-    /// the log no longer contains (``QueueConfiguration/changeLogLimit``). After a gap, read the current state. The log does not contain
-    /// statistics events. Each call creates a new subscription.
+    /// Use it to continue after an interruption, including a restart of the process. A ``QueueEvent/Kind/gap(from:to:)`` replaces events
+    /// that the log no longer contains (``QueueConfiguration/changeLogLimit``). After a gap, read the current state. The log does not
+    /// contain unstored events; see ``QueueEvent/revision``. Each call creates a new subscription.
     ///
     /// - Parameter revision: The revision of the last event that the reader received; 0 for all events of the log.
     public nonisolated func events(since revision: UInt64) -> QueueEvents {
@@ -23,9 +23,9 @@ extension TransferQueue {
 
     /// Sets the delegate for all further events, replacing the previous delegate; nil for none.
     ///
-    /// The queue keeps a weak reference to the delegate. It calls the event methods one at a time, in the order of the events, until
-    /// ``shutdown()``. Because a delegate method may call `shutdown`, `shutdown` does not wait for the delegate, and the last events may
-    /// arrive later. If a method of a replaced delegate is in progress, the new delegate's first call waits until that method returns.
+    /// The queue keeps a weak reference to the delegate. It calls the event methods one at a time, in the order of the events. The last
+    /// events may arrive after ``shutdown()`` has returned: a delegate method may call `shutdown`, so `shutdown` does not wait for the
+    /// delegate. If a method of a replaced delegate is in progress, the new delegate's first call waits until that method returns.
     public nonisolated func setDelegate(_ delegate: (any TransferQueueDelegate)?) {
         delivery.start(delegate, of: self, events: hub.subscribe(), logger: configuration.logger)
     }

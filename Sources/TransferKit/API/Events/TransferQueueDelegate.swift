@@ -1,6 +1,6 @@
 public import TransferCore
 
-/// Receives all events of a queue, in order, and makes decisions for the queue. Set it with ``TransferQueue/setDelegate(_:)``.
+/// Receives the events of a queue, in order, and makes decisions for the queue. Set it with ``TransferQueue/setDelegate(_:)``.
 ///
 /// The queue calls ``queue(_:didReceive:)`` and ``queue(_:needsCredentialsFor:because:)`` one at a time, each after the previous call has
 /// returned. It can call ``queue(_:endpointFor:among:)`` at any time. A slow delegate never slows the queue: when 4,096 events wait for the
@@ -16,11 +16,11 @@ public protocol TransferQueueDelegate: AnyObject, Sendable {
     /// ``TransferQueue/order()``.
     func queue(_ queue: TransferQueue, didReceive event: QueueEvent) async
 
-    /// Returns the endpoint that a session uses; nil for the queue's choice, which is the first reachable endpoint.
+    /// Returns the endpoint that a session prefers; nil for the account's order of endpoints.
     ///
-    /// The queue calls this method for a running session with two or more available endpoints: before the first file of each run, and whenever the
-    /// available endpoints change. The call can overlap with calls of other methods, and with calls for other sessions. The session keeps its slot
-    /// while it waits for the result, and stops waiting if it is interrupted. Other sessions do not wait. A result that is not in `endpoints` is
+    /// The queue calls this method for a running session with two or more available endpoints, once in each run for each set of available
+    /// endpoints. The call can overlap with calls of other methods, and with calls for other sessions. The session keeps its slot while it
+    /// waits for the result, and stops waiting if it is interrupted. Other sessions do not wait. A result that is not in `endpoints` is
     /// ignored, with a warning in the log.
     ///
     /// The result only replaces the account's order of endpoints. A file with confirmed bytes still stays at its endpoint, by the same rules as
@@ -29,9 +29,9 @@ public protocol TransferQueueDelegate: AnyObject, Sendable {
 
     /// Decides how to continue after an account's credentials were refused or can't be read.
     ///
-    /// Called once, regardless of the number of waiting sessions. Called again if the account is still blocked when the next process starts
-    /// the queue, and if credentials are refused after ``CredentialsAnswer/retry``. If the method then returns `retry` again, the queue
-    /// waits before it unblocks the account: 1 s at first, and twice as long each time, up to 5 min.
+    /// Called once each time the account is blocked, regardless of the number of waiting sessions. Called again if the account is still
+    /// blocked when the next process starts the queue. If credentials are refused after ``CredentialsAnswer/retry``, and the method returns
+    /// `retry` again, the queue waits before it unblocks the account: 1 s at first, and twice as long each time, up to 5 min.
     ///
     /// Later events wait until this method returns. To ask the user, return ``CredentialsAnswer/later`` at once, and call
     /// ``TransferQueue/unblockAccount(_:)`` when new credentials exist.
@@ -52,6 +52,6 @@ extension TransferQueueDelegate {
 public enum CredentialsAnswer: Hashable, Sendable {
     /// The account stays blocked until it is unblocked or saved again. This is the default.
     case later
-    /// The account's credentials are valid now. The queue unblocks the account, so its sessions start again.
+    /// The account has new credentials. The queue unblocks the account, so that its sessions can start again.
     case retry
 }

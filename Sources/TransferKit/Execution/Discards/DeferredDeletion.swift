@@ -2,8 +2,8 @@ import Locking
 import Logging
 import TransferCore
 
-/// Deletes the rows of large removed sessions in batches, while the queue continues to run. Also completes the resets and discards of large sessions,
-/// and enforces the limits of the store.
+/// Deletes the rows of large removed sessions in batches, while the queue continues to run. Also completes the resets and discards of large
+/// sessions, and enforces the limits of the store.
 package final class DeferredDeletion: Sendable {
     private struct State: Sendable {
         var isClosed = false
@@ -24,8 +24,8 @@ package final class DeferredDeletion: Sendable {
     /// Creates the deletion without starting it; see ``wake()``.
     ///
     /// - Parameters:
-    ///   - discardsMayBeDue: Called after each round, because the round may have added removals to the discard outbox.
-    ///   - report: Receives a message for the user if rows were deleted because the store had reached a limit.
+    ///   - discardsMayBeDue: Called when a round may have added removals to the discard outbox.
+    ///   - report: Receives a message for the user if rows were deleted because the store had exceeded a limit.
     init(
         store: QueueStore, clock: EngineClock, logger: Logger, discardsMayBeDue: @escaping @Sendable () -> Void,
         report: @escaping @Sendable (String) -> Void
@@ -102,7 +102,7 @@ package final class DeferredDeletion: Sendable {
         guard deleted.removals > 0 else { return }
         let sentence =
             "\(deleted.removals) of the oldest pending removals of remote content were abandoned because there were too many. "
-            + "The content stays on the servers until it expires."
+            + "The content stays on the servers."
         logger.warning("\(sentence)")
         report(sentence)
     }
@@ -124,7 +124,7 @@ package final class DeferredDeletion: Sendable {
             } catch {
                 state.withLock { $0.isDue = true }
                 guard !Task.isCancelled else { continue }
-                logger.error("Cannot delete rows of a removed session. \(error.error.message)")
+                logger.error("Cannot complete deferred deletions. \(error.error.message)")
                 if error.isLasting, let session = error.session {
                     skipped.insert(session)
                 } else {

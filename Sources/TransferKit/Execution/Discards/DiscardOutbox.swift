@@ -3,12 +3,12 @@ import Locking
 import Logging
 import TransferCore
 
-/// Removes the abandoned remote content of cancelled, removed and restarted sessions, and the part files of downloads on this machine.
-/// Needs no session slot. Pending removals survive restarts of the process.
+/// Removes abandoned content of sessions from servers, and the part files of downloads from this machine. Needs no session slot. Pending
+/// removals survive restarts of the process.
 ///
-/// Each host with due removals has its own worker, which requests one removal at a time. A host that hangs or asks to back off therefore
-/// does not delay other hosts. While the queue is stopped, only part files are removed. Content that a server refuses to remove stays there
-/// until it expires.
+/// Each host with due removals has its own worker, which requests one removal at a time; at most 16 hosts have a worker. A host that hangs
+/// or asks to back off therefore does not delay other hosts. While the queue is stopped, only part files are removed. Content that a server
+/// refuses to remove stays there.
 final class DiscardOutbox: Sendable {
     private struct State: Sendable {
         var isEnabled = false
@@ -33,7 +33,7 @@ final class DiscardOutbox: Sendable {
     static let timeout = Duration.seconds(120)
     /// How long a hanging disk may delay a shutdown.
     private static let shutdownLimit = Duration.seconds(10)
-    /// The longest time that new removals wait for a worker.
+    /// The longest pause between two reads of the hosts with due removals.
     private static let longestPause = Duration.seconds(30)
     private static let firstDelay = Duration.seconds(10)
     private static let longestDelay = Duration.seconds(3_600)
@@ -82,11 +82,11 @@ final class DiscardOutbox: Sendable {
         begin()
     }
 
-    /// Makes one attempt at each removal that an earlier process postponed. Returns when these attempts have ended and no removal is due, or after
-    /// the time limit.
+    /// Makes one attempt at each removal that an earlier process postponed. Returns when these attempts have ended and no removal is due,
+    /// or after the time limit.
     ///
-    /// Skips removals that this process has already tried and postponed. Also skips servers that asked this process or an earlier process to back
-    /// off.
+    /// Skips removals that this process has already tried and postponed. Also skips hosts that took too long in this process, or that asked
+    /// this process or an earlier one to back off.
     func finish(within limit: Duration) async {
         state.withLock { state in
             state.isEager = true
@@ -96,7 +96,7 @@ final class DiscardOutbox: Sendable {
         try? await Deadline.run(for: limit, clock, "Some remote content has not been removed yet.") { await self.waitUntilQuiet() }
     }
 
-    /// Waits until no removal is due.
+    /// Waits until no removal is due, or the store has failed. While the queue is stopped, waits only for the removal of part files.
     func waitUntilQuiet() async {
         await withCheckedContinuation { continuation in
             let isQuiet = state.withLock { state in
@@ -108,8 +108,8 @@ final class DiscardOutbox: Sendable {
         }
     }
 
-    /// Stops the removals at servers, and completes the due removals of part files, because the queue may never be opened again. Other
-    /// removals stay in the store.
+    /// Stops the removals at servers, and performs the due removals of part files for up to 10 s, because the queue may never be opened
+    /// again. Other removals stay in the store.
     func shutdown() async {
         let worker = state.withLock { state in
             state.isClosed = true
@@ -149,7 +149,7 @@ final class DiscardOutbox: Sendable {
 
     /// An event of a child task of ``processHosts()``.
     private enum Report {
-        /// The worker of a host has ended. The Boolean is false if one of its results could not be stored.
+        /// The worker of a host has ended. The Boolean is false if the store could not be read, or did not store a result.
         case host(String, Bool)
         /// Removals may have been added.
         case change
@@ -161,7 +161,8 @@ final class DiscardOutbox: Sendable {
     private func processHosts() async -> Bool {
         await withTaskGroup(of: Report.self) { group in
             var active: Set<String> = []
-            // Hosts with due removals for which no worker could be started, because all workers were busy or the host's worker was still running.
+            // Hosts with due removals for which no worker could be started, because all workers were busy or the host's worker was still
+            // running.
             var missed: Set<String> = []
             var isStored = true
             var listens = false
@@ -224,7 +225,7 @@ final class DiscardOutbox: Sendable {
         }
     }
 
-    /// Performs the due removals of one host, until all are done or the host is paused.
+    /// Performs the due removals of one host. If the host is paused, postpones the remaining removals.
     ///
     /// - Returns: Whether all results are stored.
     private func process(_ host: String, _ places: [String]) async -> Bool {
@@ -234,7 +235,7 @@ final class DiscardOutbox: Sendable {
                     at: clock.date(), limit: Self.page, isLocalOnly: !isEnabled, among: places)
             else { return false }
             guard !found.due.isEmpty || !found.unreadable.isEmpty else { break }
-            // Unreadable removals can't be performed; their content stays on the servers until it expires.
+            // Unreadable removals can't be performed, so their content stays where it is.
             for key in found.unreadable {
                 guard await store(DiscardResult(key: key, nextAttempt: nil)) else { return false }
             }
@@ -323,8 +324,8 @@ final class DiscardOutbox: Sendable {
     /// - Returns: Whether the result is stored.
     private func discard(_ item: PendingDiscard) async -> Bool {
         guard let transport = transports[item.endpoint.transport] as? any PartialDiscarding else {
-            // If the transport is not registered in this process, a later process may register it, so the removal is retried until it expires.
-            // If the transport is registered but can't remove content, the removal ends now.
+            // If the transport is not registered in this process, a later process may register it, so the removal is retried until its
+            // deadline. If the transport is registered but can't remove content, the removal ends now.
             let isMissing = transports[item.endpoint.transport] == nil
             return await storeNextAttempt(of: item, at: isMissing && item.giveUpAt > expiryDate ? clock.date() + delay(item) : nil)
         }
@@ -355,7 +356,7 @@ final class DiscardOutbox: Sendable {
         } catch let error as TransferError where error.failureClass == .unsupported {
             // Logs no warning if the server reports that it does not support removals.
             if error.code != .unsupported {
-                logger.warning("Content of a session stays at \(item.endpoint.location) until it expires: \(error)")
+                logger.warning("Content of a session stays at \(item.endpoint.location), because it can't be removed: \(error)")
             }
             return await storeNextAttempt(of: item, at: nil)
         } catch is CancellationError where Task.isCancelled {

@@ -8,8 +8,8 @@ package final class ActiveFile: Sendable {
     package let position: Int64
     /// The byte position at which the attempt began.
     package let start: Int64
-    /// The byte position that was reported before this attempt. The shown position never falls below this floor, even if the attempt begins earlier
-    /// in the file.
+    /// The byte position that was reported before this attempt. The shown position never falls below this floor, even if the attempt begins
+    /// earlier in the file.
     private let floor: Int64
     /// The size in bytes; negative while it is unknown.
     private let knownSize: Atomic<Int64>
@@ -20,13 +20,14 @@ package final class ActiveFile: Sendable {
     private let sizeWasReported = Atomic(false)
     private let recordWasReported = Atomic(false)
     private let isWaiting = Atomic(false)
-    /// Whether the attempt has reported other work since one of its positions last grew. For example, it may be sending bytes a second time.
+    /// Whether the attempt has reported other work since one of its positions last grew, or a request was last sent completely. For
+    /// example, it may be sending bytes a second time.
     private let isBusy = Atomic(false)
     /// Returns whether the file has nothing to transfer at a byte position, because it waits for its turn or for more data from the app's
     /// stream.
     private let isAwaiting: @Sendable (Int64) -> Bool
-    /// Whether the size comes from a listing and may therefore be wrong. Until the transport reports a size, bytes beyond the listed size count as
-    /// activity.
+    /// Whether the size comes from a listing and may therefore be wrong. Until the transport reports a size, bytes beyond the listed size
+    /// count as activity.
     private let isSizeGuessed: Bool
     private let bytesBeyond = Atomic<Int64>(0)
     private let abandon = Locked<(@Sendable () -> Void)?>(nil)
@@ -118,7 +119,8 @@ package final class ActiveFile: Sendable {
 
     package var sent: Int64 { sentBytes.load(ordering: .relaxed) }
     package var confirmed: Int64 { confirmedBytes.load(ordering: .relaxed) }
-    /// The number of activities that moved no bytes. An increase shows that the attempt does not hang.
+    /// The number of recorded activities that moved no bytes, including waits for the rate limits. An increase shows that the attempt does
+    /// not hang.
     package var activityCount: Int { activities.load(ordering: .relaxed) }
     /// Whether the attempt waits for a source on this machine: for more data of an app's stream, or for its turn.
     package var awaitsSource: Bool { isAwaiting(sent) }
@@ -142,7 +144,8 @@ package final class ActiveFile: Sendable {
         abandon.withLock { $0 = action }
     }
 
-    /// Ends the attempt as stalled. Has no effect before the attempt begins, because the file then waits for this process, not for the other end.
+    /// Ends the attempt as stalled. Has no effect before the attempt begins, because the file then waits for this process, not for the
+    /// other end.
     package func stall() {
         guard let action = abandon.withLock({ $0 }) else { return }
         stalled.store(true, ordering: .relaxed)

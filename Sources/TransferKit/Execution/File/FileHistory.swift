@@ -1,10 +1,11 @@
 package import TransferCore
 
-/// The history of one file in this process, over all of its attempts and runs. Contains only facts that affect later decisions about the file.
+/// The history of one file in this process, over all of its attempts and runs. Contains only facts that affect later decisions about the
+/// file.
 package struct FileHistory: Equatable, Sendable {
-    /// Consecutive attempts that could not reach one endpoint.
+    /// Consecutive attempts that failed because one endpoint was unreachable or could not serve the file.
     struct Outage: Equatable, Sendable {
-        /// The uptime at which the first of these attempts failed.
+        /// The uptime at which the first of these attempts failed, or at which the file began to wait for the endpoint.
         var since: Duration
         var attempts = 0
     }
@@ -18,7 +19,7 @@ package struct FileHistory: Equatable, Sendable {
     /// The number of attempts since the file last restarted.
     var attempts = 0
     /// The number of consecutive failed attempts. Failures at several endpoints without a delay between them count as one. Attempts that
-    /// reached no server do not count.
+    /// failed because of an outage of the endpoint, or a lack of space on this machine, do not count.
     package var failures = 0
     /// The number of consecutive protocol violations.
     var violations = 0
@@ -31,17 +32,18 @@ package struct FileHistory: Equatable, Sendable {
     /// Whether the last attempt failed because of the endpoint, not the file.
     private(set) var isOutage = false
     /// For each endpoint, its number of responses to all files at the time of this file's last possible outage there. An entry is removed
-    /// when the endpoint responds to this file.
+    /// when the endpoint responds to this file, or the file fails there for another reason.
     private var answersAtFailure: [Endpoint: Int] = [:]
     private var hasRestarted = false
-    /// The number of restarts since the file last exceeded its furthest position.
+    /// The number of restarts since the file last exceeded its furthest position or its source changed.
     private var fruitlessRestarts = 0
-    /// The largest position, in bytes, that any endpoint has confirmed, including before restarts.
+    /// The largest confirmed position, in bytes, that counted as progress at any endpoint since the source last changed, including before
+    /// other restarts.
     private var furthest: Int64 = 0
     var sourceChanges = 0
     /// The number of times that the transferred content had a wrong checksum, including before restarts.
     var mismatches = 0
-    /// The endpoints that failed since the last delay, each with the class of its failure.
+    /// The endpoints that the file left since the last delay or progress, each with the class of its failure.
     var passedOver: [Endpoint: FailureClass] = [:]
     var outages: [Endpoint: Outage] = [:]
     /// The endpoints that the file left because all attempts there were used up.
@@ -100,15 +102,16 @@ package struct FileHistory: Equatable, Sendable {
         outages[endpoint, default: Outage(since: uptime)].attempts += 1
     }
 
-    /// Whether the last failure means that its endpoint can't serve this file now.
+    /// Whether the last failure, which has this error, means that its endpoint can't serve this file now.
     func isUnreachable(_ error: TransferError) -> Bool {
         isOutage || RecoveryDecision.isUnreachable(error, violations: violations)
     }
 
-    /// Returns whether a failure concerns only this file, not the endpoint. Also records the endpoint's number of responses for the next call.
+    /// Returns whether a failure concerns only this file, not the endpoint. Also records the endpoint's number of responses for the next
+    /// call.
     ///
-    /// A failure concerns only this file if the endpoint responded in the attempt. The same applies if, since this file's last failure at the
-    /// endpoint, other files got responses there and none of them failed.
+    /// A failure concerns only this file if the endpoint responded in the attempt. The same applies if, since this file's last failure at
+    /// the endpoint, other files got responses there and none of them failed.
     private mutating func isOwn(_ error: TransferError, at endpoint: Endpoint, _ liveness: EndpointState.FailureSeries) -> Bool {
         guard RecoveryDecision.isOutage(error), RecoveryDecision.mayConcernOneFile(error) else {
             answersAtFailure[endpoint] = nil

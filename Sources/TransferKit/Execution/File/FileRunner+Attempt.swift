@@ -82,8 +82,8 @@ extension FileRunner {
                     "\(file.source) has \(active.size ?? 0) bytes, but \(receipt.bytes) bytes arrived according to the receipt.")
             }
             let report = RunEvent.Content.file(position: file.position, .completed(receipt, endpoint: prepared.endpoint))
-            // The bytes of a stream must be kept until its completion is stored. If the other end records each successful attempt, the completion
-            // must be stored before the next file starts.
+            // The bytes of a stream must be kept until its completion is stored. If the other end records each successful attempt, the
+            // completion must be stored before the next file starts.
             let isAwaited = prepared.stream != nil || active.leavesRecord
             if isAwaited { try await context.send(report) }
             if prepared.stream != nil {
@@ -135,7 +135,7 @@ extension FileRunner {
                 active.isAnswerAwaited
                 ? "\(max(options.stallTimeout, options.responseTimeout)) (the response timeout)"
                 : "\(options.stallTimeout) (the stall timeout)"
-            // If the server never responded and received at most a small part of the file, the account's next endpoint may work better.
+            // If the server never responded, and at most 1 MiB was sent, the account's next endpoint may work better.
             let isSilent = !prepared.activity.hasAnswered && active.moved <= FileWindow.smallSize
             throw TransferError(
                 isSilent ? .unreachable : .transient, .stalled,
@@ -178,7 +178,8 @@ extension FileRunner {
             },
             checkpoint: { checkpoint in
                 var identity = identity
-                // A small file needs no digest: if another file replaces it, the new file is sent from byte 0 without a comparison.
+                // Few confirmed bytes need no digest: if another file replaces this one, the new file is sent from byte 0 without a
+                // comparison.
                 if stream == nil, let sent = identity, checkpoint.confirmed > FileWindow.smallSize {
                     let source = UploadSource(path: file.source, identity: sent, confinement: file.confinement)
                     identity?.prefixDigest = await PrefixDigest.make(of: source, confirmed: checkpoint.confirmed)
@@ -190,8 +191,8 @@ extension FileRunner {
                     defer { saved = StoredCheckpoint(checkpoint: checkpoint, identity: identity) }
                     return saved?.checkpoint
                 }
-                // A transport may save a checkpoint before it sends a request or gets the response. Only an increase in confirmed bytes proves
-                // that a response arrived.
+                // A transport may save a checkpoint before it sends a request or gets the response. Only an increase in confirmed bytes
+                // proves that a response arrived.
                 if checkpoint.confirmed > before?.confirmed ?? 0 { activity.answered() }
                 if before == nil { try await turns.wait(for: position) }
             },

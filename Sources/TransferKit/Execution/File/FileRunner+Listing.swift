@@ -9,23 +9,23 @@ struct FolderListingWork: Sendable {
 }
 
 extension EndpointAvailability {
-    /// The account with its endpoints in the order in which they are tried for a file. For a folder, endpoints that can't list folders are left
-    /// out, unless no endpoint can list folders.
+    /// The account with its endpoints in the order in which they are tried for a file. For a folder, endpoints that can't list folders are
+    /// left out, unless no endpoint can list folders.
     func ordered(for file: PendingFile, _ transports: [TransportID: any Transport]) -> EndpointAvailability {
         let preferred = preferring(file.kind.isReceived ? .download : .upload, size: file.size)
         let canList = { (endpoint: Endpoint) in transports[endpoint.transport] is any FolderListing }
         if file.kind == .remoteFolder { return preferred.registered.contains(where: canList) ? preferred.keeping(canList) : preferred }
-        // A listed file is first requested from endpoints that can list folders, because one of these endpoints listed it. At other endpoints, the
-        // file's name may refer to a different file.
+        // A listed file is first requested from endpoints that can list folders, because one of these endpoints listed it. At other
+        // endpoints, the file's name may refer to a different file.
         return file.isListed ? preferred.sorted(first: canList) : preferred
     }
 }
 
 extension FileRunner {
-    /// Reports the file as a folder if its attempt failed because the remote item is a folder. The session then lists the folder after its
-    /// other files.
+    /// Reports the file as a folder if its attempt failed because the remote item is a folder, and the endpoint's transport can list it.
+    /// The session then lists the folder after its other files. A file with an expected checksum, or from a listing, is not reported.
     ///
-    /// - Returns: Whether the item is a folder.
+    /// - Returns: Whether the file was reported as a folder.
     func recordFolder(from error: TransferError, at endpoint: Endpoint) async throws(QueueError) -> Bool {
         guard error.code == .isFolder, file.kind == .download, !file.isListed, context.options.expectedChecksum == nil,
             context.transports[endpoint.transport] is any FolderListing
@@ -58,7 +58,8 @@ extension FileRunner {
         let task = Task {
             try await transport.list(attempt) { entries in
                 activity.answered()
-                // Throws before the activity is recorded. If a transport ignores this error and continues, its attempt therefore ends as stalled.
+                // Throws before the activity is recorded. If a transport ignores this error and continues, its attempt therefore ends as
+                // stalled.
                 try await catalogue.throwIfFailed()
                 active.noteWork()
                 try await catalogue.receive(entries)

@@ -98,7 +98,8 @@ extension FileRunner {
         return result
     }
 
-    /// Checks that the file still begins with the bytes that earlier attempts sent.
+    /// Throws if the file changed after earlier attempts sent a part of it. Restarts the file if another file replaced it, and their
+    /// content can't be compared.
     private mutating func compare(_ identity: SourceIdentity, with stored: StoredCheckpoint) async throws {
         guard let earlier = stored.identity else { return }
         switch identity.difference(from: earlier) {
@@ -110,8 +111,8 @@ extension FileRunner {
             let confirmed = stored.checkpoint.confirmed
             guard confirmed > 0 else { return }
             guard let digest = earlier.prefixDigest else {
-                // Without a digest, the bytes that earlier attempts sent can't be compared. The file is sent again without asking the user, because
-                // its size and modification time are the same.
+                // Without a digest, the bytes that earlier attempts sent can't be compared. The file is sent again without asking the user,
+                // because its size and modification time are the same.
                 try await startOver(changed("another file replaced it"))
                 return
             }

@@ -1,8 +1,8 @@
 import Logging
 import TransferCore
 
-/// Transfers one file or lists one folder, with repeated attempts. Ends when the work is done or given up, or when the next attempt must
-/// wait for longer than `RetryPolicy.maximumInPlaceDelay`.
+/// Transfers one file or lists one folder, with repeated attempts. Ends when the work is done or given up, or when the run must decide how
+/// to continue, for example because the next attempt must wait for longer than `RetryPolicy.maximumInPlaceDelay`.
 struct FileRunner: Sendable {
     enum Outcome: Sendable {
         case completed
@@ -53,7 +53,8 @@ struct FileRunner: Sendable {
 
     /// Runs attempts, beginning with the given step, until the file has an outcome.
     ///
-    /// The first attempt begins before the method first suspends, so files start in the order of the calls.
+    /// On systems with `Task.immediate`, the first attempt begins before the method first suspends, so files start in the order of the
+    /// calls.
     ///
     /// - Throws: `CancellationError` when the run was interrupted; ``QueueError`` when the store can't be used.
     mutating func run(from first: Step) async throws -> Outcome {
@@ -159,8 +160,8 @@ struct FileRunner: Sendable {
             history.passedOver = [:]
             if isUnreachable { record.pause(availability.available, until: now + delay, at: now) }
             guard delay <= RetryPolicy.maximumInPlaceDelay else {
-                // Counts from the current time, not from `now`. The scheduler counts a host's delay from the time of the report, which is later
-                // than `now`.
+                // Counts from the current time, not from `now`. The scheduler counts a host's delay from the time of the report, which is
+                // later than `now`.
                 history.wait(until: context.clock.now() + delay, after: error)
                 return .waits(error)
             }

@@ -9,7 +9,7 @@ package import TransferCore
     import Darwin
 #endif
 
-/// Removes the part files of downloads on this machine. Like the remote content of uploads, each part file has a row in the discard outbox,
+/// Removes the part files of downloads on this machine. Like remote content, each part file to remove has a row in the discard outbox,
 /// which survives restarts.
 ///
 /// Before the first attempt at an endpoint, the file gets an empty checkpoint that names the future part file. The store therefore always
@@ -53,11 +53,11 @@ package struct LocalParts: Sendable {
         )
     }
 
-    /// Removes part files below one download folder, and then syncs each folder that contained part files. A part file counts as removed if it
-    /// does not exist, or if it is no longer below the download folder.
+    /// Removes part files below one download folder, and then syncs each folder that contained part files. A part file counts as removed if
+    /// it does not exist, or if it is no longer below the download folder.
     ///
-    /// Fails immediately with the code `timedOut` while an earlier removal in this download folder has not returned. Otherwise, each removal on a
-    /// hanging disk would block another thread.
+    /// Fails immediately with the code `timedOut` while an earlier removal in this download folder has not returned. Otherwise, each
+    /// removal on a hanging disk would block another thread.
     ///
     /// - Returns: The error of each part file that was not removed, by its index.
     package func remove(_ checkpoints: [Checkpoint]) async -> [Int: TransferError] {
@@ -98,8 +98,8 @@ package struct LocalParts: Sendable {
                 if error.code != .noSuchFile, error.code != .unsafeName { failures[index] = error }
             }
         }
-        // After this method returns, the store deletes the rows of the part files. Without the sync, the removed files may reappear after a power
-        // loss (fsync(2), on directories), and no row would list them.
+        // After this method returns, the store deletes the rows of the part files. Without the sync, the removed files may reappear after a
+        // power loss (fsync(2), on directories), and no row would list them.
         for (parent, folder) in folders {
             guard let parts = removed[parent], sync(folder) != 0 else { continue }
             let code = errno

@@ -2,8 +2,8 @@ import Foundation
 import SystemPackage
 import TransferCore
 
-/// A digest of the sent bytes of a file. If another file with the same size and modification time replaces the file, the digest shows whether the new
-/// file begins with the same bytes.
+/// A digest of samples of a file's confirmed bytes. If another file with the same size and modification time replaces the file, the digest
+/// usually shows whether the new file begins with the same bytes.
 ///
 /// The digest covers the first and the last 64 KiB of the bytes that were confirmed when the checkpoint was saved. A digest of all bytes
 /// would require reading the file twice. Changes that lie only between the two samples are missed. FNV-1a with 64 bits detects accidental

@@ -21,8 +21,8 @@ struct PreparedAttempt: Sendable {
     var endpoint: Endpoint { attempt.endpoint }
 }
 
-/// Reports that an attempt's endpoint works: once, and once more after each reported failure of the endpoint. The transport's threads call the
-/// methods each time bytes move.
+/// Records the activity of an attempt. Reports that the endpoint works, unless any attempt has reported this since the endpoint's last
+/// reported failure. The transport's threads call the methods each time bytes move.
 final class EndpointActivity: Sendable {
     private let context: RunContext
     private let record: EndpointRecord
@@ -44,8 +44,8 @@ final class EndpointActivity: Sendable {
     /// Whether the other end confirmed anything, or performed a request that needed the account's credentials.
     var hasServed: Bool { hasAnswered || wasServed.load(ordering: .relaxed) }
 
-    /// Network buffers hold fewer bytes than this number. An attempt that has sent this number of bytes therefore shows that its endpoint works, even
-    /// before the endpoint responds.
+    /// Network buffers usually hold fewer bytes than this number. An attempt that has sent this number of bytes therefore counts as a sign
+    /// that its endpoint works, even before the endpoint responds.
     private static let maximumBuffered: Int64 = 1 << 20
 
     /// Records the total number of bytes that the network accepted in this attempt.

@@ -3,7 +3,8 @@ import TransferCore
 
 /// Limits the number of files of a session that make requests concurrently. Further prepared files wait for their turn.
 ///
-/// A file needs no turn while it is prepared. This machine can therefore prepare files while other files wait for responses.
+/// A file waits for its turn only when its transport saves the first checkpoint. This machine can therefore prepare files while other files
+/// wait for responses.
 package final class RequestTurns: Sendable {
     private struct State: Sendable {
         var limit = Int.max

@@ -4,8 +4,8 @@ import TransferCore
 
 /// Creates manifest rows from a transport's listing of one remote folder. Keeps at most 16,384 entries in memory.
 ///
-/// Validates the server's listing: each name must be a single path component, and the number of names is limited. Repeated names are
-/// ignored, up to a limit.
+/// Validates the server's listing: an entry whose name is not a single path component becomes a failed file, and the number of names is
+/// limited. Repeated names are ignored, up to a limit.
 actor FolderCatalogue {
     /// Receives rows. The receiver must make the rows durable before it returns, unless they are the folder's last rows.
     typealias Receiver = @Sendable (ManifestBatch, _ areLast: Bool) async throws -> Void
@@ -16,15 +16,15 @@ actor FolderCatalogue {
         var position: Int64
         /// The number of the next folder row.
         var directory: Int64
-        /// The number of bytes by which the sum of the listed sizes may still grow. A server may invent sizes, and their sum must not
-        /// overflow.
+        /// The number of bytes by which the sum of the listed sizes may still grow; a larger size counts as unknown. A server may invent
+        /// sizes, and their sum must not overflow.
         var bytes: Int64
     }
 
     private static let maximumEntriesInMemory = 16_384
     private static let batch = 1_000
-    /// The maximum number of repeated names. A rename during the listing may repeat a name. The limit stops a server that repeats names
-    /// forever.
+    /// The maximum number of repeated names, including those in `ownNames`. A rename during the listing may repeat a name. The limit
+    /// stops a server that repeats names forever.
     private static let maximumRepeats = 1_000
     /// The names that some servers list for the folder itself and its parent.
     private static let ownNames: [[UInt8]] = [[UInt8(ascii: ".")], [UInt8(ascii: "."), UInt8(ascii: ".")]]
@@ -42,7 +42,7 @@ actor FolderCatalogue {
     private var failure: (any Error)?
     private(set) var cursor: Cursor
     private(set) var totals = ManifestTotals()
-    /// Whether the receiver has received any rows.
+    /// Whether the receiver may have received rows.
     private(set) var hasRows = false
 
     init(
@@ -59,8 +59,8 @@ actor FolderCatalogue {
 
     /// Receives listed entries from the transport.
     ///
-    /// - Throws: ``TransferError`` if the listing is invalid; `CancellationError`; ``QueueError`` if the store can't be used. After an error, all
-    ///   later calls throw the same error.
+    /// - Throws: ``TransferError`` if the listing is invalid; `CancellationError`; ``QueueError`` if the store can't be used. After an
+    ///   error, all later calls throw the same error.
     func receive(_ listed: [RemoteEntry]) async throws {
         try throwIfFailed()
         for entry in listed {

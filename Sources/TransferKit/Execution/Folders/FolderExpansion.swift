@@ -24,7 +24,8 @@ package struct FolderExpansion: Sendable {
     /// - Parameters:
     ///   - fault: Injects read errors in tests.
     ///   - send: Makes a step durable.
-    ///   - grow: Receives the amounts to add to the session's statistics. Until an item's folder is expanded, the statistics count it as one file.
+    ///   - grow: Receives the amounts to add to the session's statistics. Until an item's folder is expanded, the statistics count it as
+    ///     one file.
     package init(
         of key: SessionKey, in store: QueueStore, fault: FolderFault? = nil, send: @escaping @Sendable (ExpansionStep) async throws -> Void,
         grow: @escaping @Sendable (ManifestTotals) -> Void = { _ in }
@@ -35,7 +36,8 @@ package struct FolderExpansion: Sendable {
     /// - Parameters:
     ///   - bytesKnown: Returns the current total size of the session's files, in bytes.
     ///   - remote: Expands an item's remote folder into the manifest. Returns the outcome of the run if the folder can't be listed now.
-    ///   - noteSkipped: Receives each folder with skipped entries, and the number of these entries.
+    ///   - noteSkipped: Receives the path of each local folder item with skipped entries, and the number of entries skipped in it and in
+    ///     its subfolders.
     init(
         of key: SessionKey, in store: QueueStore, fault: FolderFault? = nil, bytesKnown: @escaping @Sendable () -> Int64 = { 0 },
         remote: (@Sendable (PendingItem, ManifestStart) async throws -> RunOutcome?)?,

@@ -15,10 +15,11 @@ struct WithdrawnRows: Sendable {
 
 /// Reads a folder and its subfolders in batches: depth first, with the entries of each folder sorted by the bytes of their names.
 ///
-/// Only the folders on the current path keep entries in memory, at most 16,384 each. Larger folders are read and sorted 16,384 entries at a time.
+/// Only the folders on the current path keep entries in memory, at most 16,384 each. The entries of a larger folder are read and sorted in
+/// groups of 16,384.
 ///
-/// A folder that can't be read completely is reported as failed, without its contents. A retry can therefore read all of its contents without listing
-/// an entry twice.
+/// A folder that can't be read completely is reported as failed, without its contents. A retry can therefore read all of its contents
+/// without listing an entry twice.
 actor FolderWalk {
     private static let maximumEntriesPerRead = 16_384
 
@@ -51,7 +52,7 @@ actor FolderWalk {
     private var nextPosition: Int64
     private var nextDirectory: Int64
     private(set) var totals = ManifestTotals()
-    /// The number of skipped entries: links, and entries that are neither files nor folders.
+    /// The number of skipped entries, such as symbolic links and devices.
     private(set) var skipped = 0
     private let fault: FolderFault?
     /// The numbers of the current batch's first rows.

@@ -20,7 +20,7 @@ actor RemoteFolderExpansion {
 
     private let context: RunContext
     private let record: EndpointRecord
-    /// The history of the folder that waits for its next attempt; nil if no folder waits.
+    /// The history of the folder whose listing began but is neither complete nor given up; nil if there is no such folder.
     private(set) var history: FileHistory?
 
     private var cursor = FolderCatalogue.Cursor(position: 0, directory: 0, bytes: 0)
@@ -90,7 +90,8 @@ actor RemoteFolderExpansion {
             outcome = try await runner.run(from: try await runner.next())
         } catch is CancellationError {
             history = runner.history
-            // Stores the rows of listed folders, so that these folders are not listed again. The queue still accepts this step from an interrupted run.
+            // Stores the rows of listed folders, so that these folders are not listed again. The queue still accepts this step from an
+            // interrupted run.
             try? await flush()
             throw CancellationError()
         }

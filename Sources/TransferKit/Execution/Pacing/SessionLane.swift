@@ -57,17 +57,17 @@ struct SessionLane: Sendable {
         min(Double(limit), max(1, share * turn / 2))
     }
 
-    /// Adds a waiting file. Returns the time until its turn, in seconds.
+    /// Adds a waiting file. Returns the time in seconds until its turn, or until it must repeat its request.
     ///
-    /// The files of a session take turns; otherwise, a slightly faster file could always take the bytes first. The lane can't distinguish files,
-    /// so each waiting file gets the first turn that no other file has.
+    /// The files of a session take turns; otherwise, a slightly faster file could always take the bytes first. The lane can't distinguish
+    /// files, so each waiting file gets the first turn that no other file has.
     mutating func wait(for limit: Int, having available: Double, at now: Double) -> Double {
         let turn = turn
         let missing = min(Double(limit), max(1, share * turn)) - available
         let filled = now + max(Self.shortestWait, missing / share)
         let due = max(filled, waitingUntil.last.map { $0 + turn } ?? 0)
-        // A file repeats its request after at most `longestWait`, so that it soon notices a raised limit. If its turn would be later, it gets no
-        // turn this time.
+        // A file repeats its request after at most `longestWait`, so that it soon notices a raised limit. If its turn would be later, it
+        // gets no turn this time.
         guard due <= now + Self.longestWait else {
             expiry = now + Self.longestWait + Self.patience
             return Self.longestWait

@@ -3,15 +3,16 @@ package import TransferCore
 /// The choice of the endpoint for a file's next attempt. Depends only on the arguments of the initializer.
 package enum EndpointChoice: Equatable {
     case use(Endpoint)
-    /// The file has confirmed bytes at this endpoint, which is unavailable at least until this uptime.
+    /// The file has confirmed bytes at this endpoint, which is unavailable. The file waits for the endpoint until this uptime.
     case wait(Endpoint, until: Duration)
     /// No endpoint is available.
     case none
 
     /// - Parameters:
     ///   - confirmed: The number of bytes that the checkpoint at each endpoint covers, by the endpoint's address.
-    ///   - avoided: Endpoints that were recently unreachable for the session's other files.
-    ///   - preferred: The app's choice. Takes precedence over the account's order, but not over confirmed bytes at an endpoint or recent failures.
+    ///   - avoided: Endpoints that were recently unreachable for a file of the session.
+    ///   - preferred: The app's choice. Takes precedence over the account's order, but not over confirmed bytes at an endpoint or recent
+    ///     failures.
     init(
         _ availability: EndpointAvailability, confirmed: [String: Int64], history: FileHistory, avoided: Set<Endpoint> = [],
         preferred: Endpoint? = nil, uptime: Duration
@@ -38,7 +39,8 @@ package enum EndpointChoice: Equatable {
                 self = .wait(bound, until: until)
                 return
             }
-            // The queue makes no attempts at an unavailable endpoint, so there are no failed attempts to count. Only the elapsed time decides.
+            // The queue makes no attempts at an unavailable endpoint, so there are no failed attempts to count. Only the elapsed time
+            // decides.
             let since = history.outages[bound]?.since ?? uptime
             let patience = since + availability.account.fallbackAfter
             if uptime < patience {

@@ -2,13 +2,13 @@ import Locking
 package import Logging
 package import TransferCore
 
-/// Asks the app which endpoint a session should use, once for each set of available endpoints.
+/// Asks the app which endpoint a session should use. Remembers the response for each set of available endpoints.
 ///
 /// Belongs to one run, so other sessions never wait for the app's response.
 package final class EndpointQuestion: Sendable {
     private let ask: @Sendable ([Endpoint]) async -> Endpoint?
     private let logger: Logger
-    /// The app's responses, by the set of offered endpoints. An inner nil means that the app left the choice to the queue.
+    /// The app's choices, by the set of offered endpoints. An inner nil means that the queue chooses.
     private let answers = Locked<[Set<Endpoint>: Endpoint?]>([:])
 
     package init(logger: Logger, ask: @escaping @Sendable ([Endpoint]) async -> Endpoint?) {
@@ -16,7 +16,8 @@ package final class EndpointQuestion: Sendable {
         self.ask = ask
     }
 
-    /// The app's choice; nil if the app leaves the choice to the queue, or if there is only one endpoint.
+    /// The app's choice; nil if the app leaves the choice to the queue or chooses an endpoint that was not offered, or if there is at most
+    /// one endpoint.
     ///
     /// - Throws: `CancellationError` if the run is interrupted before the app responds.
     package func choice(among endpoints: [Endpoint]) async throws(CancellationError) -> Endpoint? {

@@ -1,4 +1,5 @@
-/// Supplies the unfinished files of a session in order. Reads each page of files from the store before the previous page is used up.
+/// Supplies the unfinished files of a session in order. Its owner reads the next page of files from the store while it takes files from the
+/// current page.
 struct FileFeed {
     static let pageSize = 256
 

@@ -3,8 +3,8 @@ import Locking
 import Synchronization
 import TransferCore
 
-/// The options and statistics of a running session. The run reads them from the store once, and then updates them in memory. Updating the progress
-/// never writes to the store.
+/// The options and statistics of a running session. The run reads them from the store once, and then updates them in memory. Updating the
+/// progress never writes to the store.
 package final class LiveRun: Sendable {
     private struct State: Sendable {
         var base: SessionStatistics
@@ -15,12 +15,13 @@ package final class LiveRun: Sendable {
         /// The bytes that `base` currently includes for each unfinished file that this run attempted.
         var counted: [Int64: Int64] = [:]
         var meter = RateMeter()
-        /// Whether the session's folders are being read.
+        /// Whether the run is expanding the session's items into files.
         var isPreparing = false
         var isHistoryForgotten = false
         /// The number of bytes that the ended attempts of this run transferred.
         var moved: Int64 = 0
-        /// The statistics shown so far. They decrease only when a file restarts at byte 0 or turns out to be a folder.
+        /// The byte counts shown last, below which the statistics do not fall. Reset when a file restarts at byte 0 or turns out to be a
+        /// folder.
         var shown: ShownFigures
     }
 
@@ -57,7 +58,8 @@ package final class LiveRun: Sendable {
     /// The session's current options.
     package var options: SessionOptions { state.withLock { $0.options } }
 
-    /// Changes the options. They apply to all later decisions. Changed timeouts apply only to attempts that begin later.
+    /// Changes the options. They apply to all later decisions. Changed timeouts apply only to attempts that begin later, and a new deadline
+    /// only to later runs.
     package func update(_ options: SessionOptions) {
         state.withLock { $0.options = options }
     }
@@ -70,7 +72,7 @@ package final class LiveRun: Sendable {
         state.withLock { $0.context = context }
     }
 
-    /// Records that the run begins to read the session's folders.
+    /// Records that the run begins to expand the session's items.
     func prepare() {
         state.withLock { $0.isPreparing = true }
     }
@@ -85,7 +87,7 @@ package final class LiveRun: Sendable {
         }
     }
 
-    /// Records that the run has finished reading the session's folders, or can't read them now.
+    /// Records that the run has expanded the session's items, or can't do so now.
     func prepared() {
         state.withLock { $0.isPreparing = false }
     }
@@ -99,12 +101,12 @@ package final class LiveRun: Sendable {
         }
     }
 
-    /// Replaces the statistics. Called if the session changes before this run has counted anything.
+    /// Replaces the statistics. Called before this run counts anything, if the session may have changed after the run read it.
     func rebase(_ statistics: SessionStatistics) {
         state.withLock { $0.base = statistics }
     }
 
-    /// Forgets the failures that this run recorded. Called when the session is restarted.
+    /// Discards the file histories of this run when the run ends. Called when the session completes, fails, is repeated, or is removed.
     func forgetHistory() {
         state.withLock { $0.isHistoryForgotten = true }
     }
@@ -119,8 +121,8 @@ package final class LiveRun: Sendable {
     ///
     /// - Parameters:
     ///   - counted: The bytes of the file that the statistics included when the run began.
-    ///   - stored: The bytes that the file's checkpoint at the current endpoint covers. `counted` may be larger, because it includes the bytes
-    ///     of earlier attempts and of attempts at other endpoints. Even then, the shown statistics do not decrease.
+    ///   - stored: The bytes that the file's checkpoint at the current endpoint covers. `counted` may be larger, because it includes the
+    ///     bytes of earlier attempts and of attempts at other endpoints. Even then, the shown statistics do not decrease.
     func begin(
         position: Int64, size: Int64?, knownSize: Int64?, counted: Int64, stored: Int64, isSizeGuessed: Bool = false,
         isAwaiting: @escaping @Sendable (Int64) -> Bool = { _ in false }
@@ -157,7 +159,8 @@ package final class LiveRun: Sendable {
             && bytesKnown.subtractingSaturated(known ?? 0).addingSaturated(size) <= FileSize.sessionMaximum
     }
 
-    /// Sets the size of a file in flight. Has no effect after the attempt has ended; the next attempt counts the size.
+    /// Sets the size of a file in flight. Has no effect if the size is not admitted, or after the attempt has ended; the next attempt then
+    /// counts the size.
     ///
     /// - Parameter body: Called under the lock if the size changes, so its reports are in the order of the changes.
     func setSize(of file: ActiveFile, _ size: Int64, _ body: () -> Void) {
@@ -226,7 +229,7 @@ package final class LiveRun: Sendable {
 
     /// Records a failed attempt.
     ///
-    /// - Parameter body: Receives whether this was the last active attempt.
+    /// - Parameter body: Receives whether no other attempt is active.
     func disconnect(_ body: (_ wasLast: Bool) -> Void) {
         state.withLock { state in
             if state.active.isEmpty { isConnected.store(false, ordering: .relaxed) }
@@ -272,7 +275,7 @@ package final class LiveRun: Sendable {
 
     func duration(at uptime: Duration) -> Duration { uptime - startedAt }
 
-    /// The number of bytes that attempts of this run transferred. Bytes sent twice count twice.
+    /// The number of bytes that attempts of this run transferred. Bytes that two attempts sent count twice.
     var moved: Int64 { state.withLock { Self.moved($0) } }
 
     private static func moved(_ state: State) -> Int64 {
@@ -304,7 +307,7 @@ package final class LiveRun: Sendable {
 
 /// The counts of sent and confirmed bytes that were last shown for a session.
 ///
-/// After a pause, bytes that were sent but not confirmed are sent again. Nevertheless, the shown statistics do not decrease.
+/// After a pause, bytes that were sent but not confirmed are sent again. Even then, the shown counts do not decrease.
 package struct ShownFigures: Sendable {
     fileprivate(set) var done: Int64 = 0
     fileprivate(set) var sent: Int64 = 0
@@ -325,7 +328,7 @@ extension SessionStatistics {
         bytesDone = max(bytesDone, shown.done)
         bytesSent = max(bytesSent, bytesDone, shown.sent)
         guard filesUnsized == 0 else {
-            // The known size of a stream is at least the number of bytes sent.
+            // The bytes sent may belong to a file of unknown size, so the known size is at least their number.
             bytesKnown = max(bytesKnown, bytesSent)
             return
         }

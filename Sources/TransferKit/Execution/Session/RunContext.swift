@@ -60,13 +60,15 @@ package struct RunContext: Sendable {
     /// The session's current options.
     var options: SessionOptions { live.options }
 
-    /// Adds a report to the mailbox without waiting. Reports are stored in the order of the calls.
+    /// Adds a report to the mailbox without waiting. Reports are handled in the order of the calls. If the queue abandoned the run, adds
+    /// only the report of the run's end.
     func post(_ content: RunEvent.Content) {
         guard !live.isAbandoned || content.isEnd else { return }
         mailbox.post(input(content))
     }
 
-    /// Adds a report to the mailbox without waiting. The report may be stored later, in one transaction with other reports.
+    /// Adds a report to the mailbox without waiting, unless the queue abandoned the run. The report may be stored later, in one transaction
+    /// with other reports.
     func postDeferrable(_ content: RunEvent.Content) {
         guard !live.isAbandoned else { return }
         mailbox.postDeferrable(input(content), clock: clock)

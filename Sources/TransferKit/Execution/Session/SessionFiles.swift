@@ -3,14 +3,14 @@ import TransferCore
 
 /// Transfers the files of one run. Holds the files in flight, the waiting files and the next files.
 ///
-/// Files start strictly in order of position. If a file must wait for longer than `RetryPolicy.maximumInPlaceDelay`, later files overtake it. When
+/// Files start in order of position. If a file must wait for longer than `RetryPolicy.maximumInPlaceDelay`, later files overtake it. When
 /// the waiting file is due, it starts before new files.
 struct SessionFiles {
     /// An event that the run waits for.
     enum Event: Sendable {
         case file(FileRunner, Result<FileRunner.Outcome, any Error>)
         case page(Result<FilePage, any Error>)
-        /// The data that the first `count` prepared files need is now durable, so these files can start.
+        /// The data that the first `count` prepared files need is now durable or could not be stored, so these files can start.
         case prepared(count: Int)
         /// A waiting file may be due.
         case due
@@ -36,7 +36,8 @@ struct SessionFiles {
         }
     }
 
-    /// The number of waiting files at which no new file starts. This many failures suggest a problem with the endpoint, not with the files.
+    /// The number of waiting files from which no new file starts. This many waiting files suggest a problem with the endpoint, not with the
+    /// files.
     private static let maximumWaiting = 16
 
     let context: RunContext
@@ -104,11 +105,12 @@ struct SessionFiles {
         return .finished(failure: summary, itemsSeen: feed.filesSeen ?? 0)
     }
 
-    /// Ends the run when the session's deadline has passed. A change of the option applies to the next run.
+    /// Ends the run when the session's deadline has passed. A new deadline applies to the next run, but removing the deadline takes effect
+    /// immediately.
     private mutating func watchDeadline(_ group: inout TaskGroup<Event>) {
         guard let deadline = context.options.deadline else { return }
         let now = context.clock.date()
-        // The date may have been set back since the time began.
+        // The clock may have been set back since `deadlineFrom`.
         let rest = min(deadline, deadline - .seconds(now.timeIntervalSince(context.deadlineFrom ?? now)))
         guard rest > .zero else { return handle(.deadline) }
         group.addTask { [clock = context.clock] in
@@ -320,13 +322,13 @@ struct SessionFiles {
         wait(waiting, error, isFirstReport: shortOfSpace.insert(runner.file.position).inserted)
     }
 
-    /// Makes the files that wait for space due immediately. Called when a file in flight has ended.
+    /// Makes the files that wait for space due immediately. Called when a file in flight has ended for any reason but a lack of space.
     private mutating func retryForSpace() {
         let now = context.clock.now()
         for (position, file) in waiting where file.error?.failureClass == .noSpace { waiting[position]?.dueAt = min(file.dueAt, now) }
     }
 
-    /// - Parameter isFirstReport: Whether the failure has not been reported before.
+    /// - Parameter isFirstReport: Whether to report the failure: false if the file's lack of space has already been reported.
     private mutating func wait(_ runner: FileRunner, _ error: TransferError?, isFirstReport: Bool = true) {
         let position = runner.file.position
         let now = context.clock.now()
@@ -373,8 +375,8 @@ struct SessionFiles {
     /// `RetryPolicy.maximumInPlaceDelay`.
     private mutating func setAlarm(_ group: inout TaskGroup<Event>) {
         let now = context.clock.now()
-        // Files that became due after the last check need an alarm, too. Files that were due at the check do not: they start when the window admits
-        // them.
+        // Files that became due after the last check need an alarm, too. Files that were due at the check do not: they start when the
+        // window admits them.
         var times = waiting.values.map(\.dueAt).filter { $0 > dueCheckedAt }
         if unavailable != nil { times.append(now + RetryPolicy.maximumInPlaceDelay) }
         guard let next = times.min(), alarmAt.map({ next < $0 }) ?? true else { return }
@@ -386,8 +388,8 @@ struct SessionFiles {
         }
     }
 
-    /// The error of the session, if a file failed. A session of one file fails with that file's error. The error of a larger session contains the
-    /// number of failed files and the first error.
+    /// The error of the session, if a file failed. A session of one file fails with that file's error. The error of a larger session
+    /// contains the number of failed files and the first error.
     private var summary: TransferError? {
         guard let failure = failure?.error else { return nil }
         let statistics = context.live.statistics(at: context.clock.now())

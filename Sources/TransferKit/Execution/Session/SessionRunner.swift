@@ -6,7 +6,7 @@ public import TransferCore
 package struct SessionRunner: Sendable {
     let context: RunContext
 
-    /// The delay before the next run if the store could not be read or written.
+    /// The delay before the next run after any other error, such as a store that can't be read or written.
     private static let storeRetryDelay = Duration.seconds(10)
     /// The delay before the next run if the store is damaged. Damage persists until the user acts.
     static let damageRetryDelay = Duration.seconds(60)
@@ -65,7 +65,7 @@ package struct SessionRunner: Sendable {
         return try await files.run(after: failure)
     }
 
-    /// Reads the session's folders.
+    /// Expands the session's new items into files.
     ///
     /// - Returns: The outcome of the run if a folder can't be read now; otherwise nil.
     private func prepare(_ listing: RemoteFolderExpansion) async throws -> RunOutcome? {
@@ -78,7 +78,7 @@ package struct SessionRunner: Sendable {
             send: { [context] in try await context.send(.expansion($0)) }, grow: { [context] in context.live.found($0) },
             noteSkipped: { [context] folder, count in
                 context.logger.warning(
-                    "\(count) entries of \(folder) are not uploaded, because they are symbolic links, or neither files nor folders.",
+                    "\(count) entries of \(folder) are not uploaded, for example because they are symbolic links.",
                     metadata: ["session": "\(context.id)"])
             }
         ).run()
@@ -86,6 +86,6 @@ package struct SessionRunner: Sendable {
 }
 
 extension TransferError.Code {
-    /// The session can't be read, because the database in the storage folder is damaged.
+    /// The session can't continue, because the database in the storage folder is damaged.
     public static let storageDamaged = Self(rawValue: "storageDamaged")
 }

@@ -57,7 +57,7 @@ extension EventFields {
         }
     }
 
-    /// The event; nil if this version does not know its name, or a member is missing.
+    /// The event; nil if this version does not know its name, or a member is missing or invalid.
     var kind: QueueEvent.Kind? {
         switch event {
         case "queueStarted": .queueStarted

@@ -47,7 +47,7 @@ extension QueueEvent.Kind {
 extension QueueEvent.Kind: Codable {
     /// Decodes the flat object that ``encode(to:)`` writes.
     ///
-    /// - Throws: `DecodingError` for an event that this version does not know; see ``QueueEvent/init(from:)``.
+    /// - Throws: `DecodingError` for an event that this version does not know, or that lacks a member; see ``QueueEvent/init(from:)``.
     public init(from decoder: any Decoder) throws {
         let fields = try EventFields(from: decoder)
         guard let kind = fields.kind else {

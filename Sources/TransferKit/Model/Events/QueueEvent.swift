@@ -25,17 +25,17 @@ public struct QueueEvent: Hashable, Sendable {
     public enum Kind: Hashable, Sendable {
         // The queue.
 
-        /// Sessions may start.
+        /// The queue was started: sessions may start.
         case queueStarted
-        /// No session is running, and none will start.
+        /// The queue has stopped: no session runs or starts.
         case queueStopped
-        /// No session runs, and none can start without user action.
+        /// No session runs, and none can start without an action by the app or the user.
         case queueBecameIdle
         /// The session limit or the rate limit of the queue or of an account changed.
         case limitsChanged
-        /// The store accepts no changes, for example because the disk is full. Running sessions continue at first, and their changes are stored once
-        /// the store works again. If the problem persists, the queue interrupts the sessions until the store works again. If the error has the code
-        /// `storageDamaged`, a part of the store that a session needs is damaged, and that session waits.
+        /// The store accepts no changes, for example because the disk is full. Running sessions continue at first, and their changes are
+        /// stored once the store works again. If the problem persists, the queue interrupts the sessions until the store works again. The
+        /// code `storageDamaged` can also mean that only a part of the store is damaged. Then only the sessions that need this part wait.
         case storageFailed(QueueError)
         /// A session was quarantined, because it can't be read, or because the store refuses to change it. The text describes the session and the
         /// reason.
@@ -43,8 +43,8 @@ public struct QueueEvent: Hashable, Sendable {
         /// The store reached a limit and deleted the oldest sessions in quarantine, or the oldest pending removals of remote content. The text
         /// contains the number of deleted sessions or removals. Not stored.
         case storeTrimmed(String)
-        /// Events are missing: this subscriber did not read them in time, the change log no longer contains them, or a later version of the queue
-        /// wrote them. Read the current state again. A gap never begins or ends between a `willChangeQueue` and its `didChangeQueue`.
+        /// Events are missing: this subscriber did not read them in time, the change log does not contain them, or this version can't read
+        /// them. Read the current state again. A gap never begins or ends between a `willChangeQueue` and its `didChangeQueue`.
         case gap(from: UInt64, to: UInt64)
 
         // The order. Between `willChangeQueue` and `didChangeQueue` there is exactly one of `added`, `removed` and `moved`.
@@ -68,7 +68,7 @@ public struct QueueEvent: Hashable, Sendable {
         case didActivate(SessionID)
         /// The transport of a session will start its work.
         case willStartRunning(SessionID)
-        /// The transport of a session is connected and has transferred its first bytes.
+        /// The transport of a session is connected: it has transferred its first bytes, or the other end has confirmed something.
         case didStartRunning(SessionID)
         /// The transport of a session will stop its work. Sent only after ``didStartRunning(_:)``.
         case willStopRunning(SessionID)
@@ -82,7 +82,7 @@ public struct QueueEvent: Hashable, Sendable {
         case changed([SessionID], SessionState)
         /// Properties of a session changed (see ``SessionUpdate``), or items were added to it.
         case updated(SessionID)
-        /// All items of a session are at their destination.
+        /// Every item of a session is at its destination or was skipped.
         case completed(SessionID)
         /// The session ended with an error.
         case failed(SessionID, TransferError)
@@ -91,9 +91,9 @@ public struct QueueEvent: Hashable, Sendable {
 
         // The work of a running session.
 
-        /// Bytes were transferred. At most ten events a second for each session; never stored.
+        /// The statistics of a running session changed. At most ten events a second for each session; never stored.
         case progress(SessionID, SessionStatistics)
-        /// An item is completely at its destination.
+        /// An item is at its destination. Sent for each file of a folder, but not for the folder.
         case itemCompleted(SessionID, position: Int64, TransferReceipt)
         /// An item failed. The session does not retry the item automatically.
         case itemFailed(SessionID, position: Int64, TransferError)
@@ -101,8 +101,8 @@ public struct QueueEvent: Hashable, Sendable {
         case itemRestarted(SessionID, position: Int64, TransferError)
         /// An attempt failed and will be retried at this time.
         case attemptFailed(SessionID, TransferError, retryAt: Date)
-        /// The session switched to an endpoint with another address. Not sent for the first endpoint, so `from` is nil only in an event that an app
-        /// creates.
+        /// The session switched to an endpoint with another address. Not sent for the first endpoint, so `from` is never nil in an event of
+        /// the queue.
         case endpointChanged(SessionID, from: String?, to: String)
 
         // Accounts.
@@ -111,7 +111,8 @@ public struct QueueEvent: Hashable, Sendable {
         case accountBlocked(account: String, TransferError)
         /// The account's sessions may start again.
         case accountUnblocked(account: String)
-        /// The account's credentials were rejected or can't be read. Sent once, regardless of the number of waiting sessions.
+        /// The account's credentials were rejected or can't be read. Sent once each time the account is blocked, and again when the next
+        /// process starts the queue.
         case needsCredentials(account: String, TransferError)
     }
 

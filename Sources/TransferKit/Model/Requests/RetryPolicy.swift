@@ -4,7 +4,7 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
     /// The upper bound of the first delay, a year at most. Default: 1 s. The bound doubles with each consecutive failure.
     public var base: Duration
 
-    /// The upper bound of any delay, a year at most. Default: 5 min.
+    /// The upper bound of all delays, a year at most. Default: 5 min. A server can ask for a longer delay, 24 h at most.
     public var maximumDelay: Duration
 
     /// The maximum number of consecutive failed attempts of a file at one endpoint, at least 1. Default: 8.

@@ -14,7 +14,7 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     public enum SourceChangePolicy: String, Hashable, Sendable, Codable {
         /// The file fails. The error describes the change.
         case fail
-        /// The file restarts with its new content.
+        /// The file restarts with its new content, at most ``RetryPolicy/maximumAttempts`` times.
         case restart
     }
 
@@ -27,10 +27,10 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// When and how often failed attempts are retried.
     public var retry: RetryPolicy
 
-    /// The maximum time in which the network accepts no byte of an attempt, and the other end confirms none. Default: 60 s.
+    /// The maximum time without progress of an attempt: no byte is sent, received or confirmed. Default: 60 s.
     public var stallTimeout: Duration
 
-    /// The maximum time to wait for the server's response after the last byte of a file or request above 1 MiB was sent. Applies if it is
+    /// The maximum time to wait for the server's response after a request, or the last byte of a file above 1 MiB, was sent. Applies if it is
     /// longer than ``stallTimeout``. Default: 300 s.
     public var responseTimeout: Duration
 
@@ -73,8 +73,9 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// The number of segments of a large file to transfer in parallel, 1 to 64, if the transport and the server support it. Default: 1.
     public var segmentsPerFile: Int
 
-    /// The policy for files that already exist at the destination. For an upload, it applies if the server stores files under their names, as with
-    /// SFTP. Default: the transfer of a file that already exists fails.
+    /// The policy for files that already exist at the destination. Default: the transfer of a file that already exists fails. For an
+    /// upload, it depends on the transport: SFTP applies the policy; other transports may reject a policy, or leave the decision to the
+    /// server.
     public var overwrite: OverwritePolicy
 
     /// Settings of the session, by name, that override the settings of its account's endpoints. Only settings that the transport allows for sessions
@@ -89,7 +90,7 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     private var ownSettings: NamedCapabilities
 
     /// The expected checksum of a download of exactly one file: `sha256:`, `sha512:`, `sha1:` or `md5:`, followed by hexadecimal digits.
-    /// Default: nil, for no comparison. The transport must support the algorithm.
+    /// Default: nil, for no comparison.
     public var expectedChecksum: String?
 
     /// Creates options. Each option has a default.
@@ -164,7 +165,7 @@ extension SessionOptions {
             throw QueueError(.invalidRequest, "The number of parallel segments of a file must be from 1 to 64, not \(segmentsPerFile).")
         }
         guard chunkSize.map({ $0 >= 1 }) ?? true else {
-            throw QueueError(.invalidRequest, "The chunk size must be at least 1 byte. Omit it for no limit.")
+            throw QueueError(.invalidRequest, "The chunk size must be at least 1 byte. Omit it for the endpoint's setting.")
         }
         guard rateLimit.map({ $0 >= 1 }) ?? true else {
             throw QueueError(.invalidRequest, "A rate limit must be at least 1 byte per second. Omit it for no limit.")

@@ -22,7 +22,7 @@ public struct SessionRequest: Sendable {
     public var options: SessionOptions
     /// The earliest start time; nil for no earliest time.
     public var notBefore: Date?
-    /// Another session that must end first; nil for no dependency. The other session may be in the same call.
+    /// Another session that must complete or end first; nil for no dependency. The other session may be in the same call.
     public var dependency: SessionDependency?
     /// A key that prevents duplicates. If the queue has a session with the same key that is not completed, `enqueue` adds no session and returns the
     /// existing session.

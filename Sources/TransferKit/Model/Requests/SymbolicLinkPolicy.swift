@@ -8,7 +8,8 @@ public enum SymbolicLinkPolicy: String, Hashable, Sendable, Codable, CaseIterabl
     /// A link to a folder that contains the link would form a cycle, so it becomes a failed item. A link to a missing target also becomes a failed
     /// item.
     case follow
-    /// Links to files are followed. Links to folders are skipped, as ``ItemState/skipped`` items.
+    /// Links to files are followed. Links to folders are skipped, as ``ItemState/skipped`` items. A link to a missing target becomes a
+    /// failed item.
     case followFiles
     /// All links are skipped, as ``ItemState/skipped`` items.
     case skip

@@ -7,9 +7,10 @@ extension TransferItem {
 
     /// Creates an item for a stream: bytes that are produced during the transfer.
     ///
-    /// A task of the queue iterates the sequence once, starting when the item's session first runs. The bytes pass through a file in the queue's
-    /// storage folder, so that an upload can resume after a broken connection. Where the file system supports it, the disk space of confirmed bytes
-    /// is freed. While `ahead` bytes are unconfirmed, the queue requests no further bytes. Pausing the session therefore also pauses the sequence.
+    /// A task of the queue iterates the sequence once, starting with the item's first attempt. The bytes pass through a file in the queue's
+    /// storage folder, so that an upload can resume after a broken connection. Where the file system supports it, the disk space of
+    /// confirmed bytes is freed. While `ahead` bytes are unconfirmed, the queue requests no further bytes. Pausing the session therefore
+    /// also pauses the sequence.
     ///
     /// The item fails with the class `sourceLost` if the sequence throws, or if the server loses bytes whose disk space was freed. It also
     /// fails if this process ends before all bytes are in the storage folder, unless ``TransferQueue/continueStream(_:bufferSize:ahead:)``
@@ -46,7 +47,7 @@ extension TransferItem {
 
     /// Creates an item for the bytes of an input stream; otherwise the same as ``stream(_:as:length:ahead:)``.
     ///
-    /// The queue opens the stream, reads it on a thread of its own, and closes it. The item fails if reading fails.
+    /// The queue opens the stream, reads it on a separate thread, and closes it. The item fails if reading fails.
     ///
     /// - Parameters:
     ///   - stream: The stream, not opened yet.

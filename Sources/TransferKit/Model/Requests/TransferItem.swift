@@ -17,7 +17,7 @@ public struct TransferItem: Hashable, Sendable {
 
     package var content: Content
 
-    /// The remote name below the endpoint's folder; nil for the source's last component. Never nil for in-memory data, streams and downloads.
+    /// The remote name below the endpoint's folder; nil for the last component of ``source``. Also nil if the given name was invalid.
     public var destination: RemotePath? {
         didSet { invalidDestination = nil }
     }
@@ -28,10 +28,11 @@ public struct TransferItem: Hashable, Sendable {
     /// The policy for symbolic links, if the item is a folder.
     public var symbolicLinks = SymbolicLinkPolicy.follow
 
-    /// The URL of an existing upload on the server, for transports that would otherwise create one; nil for none. Not for folders.
+    /// The URL of an existing upload on the server, for transports that would otherwise create one; nil for none. Not for folders and
+    /// downloads.
     ///
-    /// Anyone who has the URL may be able to write to the upload. The store contains the URL until the session is removed. Logs, errors, events and
-    /// statuses never contain it.
+    /// The queue does not remove this upload when the session is cancelled. Anyone who has the URL may be able to write to the upload. The
+    /// store contains the URL until the session is removed. Logs, errors, events and statuses never contain it.
     public var uploadURL: String? {
         get { uploadPlace?.text }
         set { uploadPlace = newValue.map(Capability.init) }
@@ -50,10 +51,10 @@ public struct TransferItem: Hashable, Sendable {
 
     /// Creates an item for a file or a folder. `enqueue` determines which of the two it is.
     ///
-    /// A folder is read when its session first runs, and its content at that time is sent. On the server, the folder keeps its structure,
-    /// under its own name or the given name. The entries of a folder are sent in the byte order of their names if there are at most 16,384.
-    /// Folders without files are not created on the server. Sockets, FIFOs and devices are skipped, as ``ItemState/skipped`` items. An
-    /// unreadable subfolder becomes a failed item, and the other items continue.
+    /// A folder is read when its session first runs, and its content at that time is sent. It arrives under its own name or the given name,
+    /// with its subfolders. The entries of a folder are sent in the byte order of their names if there are at most 16,384. Folders without
+    /// files are not created on the server. Sockets, FIFOs and devices are skipped, as ``ItemState/skipped`` items. An unreadable subfolder
+    /// becomes a failed item, and the other items continue.
     ///
     /// - Parameters:
     ///   - source: The file or folder: a `FilePath`, a `String` or a file `URL`.
@@ -96,9 +97,9 @@ public struct TransferItem: Hashable, Sendable {
 
     /// Creates an item for a remote folder, for a ``SessionRequest/download(items:from:to:name:tags:context:options:)``.
     ///
-    /// The folder is listed when its session first runs, and its content at that time is downloaded. On this machine, the folder keeps its
-    /// structure, under its own name or the given name. A folder is downloaded before its subfolders. The entries of a folder are
-    /// downloaded in the byte order of their names if there are at most 16,384. Folders without files are not created on this machine.
+    /// The folder is listed when its session first runs, and its content at that time is downloaded. It arrives under its own name or the
+    /// given name, with its subfolders. A folder is downloaded before its subfolders. The entries of a folder are downloaded in the byte
+    /// order of their names if there are at most 16,384. Folders without files are not created on this machine.
     ///
     /// Entries that are neither files nor folders, and links that are not followed, are skipped, as ``ItemState/skipped`` items. A subfolder that
     /// can't be listed, and a name that is not valid on this machine, become failed items, and the other items continue.
@@ -108,8 +109,8 @@ public struct TransferItem: Hashable, Sendable {
     /// - Parameters:
     ///   - remotePath: The folder's name below the endpoint's folder.
     ///   - name: The local name below the session's folder: relative, without `..`. Nil for the last component of `remotePath`.
-    ///   - symbolicLinks: The policy for symbolic links in the folder. ``SymbolicLinkPolicy/follow`` is rejected, because the target of a link to
-    ///     a folder on a server can't be determined.
+    ///   - symbolicLinks: The policy for symbolic links in the folder. ``SymbolicLinkPolicy/follow`` is rejected, because links to folders
+    ///     on a server could form a cycle.
     public static func remoteFolder(
         _ remotePath: some RemotePathConvertible, as name: (some LocalPathConvertible)? = FilePath?.none,
         symbolicLinks: SymbolicLinkPolicy = .skip

@@ -11,7 +11,7 @@ extension StreamWriter {
     public func makeOutputStream() -> OutputStream { WriterOutputStream(self) }
 }
 
-/// An output stream whose bytes a ``StreamWriter`` takes.
+/// An output stream that writes to a ``StreamWriter``.
 private final class WriterOutputStream: OutputStream {
     /// Nil only in a stream created by an inherited initializer, which can't be opened.
     private let writer: StreamWriter?

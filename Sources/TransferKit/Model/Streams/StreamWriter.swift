@@ -1,7 +1,8 @@
 public import Foundation
 import TransferCore
 
-/// Writes the bytes of a stream item. Created by ``TransferItem/stream(as:length:bufferSize:ahead:)``.
+/// Writes the bytes of a stream item. Created by ``TransferItem/stream(as:length:bufferSize:ahead:)`` or
+/// ``TransferQueue/continueStream(_:bufferSize:ahead:)``.
 ///
 /// The queue reads the written bytes while the item's session runs, as from a pipe. Any task may use the writer; the order of chunks from
 /// concurrent tasks is arbitrary. If the writer is released without ``finish()`` or ``fail(_:)``, the item fails.
@@ -18,8 +19,8 @@ public final class StreamWriter: Sendable {
 
     /// Appends a chunk. Waits until the buffer has room, which can take until the session runs or is resumed.
     ///
-    /// - Throws: A ``TransferError`` if the queue no longer reads the stream, because the item failed, or its session was cancelled or removed;
-    ///   `CancellationError` if the task is cancelled while the call waits. In that case, no byte of the chunk is sent.
+    /// - Throws: A ``TransferError`` if the stream has ended, or the queue no longer reads it, for example because the session was
+    ///   cancelled; `CancellationError` if the task is cancelled while the call waits. After an error, no byte of the chunk is sent.
     public func write(_ chunk: some DataProtocol) async throws {
         let data = chunk as? Data ?? Data(chunk)
         guard !data.isEmpty else { return }
@@ -66,7 +67,8 @@ public final class StreamWriter: Sendable {
         channel.end(.success(()))
     }
 
-    /// Ends the stream as incomplete. The item fails, and its error message contains the description of the given error.
+    /// Ends the stream as incomplete. The item fails, and its error message contains the description of the given error. No effect after
+    /// ``finish()``.
     public func fail(_ error: any Error) {
         channel.end(.failure(error))
     }

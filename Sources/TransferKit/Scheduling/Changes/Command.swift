@@ -12,8 +12,8 @@ package enum Command: Sendable, Codable {
     case setMaxConcurrentSessions(Int?, account: String?)
     /// Sets the rate limit, in bytes per second, of an account, or of the queue if `account` is nil. A nil limit removes the stored limit.
     case setRateLimit(Int64?, account: String?)
-    /// Adds sessions at an index, or at the end if the index is nil. The command fails unless `expecting` is the current revision of the
-    /// order. If `expecting` is nil, the index refers to the current order.
+    /// Adds sessions at an index, or at the end if the index is nil. If both an index and `expecting` are given, the command fails unless
+    /// `expecting` is the current revision of the order.
     case enqueue([SessionDraft], at: Int? = nil, expecting: UInt64? = nil, isHeld: Bool = false)
     case addItems(SessionReference, [ItemDraft])
     case perform(SessionOperation, SessionTarget)
@@ -33,8 +33,8 @@ package enum SessionTarget: Sendable, Codable, Hashable {
     /// Members of a group that were looked up before the command was sent. Sessions that have been removed or have left the group since then are
     /// skipped.
     case found([SessionID], of: SessionGroup)
-    /// The next part of a large group, which is processed one part at a time. `mark` is the ``Answer/Part/mark`` of the previous part; all
-    /// parts share one mark.
+    /// A part of a large group that is processed one part at a time: any part of a move, or a later part of another operation. `mark` is
+    /// the ``Answer/Part/mark`` of the first part, which all parts share; a move ignores it.
     case more([SessionID], of: SessionGroup, mark: Int64)
 }
 
@@ -54,7 +54,7 @@ package struct Answer: Sendable, Equatable {
     package struct Part: Sendable, Equatable {
         /// The mark that the operation gave to sessions of the group; see ``EntryDetails/mark``.
         package var mark: Int64 = 0
-        /// The last session that the operation applied to.
+        /// The last session of the part, in the order of the queue.
         package var last: SessionID?
 
         package init() {}

@@ -94,7 +94,7 @@ package struct ManifestEntry: Sendable, Codable, Equatable {
 /// The totals of a folder that was read. Skipped entries do not count.
 package struct ManifestTotals: Sendable, Codable, Equatable {
     package var files: Int64 = 0
-    /// The number of ``files`` that can't be sent.
+    /// The number of ``files`` that can't be transferred.
     package var failed: Int64 = 0
     package var bytes: Int64 = 0
     /// The number of ``files`` with an unknown size.

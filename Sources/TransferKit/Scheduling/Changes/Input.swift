@@ -12,7 +12,7 @@ package enum Input: Sendable, Codable {
     case command(Command)
     /// An event of a run.
     case report(RunEvent)
-    /// The result of a removal on a server.
+    /// The result of an attempt to remove an unfinished upload or a part file.
     case discarded(DiscardResult)
     /// A postponement of all removals that are due at certain endpoints.
     case postponed(DiscardPostponement)
@@ -22,7 +22,7 @@ package enum Input: Sendable, Codable {
     case tick
 }
 
-/// The result of an attempt to remove a session's content on a server.
+/// The result of an attempt to remove an unfinished upload or a part file.
 package struct DiscardResult: Sendable, Codable {
     package var key: Int64
     /// The time of the next attempt; nil if the removal is finished.

@@ -14,7 +14,8 @@ package struct RunEvent: Sendable, Codable {
     }
 
     package enum Content: Sendable, Codable {
-        /// The first bytes moved in this run, or since an attempt failed. The transport is therefore connected.
+        /// The first bytes moved in this run, or since an attempt failed while no other file was in flight. The transport is therefore
+        /// connected.
         case connected
         /// An event of one file, to be stored and published.
         case file(position: Int64, FileReport)
@@ -29,7 +30,8 @@ package struct RunEvent: Sendable, Codable {
         /// An attempt showed that an endpoint works, because bytes moved or a request was performed. Reported once, and once more after each reported
         /// failure of the endpoint.
         case endpointWorks(Endpoint)
-        /// An attempt failed before it moved any bytes, with an error that concerns the endpoint.
+        /// An attempt failed because the endpoint was unreachable, or with a transient error before the endpoint confirmed anything.
+        /// Reported once for files in flight that fail together.
         case endpointFailed(Endpoint, TransferError)
         /// The server asked all clients of its host to back off for a time.
         case hostBusy(Endpoint, Duration)
@@ -63,16 +65,16 @@ package enum FileReport: Sendable, Codable {
 
 /// How a run of a session ended.
 package enum RunOutcome: Sendable, Codable {
-    /// All files are done; `failure` is the error of the first failed file, if any.
+    /// All files are done, or the session failed. `failure` is the error of the first failed file or of the session, if any.
     ///
     /// `itemsSeen` is the number of files that the session had when the run read the last file. `Int64.max` ends the session even if items
-    /// were added during the run.
+    /// were added during the run, unless the run was interrupted.
     case finished(failure: TransferError?, itemsSeen: Int64)
     /// The queue interrupted the run.
     case interrupted
     /// The next attempt is due after a delay.
     case backoff(Duration, TransferError)
-    /// No endpoint is currently available.
+    /// The run can currently use no endpoint of the account.
     case endpointsUnavailable(TransferError)
     /// The account can't be used until the app or the user acts. The value is the account that the attempt used.
     case accountBlocked(TransferError, Account)

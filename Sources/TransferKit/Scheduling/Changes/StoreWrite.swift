@@ -42,7 +42,7 @@ package enum StoreWrite: Sendable {
     case holdDiscard(SessionKey, position: Int64, Checkpoint, Endpoint)
     /// Drops an entry of the outbox, because the run of a removed session completed the file. A completed file must not be removed.
     case dropDiscard(SessionKey, position: Int64, Endpoint)
-    /// Releases the outbox entries of a removed session, because its run has ended.
+    /// Releases the outbox entries of a removed session, because its run has ended or was abandoned.
     case releaseDiscards(SessionKey)
     case discarded(Int64)
     case discardFailed(Int64, nextAttempt: Date, backOffUntil: Date?)
@@ -58,7 +58,7 @@ package enum StoreWrite: Sendable {
 }
 
 extension StoreWrite {
-    /// Whether the change can add to the discard outbox.
+    /// Whether the change can add entries to the discard outbox, or release held entries.
     var mayDiscard: Bool {
         switch self {
         case .deleteSession, .discardPartial, .continueDiscard, .releaseDiscards, .resetSession, .continueReset,

@@ -20,7 +20,7 @@ package struct Transaction: Sendable {
         case run(SessionKey, SessionID, run: UInt64, Account)
         /// Interrupts a run.
         case interrupt(SessionKey, run: UInt64)
-        /// Skips the backoff of a session's files, because the app requested the next run.
+        /// Skips the backoff of a session's files, because of a command such as `run` or `retryEndpoints`.
         case skipBackoff(SessionKey)
         /// Forgets the failures that earlier runs of a session recorded.
         case forget(SessionKey)

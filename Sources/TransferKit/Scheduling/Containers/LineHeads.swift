@@ -35,7 +35,7 @@ struct LineHeads: Sendable {
     /// The head that starts first. The caller must check that the session is still the head of its line.
     var first: Head? { heap.min }
 
-    /// The uptime at which the next line is recalled.
+    /// The earliest recall time. An event may already have recalled the line.
     var nextRecall: Duration? { recalls.min?.time }
 
     /// Adds the first session of a line, unless the line is set aside.

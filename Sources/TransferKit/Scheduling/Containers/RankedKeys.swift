@@ -122,8 +122,8 @@ package struct RankedKeys: Sendable {
         return chunks[place.chunk][place.offset] == key ? place : nil
     }
 
-    /// The chunk and offset of the first session whose rank is not lower than the wanted rank. If that session has a higher rank and is the
-    /// first of its chunk, returns the end of the preceding chunk instead.
+    /// The chunk and offset of the session with the wanted rank, or the position at which such a session belongs. Between two chunks, this
+    /// is the end of the first chunk.
     private func place<Rank: Comparable>(forRank wanted: Rank, rank: (SessionKey) -> Rank) -> Place {
         let following = chunks.partitionPoint { rank($0[0]) > wanted }
         guard following > 0 else { return Place(chunk: 0, offset: 0) }

@@ -4,7 +4,7 @@ package protocol SessionTableElement: Sendable, Equatable {
     var id: SessionID { get }
 }
 
-/// A table of sessions with lookup by key and by ID. Each session needs the size of an element plus about 11 to 16 bytes.
+/// A table of sessions with lookup by key and by ID. The indexes add about 11 to 16 bytes to each element; removals free no memory.
 ///
 /// The elements are contiguous in one array. If an element is removed, the last element moves to its slot, so the array has no gaps.
 package struct SessionTable<Element: SessionTableElement>: Sendable {

@@ -1,4 +1,4 @@
-/// A hash table that finds elements of an array by their identity, with 5⅓ to 8 bytes for each element.
+/// A hash table that finds elements of an array by their identity. Needs 5⅓ to 8 bytes for each element; removals free no memory.
 ///
 /// Open addressing with linear probing. Each place of the table holds an element's slot (its index in the array), not its identity. Calls
 /// therefore take the array and a closure that returns an element's identity. A removal shifts later entries back instead of leaving a
@@ -48,7 +48,7 @@ package struct SlotIndex<Element, Identity: SlotIdentity>: Sendable {
         places[gap] = Self.vacant
     }
 
-    /// Moves an element to another slot. The element must still be at its former slot in the array.
+    /// Records that an element moves to another slot. The element must still be at its former slot in the array.
     package mutating func move(slot: Int, to other: Int, of elements: ContiguousArray<Element>, by identity: (Element) -> Identity) {
         let hash = hash(of: identity(elements[slot]))
         places[place(of: slot, hash)] = entry(other, hash)

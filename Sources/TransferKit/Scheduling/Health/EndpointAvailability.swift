@@ -70,7 +70,7 @@ package struct EndpointAvailability: Sendable, Equatable {
                 .unsupported, .unsupported, "No transport is registered for the endpoints of the account \"\(account.name)\".")
             : TransferError(
                 .unreachable, .connectionRefused,
-                "Each endpoint of the account \"\(account.name)\" failed too often or asked to back off."
+                "No endpoint of the account \"\(account.name)\" can be used now."
                     + (failure.map { " \($0.message)" } ?? ""), cause: failure?.cause)
     }
 }

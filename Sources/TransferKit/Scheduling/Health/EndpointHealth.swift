@@ -7,7 +7,7 @@ package struct EndpointHealth: Sendable, Equatable {
     static let failureLimit = 5
     static let firstPause = Duration.seconds(30)
     static let longestPause = Duration.seconds(600)
-    /// How long an endpoint is unavailable after an attempt that failed because of an outage. Short, because attempts put no load on an
+    /// The minimum pause of an endpoint that failed too often, if its last failure was an outage. Short, because attempts put no load on an
     /// unreachable server.
     static let outagePause = Duration.seconds(10)
     /// How long a new run reserves the probe of an endpoint. If the run has not begun its attempt by then, another run may probe the
@@ -38,7 +38,7 @@ package struct EndpointHealth: Sendable, Equatable {
         var probe: Probe?
     }
 
-    /// A run that checks whether an endpoint works again. Until the probe ends, no other run uses the endpoint.
+    /// A run that checks whether an endpoint works again. Until the probe ends, no other run begins an attempt at the endpoint.
     struct Probe: Sendable, Equatable {
         var run: UInt64
         /// The uptime at which the run began its attempts at the endpoint; nil before the first attempt.
@@ -58,9 +58,10 @@ package struct EndpointHealth: Sendable, Equatable {
     /// The endpoints that each run probes.
     private var probed: [UInt64: Set<Key>] = [:]
 
-    /// Records an attempt that failed before it moved any byte.
+    /// Records a failure of an endpoint; see ``RunEvent/Content/endpointFailed(_:_:)``.
     ///
-    /// - Returns: The uptime until which the endpoint is unavailable because of the failure; nil if it stays available.
+    /// - Returns: The uptime until which the endpoint is unavailable because of the failure; nil if the failure does not change its
+    ///   availability.
     @discardableResult
     mutating func recordFailure(_ endpoint: Endpoint, _ error: TransferError, run: UInt64, at uptime: Duration) -> Duration? {
         var breaker = breakers[Key(endpoint)] ?? Breaker(error: error)
@@ -93,7 +94,7 @@ package struct EndpointHealth: Sendable, Equatable {
         breakers[Key(endpoint)] = nil
     }
 
-    /// Records that a server asked all clients of its host to back off for a time.
+    /// Records that a server asked all clients of its host to back off for a time, which is limited to ``RetryPolicy/longestRetryAfter``.
     mutating func recordBusy(_ endpoint: Endpoint, for duration: Duration, at uptime: Duration) {
         guard let host = endpoint.host else { return }
         let until = uptime + min(duration, RetryPolicy.longestRetryAfter)
@@ -146,12 +147,12 @@ package struct EndpointHealth: Sendable, Equatable {
         setProbe(nil, of: key)
     }
 
-    /// Whether an endpoint failed too often and its pause has ended, so that one run must probe it.
+    /// Whether an endpoint's breaker is open and its pause has ended, so that one run must probe the endpoint.
     func mustBeProbed(_ endpoint: Endpoint, at uptime: Duration) -> Bool {
         breakers[Key(endpoint)]?.openUntil.map { $0 <= uptime } ?? false
     }
 
-    /// Whether an endpoint failed too often, and has not worked since.
+    /// Whether an endpoint's breaker is open. It closes when the endpoint works.
     func hasOpenBreaker(_ endpoint: Endpoint) -> Bool { breakers[Key(endpoint)]?.openUntil != nil }
 
     /// Whether attempts at an endpoint failed since it last worked.

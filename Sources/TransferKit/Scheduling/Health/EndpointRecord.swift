@@ -16,7 +16,7 @@ final class EndpointRecord: Sendable {
         var announced: Endpoint?
         /// The location of the endpoint of the last attempt, including attempts of earlier runs.
         var location: String?
-        /// The uptime until which the run uses no unreachable endpoint; nil if any endpoint was reachable.
+        /// The uptime until which the run uses no unreachable endpoint, because a file could reach none; nil without such a pause.
         var pausedUntil: Duration?
     }
 
@@ -33,7 +33,7 @@ final class EndpointRecord: Sendable {
     /// Records the start of an attempt.
     ///
     /// - Returns: `isNew` is true if the endpoint differs from the endpoint of the run's last attempt. `before` is the location of the session's last
-    ///   attempt, or nil if the location is the same.
+    ///   attempt; nil if the location is the same, or for the session's first attempt.
     func announce(_ endpoint: Endpoint) -> (isNew: Bool, before: String?) {
         state.withLock { state in
             defer {
@@ -73,8 +73,8 @@ final class EndpointRecord: Sendable {
         }
     }
 
-    /// Records that a file could reach none of several endpoints. The other files of the run would fail, too, so they also wait until the
-    /// retry.
+    /// Makes all files of the run avoid the endpoints until a retry, if there are several endpoints and all of them are unreachable.
+    /// Without this pause, each file would try them in turn, and fail.
     func pause(_ endpoints: [Endpoint], until end: Duration, at uptime: Duration) {
         _ = avoided(at: uptime)
         state.withLock { state in

@@ -2,7 +2,7 @@ import Locking
 import Synchronization
 import TransferCore
 
-/// The states of all endpoints in this process. Shared by all runs of a queue.
+/// The states of the endpoints that a queue has used since it was opened. Shared by all runs of the queue.
 package final class EndpointStates: Sendable {
     private struct Known: Sendable {
         var states: [EndpointHealth.Key: EndpointState] = [:]
@@ -30,7 +30,7 @@ package final class EndpointStates: Sendable {
         known.withLock { _ = $0.authenticated.insert(endpoint) }
     }
 
-    /// Whether the endpoint accepted the account's credentials in this process.
+    /// Whether the endpoint accepted the account's credentials. False again after ``forgetAuthentication(of:)``.
     func isAuthenticated(_ endpoint: Endpoint) -> Bool {
         known.withLock { $0.authenticated.contains(endpoint) }
     }

@@ -7,7 +7,8 @@
 /// - Each session transfers bytes at its given rate, up to its limit. If concurrent sessions exceed a limit of their account or of the
 ///   queue, they get equal shares of the limit. A share that a session can't use goes to the other sessions.
 /// - No attempt fails, sessions end as completed, and paused sessions keep their slots.
-/// - A session with an unknown size or rate never ends. It keeps its slot, and sessions that depend on it do not start.
+/// - A session with an unknown size, or with remaining bytes but no known rate, never ends. It keeps its slot, and its dependents never
+///   start.
 package struct Forecast: Sendable {
     /// A running or waiting session.
     package struct Session: Sendable, Equatable {

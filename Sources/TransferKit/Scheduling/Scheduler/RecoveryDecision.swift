@@ -32,7 +32,7 @@ package enum RecoveryDecision: Equatable {
         package var isOutageTooLong = false
         /// The number of consecutive protocol violations, including the last violation.
         package var violations = 0
-        /// Whether the file was already restarted and made no progress since.
+        /// Whether the file must not restart again: it made no progress since a restart, or no new progress in several restarts.
         package var hasRestarted = false
         /// The number of times that the transferred content had a wrong checksum, including the last time.
         package var mismatches = 0
@@ -42,7 +42,7 @@ package enum RecoveryDecision: Equatable {
         package var hasCheckpoint = false
         /// Whether the current endpoint was unreachable for so long and so often that the file may abandon its bytes there.
         package var mayFallBack = false
-        /// Whether the account has an available endpoint that was not tried since the last delay.
+        /// Whether the file may try another available endpoint before the next delay.
         package var hasNextEndpoint = false
         /// Whether another endpoint was tried without success since the last delay, but may work later.
         package var othersMayWork = false

@@ -7,7 +7,8 @@ extension Scheduler {
         case able(Endpoint)
         case blocked(TransferError)
         case transportMissing(TransportID)
-        /// All endpoints are unavailable until an uptime; nil if the account was removed.
+        /// All endpoints are unavailable. The first of them becomes available at the given uptime; nil if the account has no endpoints or
+        /// was removed.
         case unavailable(until: Duration?)
         case networkConstrained
         case diskBelowFloor(free: Int64)
@@ -40,7 +41,7 @@ extension Scheduler {
         return .unavailable(until: until)
     }
 
-    /// The maximum number of abandoned runs that have not ended. Each abandoned run still occupies threads and memory of the process.
+    /// The number of abandoned runs at which no further run begins, because each still occupies threads and memory of the process.
     private static let maximumAbandoned = 16
 
     private func checkNetworkAndResources(_ endpoint: Endpoint, _ line: SessionIndex.LineKey) -> Ability {
@@ -50,7 +51,7 @@ extension Scheduler {
         return .able(endpoint)
     }
 
-    /// The endpoints that a run may use now; nil if its session was removed.
+    /// The endpoints of a session's account, and which of them a run may use now; nil if the session was removed.
     package func endpoints(for key: SessionKey, run: UInt64, at now: DualInstant) -> EndpointAvailability? {
         guard let entry = sessionIndex[key], let account = accounts[entry.account]?.account else { return nil }
         let registered = account.endpoints.filter { settings.transports.contains($0.transport) }
@@ -102,7 +103,7 @@ extension Scheduler {
         changeHealth { $0.retry(endpoints, at: now.uptime) }
     }
 
-    /// Whether any run has not ended, including runs of removed sessions.
+    /// Whether any run has not ended, including runs of removed sessions. Ignores abandoned runs.
     var hasLiveRuns: Bool { !sessionIndex.live.isEmpty || !flags.ending.isEmpty }
 
     /// The number of the account's slots in use, including slots that runs of removed sessions still use.

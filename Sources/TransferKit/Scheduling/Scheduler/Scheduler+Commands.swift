@@ -1,9 +1,9 @@
 import TransferCore
 
 extension Scheduler {
-    /// Handles one input and returns its consequences. Does not start sessions; ``schedule(at:)`` starts them after all pending inputs.
+    /// Handles one input and returns its consequences. Waiting sessions start later, in ``schedule(at:)``, after all pending inputs.
     ///
-    /// - Throws: ``QueueError`` if a command is invalid. Nothing is changed in this case. Reports and ticks never throw.
+    /// - Throws: ``QueueError`` if a command is invalid. Nothing is changed in this case. Other inputs never throw.
     package mutating func handle(_ input: Input, at now: DualInstant) throws(QueueError) -> Transaction {
         var transaction = Transaction()
         recordOpening(now)

@@ -2,7 +2,8 @@ import Foundation
 import TransferCore
 
 extension Scheduler {
-    /// Starts all sessions that can start now. Called once after all pending inputs have been handled.
+    /// Ends expired waits, starts all sessions that can start now, and removes sessions whose retention has ended. Called once after all
+    /// pending inputs have been handled.
     package mutating func schedule(at now: DualInstant) -> Transaction {
         var transaction = Transaction()
         recordOpening(now)
@@ -100,8 +101,7 @@ extension Scheduler {
     /// The sessions that the order of a strict queue permits to start now: usually only the first unfinished session. Sessions with
     /// the start priority `now` may also start.
     ///
-    /// While the first session waits for disk space, sessions that have already begun may start, too. They may occupy the space that the first
-    /// session needs.
+    /// While the first session waits for space, sessions that have already begun may start, too, because they may occupy this space.
     var strictTurns: [Entry] {
         guard let first = sessionIndex.unfinished.first.flatMap({ sessionIndex[$0] }) else { return [] }
         guard first.waitsForSpace, !sessionIndex.begun.isEmpty else { return [first] }

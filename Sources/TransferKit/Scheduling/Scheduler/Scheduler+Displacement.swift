@@ -4,7 +4,8 @@ import TransferCore
 /// session). When the preempting session gives up the slot, the displaced session is restored. Each preempting session has a list of the
 /// sessions that it displaced, so nested displacements are undone in the right order.
 extension Scheduler {
-    /// Displaces another session, so that a preempting session gets its slot. Does nothing unless exactly one slot is missing.
+    /// Displaces another session, so that a preempting session gets its slot. Does nothing if the preempting session can't start, or unless
+    /// exactly one slot is missing.
     mutating func displace(for key: SessionKey, at now: DualInstant, _ transaction: inout Transaction) {
         guard flags.mode == .running, let entry = sessionIndex[key], entry.isClaimant, case .able = ability(of: entry, at: now),
             let victim = victim(for: entry, at: now)

@@ -110,7 +110,8 @@ extension Scheduler {
                 if let walk = walks[key] {
                     guard walk != start else {
                         let ids = [sessionIndex[key]?.id, sessionIndex.details(key).dependency?.session].compactMap { $0.map { "\($0)" } }
-                        throw QueueError(.impossibleOrder, "These sessions would wait for each other: \(ids.joined(separator: " and ")).")
+                        throw QueueError(
+                            .impossibleOrder, "These sessions are part of a dependency cycle: \(ids.joined(separator: " and ")).")
                     }
                     break
                 }

@@ -5,7 +5,8 @@ extension Scheduler {
 
     // MARK: The network
 
-    /// Interrupts runs that the network no longer permits. Their sessions start first when the network permits them again.
+    /// Sets the network condition, and interrupts runs that the network no longer permits. Their sessions get the start priority
+    /// ``Entry/StartPriority/interrupted``.
     mutating func setNetwork(_ condition: NetworkCondition, at now: DualInstant, _ transaction: inout Transaction) {
         // Endpoints that failed in the previous network may work in this one.
         if condition != flags.network, condition != .unavailable { changeHealth { $0.retryAll(at: now.uptime) } }

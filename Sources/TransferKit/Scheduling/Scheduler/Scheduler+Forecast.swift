@@ -16,7 +16,7 @@ extension Scheduler {
     /// eligible.
     private static let examinedSessions = 10_000
 
-    /// The first waiting sessions, in the order in which they would start, with their conditions.
+    /// The input of a forecast: the limits, the running sessions, and the first waiting sessions in the order in which they would start.
     package func outlook(limit: Int, at now: DualInstant) -> Outlook {
         // Includes paused sessions whose run has not ended.
         let pausedWithSlot = sessionIndex.paused.compactMap { sessionIndex[$0] }.filter { $0.holdsSlot && !$0.freesSlot }

@@ -81,7 +81,7 @@ extension Scheduler {
 
     /// Performs an operation on one session.
     ///
-    /// - Returns: Whether anything changed.
+    /// - Returns: Whether the result of the command contains the session. False only for a `run` of a running session.
     private mutating func apply(
         _ operation: SessionOperation, to entry: Entry, mark: Int64, at now: DualInstant, _ changed: inout Changed,
         _ transaction: inout Transaction

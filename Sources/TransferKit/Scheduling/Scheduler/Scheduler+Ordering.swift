@@ -163,7 +163,8 @@ extension Scheduler {
 
     private func checkRange(_ index: Int, moving count: Int) throws(QueueError) {
         guard (0...(sessionIndex.count - count)).contains(index) else {
-            throw QueueError(.indexOutOfRange, "Cannot move to index \(index): the queue has \(sessionIndex.count) sessions.")
+            let moved = count == 1 ? "a session" : "\(count) sessions"
+            throw QueueError(.indexOutOfRange, "Cannot move \(moved) to index \(index): the queue has \(sessionIndex.count) sessions.")
         }
     }
 
@@ -178,7 +179,7 @@ extension Scheduler {
         return nil
     }
 
-    /// The last of the first `count` sessions that are not moved; nil if `count` is 0.
+    /// The session at index `count - 1` of the order without the moved sessions; nil if `count` is 0.
     private func lastUnmoved(ofFirst count: Int, leavingOut moved: Set<SessionKey>) -> SessionKey? {
         guard count > 0 else { return nil }
         // Skips the moved sessions at the front.
@@ -302,6 +303,7 @@ extension Scheduler {
     }
 
     /// Quarantines sessions that can't be read, or whose changes the store rejects: removes them from the queue, but keeps their rows.
+    /// Holds waiting sessions that depend on them.
     mutating func quarantine(_ keys: [SessionKey], _ reason: String, _ transaction: inout Transaction) throws(QueueError) {
         let held = keys.compactMap { sessionIndex[$0]?.id }.flatMap { holdDependents(of: $0, leavingOut: Set(keys), &transaction) }
         try remove(keys, isForced: true, &transaction)
@@ -312,7 +314,7 @@ extension Scheduler {
         if !held.isEmpty { transaction.events.append(.changed(held, .held)) }
     }
 
-    /// Holds the dependents of a session whose outcome is unknown, until the app or the user releases them.
+    /// Removes the dependencies on a session whose outcome is unknown, and holds the dependents that are waiting.
     ///
     /// - Returns: The sessions that were waiting and are now held.
     mutating func holdDependents(

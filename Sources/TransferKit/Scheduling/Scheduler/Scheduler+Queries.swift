@@ -10,7 +10,7 @@ extension Scheduler {
         /// The visible state. A session counts as running until its run has ended.
         package var state: SessionState
         package var isEnding: Bool
-        /// The stored state: the state of the session after its run has ended.
+        /// The stored state; see ``Entry/state``.
         package var target: SessionState
         package var holdsSlot: Bool
         /// The number of the session's run that has not ended; nil if no run is in progress.
@@ -30,8 +30,8 @@ extension Scheduler {
 
     // MARK: Idleness and time
 
-    /// Whether no session runs, and no session can start without an action by the app or the user. A queue with sessions that are due later
-    /// is not idle.
+    /// Whether the queue was started, but no session runs, and none can start just because time passes. A queue with sessions that are due
+    /// later is not idle.
     package func isIdle(at now: DualInstant) -> Bool {
         guard flags.mode == .running, !hasLiveRuns, flags.releases.isEmpty else { return false }
         // If paused sessions keep all slots, the app or the user must act.
@@ -48,7 +48,7 @@ extension Scheduler {
         return !sessionIndex.timed.contains { $1 > 0 && hasSlot($0.account) && canStartEventually($0, at: now) }
     }
 
-    /// Whether a session of a line can start now or later without an action by the app or the user.
+    /// Whether a session of a line can start now, or later just because time passes.
     private func canStartEventually(_ line: SessionIndex.LineKey, at now: DualInstant) -> Bool {
         guard flags.scarceSpace == nil, flags.network.permits(needsCheapNetwork: line.needsCheapNetwork) else { return false }
         return switch ability(of: line, at: now) {
@@ -57,7 +57,7 @@ extension Scheduler {
         }
     }
 
-    /// The uptime at which the scheduler must run again if no other event occurs.
+    /// The uptime at which the scheduler must run again if no other event occurs; nil if time alone changes nothing.
     package func nextDue(after now: DualInstant) -> Duration? {
         var due: [Duration] = []
         if let first = sessionIndex.due.first { due.append(.nanoseconds(first.due)) }
@@ -88,7 +88,7 @@ extension Scheduler {
 
     // MARK: Wait reasons
 
-    /// The first reason why a waiting session does not run; nil if it is about to start.
+    /// The first reason why a waiting session does not run; nil if it is about to start, or is not waiting.
     package func why(_ key: SessionKey, at now: DualInstant) -> WaitReason? {
         guard let entry = sessionIndex[key], entry.state == .waiting, !entry.conditions.contains(.stopping) else { return nil }
         guard flags.mode == .running else { return .queueNotRunning }
@@ -152,7 +152,7 @@ extension Scheduler {
 
     // MARK: Status
 
-    /// The number of sessions that wait only for a point in time, and the first such time.
+    /// The number of sessions that wait only for a point in time or for an unavailable endpoint, and the time at which the first may start.
     private func scheduled(at now: DualInstant) -> (count: Int, first: Date?) {
         var count = 0
         var due: [Date] = []

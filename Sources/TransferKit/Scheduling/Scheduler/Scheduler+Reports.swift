@@ -55,8 +55,8 @@ extension Scheduler {
         mutate(key) { entry, _ in entry.conditions.remove(.runNotEnded) }
     }
 
-    /// Handles a report of a run whose session was removed. Records the content that the run stores on servers or on this machine for later
-    /// removal, because the session's rows are gone.
+    /// Handles a report of a run whose session was removed. Adds unfinished uploads and part files of the run to the discard outbox,
+    /// because the session's rows are gone.
     private mutating func handleLate(_ report: RunEvent, at now: DualInstant, _ transaction: inout Transaction) {
         switch report.content {
         case .file(let position, .checkpoint(let checkpoint, let endpoint, _, let identity))
@@ -116,8 +116,8 @@ extension Scheduler {
     /// The minimum time between two records of a run's duration.
     private static let recordInterval = Duration.seconds(1)
 
-    /// Records the duration of a run in the same transaction as a file report. If the process is killed, the stored duration is therefore as recent
-    /// as the stored progress.
+    /// Records the duration of a run in the same transaction as a file report. If the process is killed, the stored duration is therefore
+    /// less than ``recordInterval`` older than the stored progress.
     private mutating func recordRunTime(of report: RunEvent, at now: DualInstant, _ transaction: inout Transaction) {
         guard flags.runTimes.unrecorded(report.run, at: now.uptime) >= Self.recordInterval else { return }
         var times: (session: Int64, queue: Int64) = (0, 0)
@@ -187,7 +187,7 @@ extension Scheduler {
     private static let maximumOthersBefore = 29
 
     /// How long a session with unavailable endpoints waits while other sessions of the account probe the endpoints; nil for no wait. The
-    /// server may fail only for this session, whose probes must not keep other sessions from using it.
+    /// server may fail only for this session, whose probes must not keep other sessions from using the server.
     private mutating func delayForOtherProbes(_ entry: Entry, _ outcome: RunOutcome, at now: DualInstant) -> Duration? {
         guard case .backoff(_, let error) = outcome, RecoveryDecision.isOutage(error),
             case .unavailable(let until?) = ability(of: entry, at: now)
@@ -208,7 +208,7 @@ extension Scheduler {
         transaction.events.append(.cancelled([entry.id]))
     }
 
-    /// Begins another run in the same activation. If the queue or the account no longer allows it, the session waits.
+    /// Begins another run in the same activation. If the session can't run now, it waits.
     private mutating func continueActivation(
         _ key: SessionKey, isRequested: Bool, at now: DualInstant, _ transaction: inout Transaction
     ) {
@@ -307,8 +307,8 @@ extension Scheduler {
         }
     }
 
-    /// Releases the dependents of an ended session. If there are very many, the next transactions release the rest; after a kill, the next
-    /// opening does.
+    /// Releases the dependents of an ended session that accept its outcome. If there are very many, the next transactions release the rest;
+    /// after a kill, the next opening releases them.
     mutating func satisfyDependents(of id: SessionID, isCompleted: Bool) {
         for key in sessionIndex.dependents[id, default: []].sorted() {
             guard let dependency = sessionIndex.details(key).dependency, isCompleted || dependency.acceptsAnyEnd else { continue }

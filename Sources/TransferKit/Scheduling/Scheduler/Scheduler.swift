@@ -10,12 +10,13 @@ package struct Scheduler: Sendable {
     package struct Settings: Sendable, Equatable {
         package var transports: Set<TransportID>
         package var ordering: QueueOrdering
-        /// The session limit if the store contains no limit.
+        /// The session limit if the store contains no limit. A strict queue ignores it.
         package var maxConcurrentSessions: Int
         /// The session limit that overrides the stored limit; nil for none.
         package var maxConcurrentSessionsOverride: Int?
         package var retention: Retention
-        /// How long a session that yielded waits for another session to start. After this time, the session may start again.
+        /// How long a session that yielded waits for another session to start. After this time, the session may start again if no other
+        /// session can start.
         package var yieldDelay: Duration
         /// The initial network condition, which applies until the app sets another one.
         package var network: NetworkCondition
@@ -90,7 +91,7 @@ package struct Scheduler: Sendable {
         var newTags: [SessionKey: Set<String>] = [:]
     }
 
-    /// The distance between the ranks of neighbours, which leaves room to insert sessions without renumbering others.
+    /// The preferred distance between the ranks of neighbours. Leaves room to insert sessions without renumbering others.
     package static let rankGap: Int64 = 1 << 20
 
     package let settings: Settings
@@ -106,12 +107,12 @@ package struct Scheduler: Sendable {
     private var dirty: [SessionKey] = []
     /// The uptime of the first input, and the steady date at that time; nil before the first input.
     var opening: DualInstant?
-    /// The steady date at the opening; nil if the store contains no steady date.
+    /// The steady date at the opening; nil if the store contains no steady date, or if ``Settings/openedAt`` is nil.
     var steadyOpening: Date?
     private var lastLoadedAccount: AccountKey?
     /// Sessions that were stored as running, because they were running when the last process ended.
     private(set) var foundRunning: [SessionKey] = []
-    /// Sessions whose dependency is missing from the store.
+    /// The waiting sessions that were held because their dependency is missing from the store.
     private(set) var foundOrphaned: [SessionID] = []
     /// The sessions that have begun, according to the store. Used only while sessions are loaded.
     private var begunEarlier: Set<SessionKey> = []
@@ -147,7 +148,7 @@ package struct Scheduler: Sendable {
 
     package var orderRevision: UInt64 { flags.orderRevision }
 
-    /// The maximum number of sessions that use a slot.
+    /// The maximum number of sessions that use a slot. Always 1 in a strict queue.
     package var maxConcurrentSessions: Int {
         settings.ordering == .strict
             ? 1 : max(1, flags.maxConcurrentSessionsOverride ?? flags.maxConcurrentSessions ?? settings.maxConcurrentSessions)
@@ -185,8 +186,8 @@ package struct Scheduler: Sendable {
         flags.nextAccount = max(flags.nextAccount, key + 1)
     }
 
-    /// Loads a session from the store. The order of the calls does not matter. Sessions that were running when the last owner exited start
-    /// first.
+    /// Loads a session from the store. The order of the calls does not matter. A session that was running when the last owner exited gets
+    /// the start priority ``Entry/StartPriority/interrupted``.
     ///
     /// - Parameter details: The details; nil for none, which is the usual case.
     /// - Returns: Whether the session was loaded; false if its account does not exist.
@@ -217,8 +218,8 @@ package struct Scheduler: Sendable {
         return true
     }
 
-    /// Completes the loading. Restores displaced sessions if the session that displaced them is missing or can't use their slot. Holds
-    /// sessions whose dependency is missing.
+    /// Completes the loading. Restores displaced sessions if the session that displaced them is missing or can't use their slot. Releases
+    /// sessions whose dependency has ended as required, and holds waiting sessions whose dependency is missing.
     ///
     /// - Returns: The writes that update the store, and the sessions that were left out because their ID was a duplicate.
     package mutating func finishLoading() -> (writes: [StoreWrite], duplicates: [SessionKey]) {
@@ -242,8 +243,8 @@ package struct Scheduler: Sendable {
         return (transaction.writes, duplicates)
     }
 
-    /// Whether a session can use the slot of a session that it displaced. It must exist, must be neither ended nor held, and must not be displaced,
-    /// directly or indirectly, by a session that it displaced.
+    /// Whether a session can use the slot of a session that it displaced. The session, and all sessions that displaced it directly or
+    /// indirectly, must exist and be neither ended nor held. No session may displace itself indirectly.
     private func canOwn(_ key: SessionKey) -> Bool {
         var seen: Set<SessionKey> = []
         var next: SessionKey? = key
@@ -341,7 +342,6 @@ package struct Scheduler: Sendable {
         sessionIndex.insert(entry, details)
     }
 
-    /// Removes a session.
     mutating func removeEntry(_ key: SessionKey) {
         guard let entry = sessionIndex[key] else { return }
         journal.append(.removed(entry, sessionIndex.details(key)))
@@ -366,7 +366,7 @@ package struct Scheduler: Sendable {
         sessionIndex.recallLines(of: key)
     }
 
-    /// Adds the writes for all changes since the last call.
+    /// Adds the writes for the sessions' scheduling data and the settings that changed since the last call.
     mutating func flush(into transaction: inout Transaction) {
         var seen: Set<SessionKey> = []
         for key in dirty where dirty.count == 1 || seen.insert(key).inserted {

@@ -8,7 +8,7 @@ package struct Entry: SessionTableElement, Equatable {
     package var rank: Int64
     package var account: AccountKey
     /// The stored state of the session. When a run is interrupted, this property changes immediately to the state that the session will have after
-    /// the run has ended.
+    /// the run has ended, unless the run still completes or fails the session.
     package var state: SessionState
     package var startPriority = StartPriority.none
     package var conditions: Conditions = []
@@ -83,7 +83,7 @@ package struct Entry: SessionTableElement, Equatable {
             self.rawValue = rawValue
         }
 
-        /// The session yielded its slot; another session must start first.
+        /// The session yielded its slot, and lets another session start first, until ``EntryDetails/yieldedUntil`` at most.
         static let yielded = Conditions(rawValue: 1)
         /// Another session displaced this session: the app ran the other session out of turn, and that session uses this session's slot.
         package static let displaced = Conditions(rawValue: 2)
@@ -101,7 +101,7 @@ package struct Entry: SessionTableElement, Equatable {
         package static let keepsPartial = Conditions(rawValue: 128)
         /// The session's transport is connected in the current run.
         static let connected = Conditions(rawValue: 256)
-        /// Items were added since the current run began.
+        /// Items were added, found or reset since the current run began, so another run must follow.
         static let hasNewItems = Conditions(rawValue: 512)
 
         /// The session must not use an expensive network.
@@ -113,7 +113,8 @@ package struct Entry: SessionTableElement, Equatable {
         /// The store is damaged, so the session's items can't be read. The session also has the condition ``backoff``.
         static let unreadable = Conditions(rawValue: 4096)
 
-        /// The session ran in this process, or has a checkpoint from an earlier process, so it may occupy disk space.
+        /// The session may occupy disk space: it ran in this process, was running when the last process ended, or, in a strict queue, has a
+        /// checkpoint from an earlier process.
         package static let begun = Conditions(rawValue: 8192)
 
         /// The conditions that prevent a waiting session from starting.
@@ -143,7 +144,7 @@ package struct EntryDetails: Sendable, Equatable {
     package var notBefore: Date?
     package var dependency: SessionDependency?
     package var displacedBy: SessionKey?
-    /// The uptime until which a session that yielded lets other sessions start first.
+    /// The uptime from which a session that yielded may start again although no other session has started.
     package var yieldedUntil: Duration?
     package var spaceCheckAt: Duration?
     package var shortage: TransferError?

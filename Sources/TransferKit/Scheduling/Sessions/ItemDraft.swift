@@ -38,7 +38,8 @@ package struct ItemFigures: Sendable, Equatable {
 /// An item of a ``SessionDraft``. Names are bytes.
 package struct ItemDraft: Sendable, Codable, Equatable {
     package var kind: ItemKind
-    /// The local path, relative to the base folder unless it begins with a slash. For a blob or a stream, the name of its file in the spool.
+    /// The local path, relative to the base folder unless it begins with a slash. For a download or remote folder, the local name below the
+    /// session's folder. For a blob or a stream, the name of its file in the spool.
     package var source: Data
     package var destination: Data
     package var size: Int64

@@ -21,12 +21,12 @@ package struct RunTimes: Sendable, Equatable {
         queueSince.map { max(.zero, uptime - $0) } ?? .zero
     }
 
-    /// Records the times of a run and of the queue, in milliseconds.
+    /// Returns the unrecorded times of a run and of the queue, in milliseconds. They then count as recorded.
     mutating func record(_ run: UInt64, at uptime: Duration) -> (session: Int64, queue: Int64) {
         (Self.recordTime(&since[run], at: uptime), Self.recordTime(&queueSince, at: uptime))
     }
 
-    /// Records and removes the times of a run that has ended, in milliseconds.
+    /// Returns the unrecorded times of a run that has ended and of the queue, in milliseconds, and forgets the run.
     mutating func end(_ run: UInt64, at uptime: Duration) -> (session: Int64, queue: Int64) {
         let times = record(run, at: uptime)
         since[run] = nil

@@ -1,7 +1,7 @@
 package import Foundation
 package import TransferCore
 
-/// A validated session that is about to be stored.
+/// A session that is about to be stored.
 package struct SessionDraft: Sendable, Codable, Equatable {
     package var id: SessionID
     package var account: String
@@ -18,7 +18,7 @@ package struct SessionDraft: Sendable, Codable, Equatable {
     /// Whether a completed session with the same deduplication key also makes this draft a duplicate.
     package var deduplicatesCompleted: Bool
     package var items: [ItemDraft]
-    /// The error if the session can't be stored; nil if it can. Has no effect if the draft is a duplicate, because a duplicate is not stored.
+    /// The error to throw instead of storing the session; nil for a valid session. Has no effect on a duplicate, which is not stored.
     package var refusal: QueueError?
 
     package init(

@@ -54,8 +54,8 @@ extension SessionIndex {
 
     /// The session directly before an eligible session, among the sessions in the lines that the predicate accepts.
     ///
-    /// First examines the preceding sessions one by one, but at most as many as there are lines. If these steps find no session, searches
-    /// each line instead.
+    /// Examines the preceding sessions one by one, but at most as many as there are lines. If more steps would be needed, searches each
+    /// line instead.
     func last(before entry: Entry, where isAcceptable: (LineKey) -> Bool) -> Entry? {
         var steps = lines.count
         if entry.startPriority == .none {

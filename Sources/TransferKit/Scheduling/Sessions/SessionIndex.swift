@@ -57,7 +57,7 @@ package struct SessionIndex: Sendable {
     package private(set) var slots = Slots()
     private(set) var accountSlots: [AccountKey: Slots] = [:]
     private(set) var sessionsOfAccount: [AccountKey: Int] = [:]
-    /// The number of sessions in each line that wait only for a point in time.
+    /// The number of sessions that wait only for a point in time, by the line that they will join.
     private(set) var timed: [LineKey: Int] = [:]
     private(set) var counts: [SessionState: Int] = [:]
     var heads = LineHeads()
@@ -315,8 +315,8 @@ package struct SessionIndex: Sendable {
 
     /// Sorts and indexes all loaded sessions.
     ///
-    /// - Returns: `renumbered` contains the sessions that got another rank, because an earlier session has the same rank. `duplicates` contains the
-    ///   sessions that were left out, because an earlier session has the same ID.
+    /// - Returns: `renumbered` contains the sessions that got a higher rank, because the preceding session has the same or a higher rank.
+    ///   `duplicates` contains the sessions that were left out, because an earlier session has the same key or ID.
     mutating func finishLoading() -> (renumbered: [SessionKey], duplicates: [SessionKey]) {
         let duplicates = table.finishLoading()
         for key in duplicates where table[key] == nil { detailed[key] = nil }

@@ -17,7 +17,7 @@ extension QueueStore {
 
     // MARK: Writing
 
-    /// Appends events, and prunes the log if it exceeds its limit by more than a tenth. Because of this margin, most commits delete nothing.
+    /// Appends events, and prunes the log if it exceeds one of its limits by a tenth. Because of this margin, most commits delete nothing.
     static func append(_ events: [QueueEvent], keeping limit: Int, to db: Database) throws {
         guard let last = events.last else { return }
         // Unlike `EventRow.weight`, the column `weight` is cumulative: it includes all earlier events. If the row is damaged, the upper limit

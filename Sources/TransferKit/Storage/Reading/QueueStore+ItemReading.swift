@@ -12,7 +12,7 @@ struct PendingItem: Sendable {
     var source: Data
     var destination: Data
     var symbolicLinks: SymbolicLinkPolicy
-    /// The local path; for a remote folder, the local destination.
+    /// The local path; for a download or a remote folder, the local destination.
     var path: FilePath
     /// The complete remote path.
     var remotePath: [UInt8]

@@ -36,8 +36,8 @@ extension QueueStore {
         }
     }
 
-    /// Returns which of the given names the manifest already contains in a remote folder. Ignores stand-ins, which are rows for entries
-    /// whose names can't be stored.
+    /// Returns which of the given names the manifest already contains in a remote folder. Ignores failed files, and thus the stand-ins for
+    /// entries whose names can't be stored.
     func knownNames(in folder: Int64, of key: SessionKey, among names: [Data]) async throws -> Set<Data> {
         try await read { db in
             var known: Set<Data> = []

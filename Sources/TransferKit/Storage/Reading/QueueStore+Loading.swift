@@ -4,7 +4,8 @@ import Locking
 import TransferCore
 
 extension QueueStore {
-    /// Creates a scheduler with the content of the store. Unreadable sessions go into quarantine.
+    /// Creates a scheduler with the content of the store. Unreadable sessions go into quarantine, and work that the last process left is
+    /// completed.
     ///
     /// - Returns: The scheduler, a sentence about each session that went into quarantine, and the events to report.
     package func load(_ settings: Scheduler.Settings) async throws -> (Scheduler, quarantined: [String], news: [QueueEvent.Kind]) {
@@ -20,8 +21,8 @@ extension QueueStore {
             var unreadable: [(SessionKey, String)] = []
             try Self.loadSettings(into: &scheduler, from: db)
             try Self.loadAccounts(into: &scheduler, from: db)
-            // Only a queue with strict order needs to know which sessions have begun. Checkpoints show this, because every file that has begun has a
-            // checkpoint. Even a download stores a checkpoint before it creates its part file.
+            // Only a queue with strict order needs to know which sessions have begun. Checkpoints show this, because every unfinished file
+            // that has begun has a checkpoint. Even a download stores a checkpoint before it creates its part file.
             if settings.ordering == .strict { scheduler.load(begun: try Self.begunSessions(in: db)) }
             scheduler.reserveLoading(try Int.fetchOne(db, sql: "SELECT count(*) FROM schedule") ?? 0)
             try ScheduleScan(db, .min...middle).forEach { Self.load($0.key, $0.entry, $0.details, into: &scheduler, &unreadable) }
@@ -59,7 +60,7 @@ extension QueueStore {
     }
 
     /// Stores the changes that loading requires. Skips a change that the store permanently rejects, so that the queue can still be opened. The
-    /// error occurs again when the affected session runs.
+    /// error occurs again when the affected session runs. If the store is damaged, throws instead.
     ///
     /// - Returns: Whether all changes are stored.
     @discardableResult
@@ -78,7 +79,7 @@ extension QueueStore {
         return writes.count == count
     }
 
-    /// Returns the sessions with unfinished files that have a checkpoint from an earlier attempt.
+    /// Returns the sessions with a checkpoint of an earlier attempt.
     private static func begunSessions(in db: Database) throws -> Set<SessionKey> {
         try SessionKey.fetchSet(
             db, sql: "SELECT DISTINCT checkpoint.session FROM checkpoint JOIN schedule ON schedule.session = checkpoint.session")
@@ -161,7 +162,7 @@ extension QueueStore {
                 """) ?? 0
     }
 
-    /// Returns the sessions with a tag.
+    /// Returns the sessions with a tag, in the order of the queue.
     package func sessions(tagged tag: String) async throws -> [SessionID] {
         try await read { db in
             try Data.fetchAll(

@@ -45,8 +45,7 @@ extension QueueStore {
         }
     }
 
-    /// Reads sessions without the columns that are computed from other tables, such as tags. The sessions stay readable if only those
-    /// tables are damaged.
+    /// Reads sessions without their tags and unsized files (``SessionRow/bareQuery``), because the tables of these may be damaged.
     private func readBareSessions(
         _ keys: [SessionKey]
     ) async throws -> (records: [SessionRecord], unreadable: [SessionKey: String]) {

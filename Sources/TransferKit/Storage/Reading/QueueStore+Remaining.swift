@@ -2,7 +2,7 @@ import GRDB
 
 /// The remaining work of a session.
 struct RemainingWork: Sendable, Equatable {
-    /// The remaining bytes; nil while the session has folders that are not listed yet, or files of unknown size.
+    /// The remaining bytes; nil while the session has folders that have not been read yet, or files of unknown size.
     var bytes: Int64?
     /// The session's own rate limit in bytes per second; nil if it has none.
     var rateLimit: Int64?

@@ -37,8 +37,8 @@ struct ScheduleScan {
 
     /// The columns of the current row (sqlite.org/c3ref/column_blob.html), valid until the next step.
     @safe struct ScheduledRow {
-        /// The greatest valid key or mark. New rows get numbers above the highest stored number. This limit leaves room for new numbers even if a row
-        /// is damaged.
+        /// The exclusive upper limit of keys and marks. New rows get numbers above the highest stored number. This limit leaves room for
+        /// new numbers even if a row is damaged.
         private static let greatestNumber: Int64 = 1 << 62
         /// The greatest rank; the lowest rank is its negative. The difference of any two ranks must not overflow.
         private static let greatestRank: Int64 = 1 << 61

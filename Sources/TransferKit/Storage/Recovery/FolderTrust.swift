@@ -7,7 +7,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// Checks that only this process's user can change a storage folder.
+/// Checks that only this process's user and root can change a storage folder.
 ///
 /// A storage folder contains the URLs of uploads, and settings that run programs, such as `proxyCommand`. Another user who can write to the
 /// folder could therefore act as this user.
@@ -24,7 +24,7 @@ enum FolderTrust {
         guard status.st_uid == geteuid() else {
             throw refusal(
                 folder, "\(actual) belongs to another user (user ID \(status.st_uid))",
-                "Run this command as that user, or choose another folder")
+                "Run this program as that user, or choose another folder")
         }
         try check(status, actual, of: folder)
         try checkParents(of: actual, of: folder)

@@ -25,10 +25,10 @@ package final class OwnerLock: Sendable {
 
     deinit { release() }
 
-    /// Acquires the lock. If another process owns it, waits up to `timeout`. The timeout restarts whenever the owner changes. Several
-    /// processes that need the folder only briefly therefore all get the lock, even on a slow machine.
+    /// Acquires the lock. While another owner holds the lock, waits up to `timeout`. The timeout restarts whenever the owner changes.
+    /// Several processes that need the folder only briefly therefore all get the lock, even on a slow machine.
     ///
-    /// - Throws: ``QueueError`` with the code `storageInUse`, which names the owner's process, or `storageUnavailable`.
+    /// - Throws: ``QueueError`` with the code `storageInUse`, which names the owner's process if it is known, or `storageUnavailable`.
     package static func acquire(in folder: FilePath, timeout: Duration, clock: EngineClock) async throws(QueueError) -> OwnerLock {
         let descriptor = try await BlockingIO.run(.storage) { () throws(QueueError) in
             try StorageFolder.open(folder.appending("owner.lock"), .readWrite, options: .create)

@@ -1,15 +1,16 @@
 public import Foundation
 import GRDB
 
-/// A session in quarantine. The session can't be read, so the queue set it aside and runs its other sessions.
+/// A session in quarantine. The queue could not read or store the session, so it set the session aside and runs its other sessions.
 public struct QuarantinedRow: Codable, Hashable, Sendable {
     /// The number of the session in the quarantine of its storage folder.
     public var number: Int64
-    /// The time at which the session was found to be unreadable.
+    /// The time at which the session went into quarantine.
     public var foundAt: Date
-    /// The part that can't be read, and the reason.
+    /// The reason for the quarantine, as text for people.
     public var reason: String
-    /// The stored session as JSON. ``TransferQueue/quarantinedParts(of:after:limit:)`` returns its files and checkpoints.
+    /// The stored session as JSON. ``TransferQueue/quarantinedParts(of:after:limit:)`` returns its other rows, such as files and
+    /// checkpoints.
     public var content: String
 
     /// The ID of the session, if it can be read.

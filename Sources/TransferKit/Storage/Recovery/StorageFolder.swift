@@ -85,7 +85,7 @@ package enum StorageFolder {
             try? descriptor.close()
             throw QueueError(
                 .storageUnavailable,
-                "\(path) has more than one hard link, so the queue does not write to it. Check its origin, and remove it.")
+                "\(path) has more than one hard link, so the queue does not write to it. Check where the file comes from, and remove it.")
         }
         return descriptor
     }
@@ -94,7 +94,7 @@ package enum StorageFolder {
         QueueError(
             .storageUnavailable,
             "\(path) is not a \(isFolder ? "folder" : "regular file"). The queue does not follow links in its storage folder. "
-                + "Check its origin, and remove it."
+                + "Check where \(path) comes from, and remove it."
         )
     }
 

@@ -32,7 +32,7 @@ final class StorePlace: Sendable {
         guard isThere, !isLost.withLock({ $0 }) else { throw error }
     }
 
-    /// The problem, as a sentence for a diagnosis; nil if the file is at its path.
+    /// The problem, as text for a diagnosis; nil if the file is at its path and no earlier check failed after a commit.
     var problem: String? {
         do throws(QueueError) {
             try check()

@@ -3,8 +3,8 @@ import SystemPackage
 
 /// A guard that keeps a damaged store unchanged, byte for byte, if the store can't be opened.
 ///
-/// Holds a read-only connection, which opens before the writing connection and closes after it. While the read-only connection is open,
-/// SQLite keeps the write-ahead log when the other connection is closed (sqlite.org/wal.html, section 2.1).
+/// Holds a read-only connection, which opens before the writing connection. If the store can't be opened, the read-only connection closes
+/// last, so SQLite keeps the write-ahead log when the writing connection closes (sqlite.org/wal.html, section 2.1).
 final class WALGuard: Sendable {
     private let connection: DatabaseQueue
 

@@ -62,7 +62,7 @@ struct EventRow {
         }
     }
 
-    /// The event; nil if a later version wrote it, or if it had too many sessions to be stored completely.
+    /// The event; nil if the row is damaged, if this version does not know its kind, or if the event had too many sessions to be stored.
     var event: QueueEvent.Kind? {
         var fields = EventFields()
         if let detail {

@@ -185,7 +185,7 @@ enum Schema {
             session INTEGER PRIMARY KEY,
             quarantine INTEGER                  -- the quarantine that receives the rows; NULL: they are deleted
         ) STRICT;
-        -- Sessions that could not be read, with their content as it was found.
+        -- Sessions in quarantine, with their content as it was found.
         CREATE TABLE quarantine (
             key INTEGER PRIMARY KEY,
             found_at INTEGER NOT NULL,

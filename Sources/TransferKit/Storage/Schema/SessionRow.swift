@@ -40,7 +40,8 @@ struct SessionRow {
             }
         }
 
-        /// A constant SQL expression that replaces a column computed from other tables, if those tables are damaged; nil for all other columns.
+        /// A constant SQL expression that replaces the tags or the number of unsized files if their tables are damaged; nil for other
+        /// columns.
         private var substitute: String? {
             switch self {
             case .tags: "'[]'"
@@ -57,7 +58,7 @@ struct SessionRow {
     /// Reads the sessions whose keys are in a JSON array, in the order of the array.
     static let query = query(isBare: false)
 
-    /// Like ``query``, but only with columns of the sessions' own rows. For example, it reads no tags.
+    /// Like ``query``, but reads neither tags nor unsized files.
     static let bareQuery = query(isBare: true)
 
     private static func query(isBare: Bool) -> String {

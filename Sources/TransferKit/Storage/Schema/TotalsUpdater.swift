@@ -100,7 +100,7 @@ struct TotalsUpdater {
             arguments: [key, position]) ?? 0
     }
 
-    /// The maximum of each total. The sum of two such numbers does not overflow.
+    /// The limit of each number that is added to a total, and of the total before the addition. The sum does not overflow.
     private static let maximumTotal: Int64 = 1 << 62 - 1
     private static let additions = ["files", "files_done", "files_failed", "bytes_total", "bytes_done"]
         .map { "\($0) = min(max(\($0), -\(maximumTotal)), \(maximumTotal)) + excluded.\($0)" }.joined(separator: ", ")
@@ -110,7 +110,7 @@ struct TotalsUpdater {
 }
 
 extension StoreWrite {
-    /// The session whose state or figures change; nil if the write changes no session, inserts sessions, or changes only one file.
+    /// The session whose state or figures may change; nil if the write inserts sessions, changes only one file, or affects no totals.
     fileprivate var changedSession: SessionKey? {
         switch self {
         case .schedule(let row): row.entry.key

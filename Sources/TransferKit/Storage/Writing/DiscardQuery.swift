@@ -1,7 +1,6 @@
 /// The SQL statements for the discard outbox: the table `discard`, which lists unfinished uploads and part files to remove.
 ///
-/// Each statement names its index, so SQLite rejects the statement if the index can't be used. While sessions run, the queue uses only statements
-/// whose duration does not depend on the size of the outbox.
+/// Each statement names its index, so SQLite rejects the statement if the index can't be used.
 ///
 /// A held entry (`held_by`) is never due. With `isLocalOnly`, a statement selects only part files on this machine.
 package enum DiscardQuery {
@@ -75,7 +74,7 @@ package enum DiscardQuery {
         ORDER BY key LIMIT ?3
         """
 
-    /// Releases the held entries of the removed session ?1. The session's run has ended, so it can no longer complete the files of these entries.
+    /// Releases the held entries of the removed session ?1, whose run has ended or was abandoned.
     package static let release = "UPDATE discard INDEXED BY discard_held SET held_by = NULL WHERE held_by = ?1"
 
     private static func table(_ isLocalOnly: Bool) -> String { "discard INDEXED BY \(isLocalOnly ? "discard_part" : "discard_due")" }

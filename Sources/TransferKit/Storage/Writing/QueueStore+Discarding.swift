@@ -12,11 +12,11 @@ package struct PendingDiscard: Sendable {
 }
 
 extension QueueStore {
-    /// The time in seconds after which the queue gives up a removal, and leaves the content to the server's own expiry.
+    /// The time in seconds after which the queue gives up a removal. The content then stays, unless its server removes it.
     private static let discardLifetime = 7.0 * 24 * 3_600
 
-    /// Moves the checkpoints of a session into the discard outbox (``DiscardQuery``). Each file gets a new generation. A later attempt then uses a
-    /// new remote name, so a late removal can't delete its content.
+    /// Moves the checkpoints of a session into the discard outbox (``DiscardQuery``). Their files get a new generation. A later attempt
+    /// then uses a new remote name, so a late removal can't delete its content.
     ///
     /// - Parameter isHeld: Whether a run of the session could still complete the files. If so, no content is removed before that run has ended.
     static func discardCheckpoints(of key: SessionKey, isHeld: Bool = false, at now: Date, in db: Database) throws {
@@ -104,8 +104,7 @@ extension QueueStore {
         try execute(db, "DELETE FROM checkpoint WHERE session = ? AND position BETWEEN ? AND ?", range)
     }
 
-    /// Moves the checkpoints of one file into the outbox. If the file is complete at the endpoint `address`, its checkpoint there is
-    /// deleted instead of moved.
+    /// Moves the checkpoints of one file into the outbox, but deletes the checkpoint at the endpoint `address`, where the file is complete.
     static func discardCheckpoints(of key: SessionKey, position: Int64, leaving address: String?, at now: Date, in db: Database) throws {
         let rows = try StoredRow.fetchAll(
             db.cachedStatement(sql: "SELECT endpoint, data, confirmed, position FROM checkpoint WHERE session = ? AND position = ?"),
@@ -140,7 +139,7 @@ extension QueueStore {
         // An unreadable account must not prevent the removal of its sessions.
         let account: Account? = try? StoreCoding.decodeIfPresent(from: definition)
         for row in rows {
-            // The queue can't reach an endpoint that the account no longer has, so the content there stays until it expires.
+            // The queue can't reach an endpoint that the account no longer has, so the content there is not removed.
             guard let address = try? row.decode(String.self, atIndex: 0),
                 let endpoint = account?.endpoints.first(where: { $0.address == address }), let data = try? row.decode(Data.self, atIndex: 1)
             else { continue }

@@ -5,7 +5,7 @@ import TransferCore
 extension QueueStore {
     /// Returns the endpoints with due removals, in their stored form.
     ///
-    /// - Parameter isLocalOnly: Whether to return only part files on this machine.
+    /// - Parameter isLocalOnly: Whether to return only the endpoints of part files on this machine.
     func placesOfDueDiscards(at date: Date, isLocalOnly: Bool) async throws -> [String] {
         try await read { db in
             try String.fetchAll(db, sql: DiscardQuery.dueEndpoints(isLocalOnly: isLocalOnly), arguments: [StoreCoding.encode(date)])
@@ -22,7 +22,7 @@ extension QueueStore {
             [due, places, StoreCoding.encode(postponement.until), postponement.backOffUntil.map(StoreCoding.encode) ?? 0])
     }
 
-    /// Returns the latest date to which any process postpones a removal.
+    /// Returns the latest date to which a process with a correct clock postpones a removal.
     private static func farthestAttempt(_ now: Date) -> Int64 {
         StoreCoding.encode(now + RetryPolicy.longestRetryAfter + .seconds(3_600))
     }

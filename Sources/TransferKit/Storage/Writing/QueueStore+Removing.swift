@@ -3,8 +3,8 @@ import GRDB
 import Locking
 import TransferCore
 
-/// Removes sessions. One transaction takes a session out of the queue. A session can have a million files, so several later transactions
-/// delete its rows, if necessary after a restart.
+/// Removes sessions. One transaction takes a session out of the queue. If the session has many rows, later transactions delete them, if
+/// necessary after a restart.
 extension QueueStore {
     /// The maximum number of rows that one transaction deletes, moves or resets.
     package static let maximumRowsPerSweep = 10_000

@@ -2,9 +2,9 @@ import Foundation
 import GRDB
 import TransferCore
 
-/// Resets all files or only the failed files of a session that will run again. A session can have a million files, so a reset takes several
-/// transactions of ``maximumRowsPerSweep`` files each. A stored mark records the progress. A run completes the reset of its session before it reads
-/// the session's files.
+/// Resets all files or only the failed files of a session that will run again. A session can have a million files, so each transaction
+/// resets at most ``maximumRowsPerSweep`` files. A stored mark records the progress. A run completes the reset of its session before it
+/// reads the session's files.
 extension QueueStore {
     /// The value of the mark while only the failed files of a session are reset.
     private static let failedOnly: Int64 = -1

@@ -7,7 +7,7 @@ package struct StoreLimits: Sendable {
     package var quarantined = 1_000
     /// The maximum number of quarantined rows, unless one session alone has more.
     package var quarantinedRows: Int64 = 2_000_000
-    /// The maximum number of removals that wait for servers. If a removal is deleted, the content stays on the server until it expires.
+    /// The maximum number of removals that wait for servers. If a removal is deleted, the content stays unless its server removes it.
     package var discards: Int64 = 1_000_000
 
     package init() {}
@@ -22,7 +22,7 @@ package struct TrimmedRows: Sendable, Equatable {
 }
 
 extension QueueStore {
-    /// Returns whether the store exceeds its limits. The time does not depend on the number of rows.
+    /// Returns whether the store exceeds its limits. Counts the quarantined rows only if there may be too many.
     static func exceeds(_ limits: StoreLimits, in db: Database) throws -> Bool {
         if try oldestToDrop(limits, in: db) != nil { return true }
         return try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM discard WHERE \(isOldDiscard))", arguments: [limits.discards])

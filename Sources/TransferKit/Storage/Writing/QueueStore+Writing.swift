@@ -15,7 +15,7 @@ extension QueueStore {
         }
     }
 
-    /// Makes a list of changes durable, like ``commit(_:)``; an error names the change that caused it.
+    /// Makes a list of changes durable, like ``commit(_:)``. If a single change is responsible for an error, the error names the change.
     ///
     /// - Returns: The maintenance that the changes require later.
     @discardableResult

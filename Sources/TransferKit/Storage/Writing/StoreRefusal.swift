@@ -2,7 +2,7 @@ import GRDB
 
 /// The reason why the store rejected a list of changes.
 package struct StoreRefusal: Error {
-    /// A change that the store would always reject.
+    /// A change that the store would reject again.
     package struct Culprit: Sendable, Equatable {
         /// The index of the change in the list.
         package var index: Int

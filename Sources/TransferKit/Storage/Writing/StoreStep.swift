@@ -1,4 +1,4 @@
-/// A step of a change to the store. Tests observe the steps, for example to kill the process at one of them.
+/// The start or the end of an SQL statement. Tests observe these steps, for example to kill the process at one of them.
 package enum StoreStep: Sendable, Equatable {
     /// The statement, which can be `COMMIT`, is about to be executed.
     case before(String)

@@ -1,12 +1,12 @@
 import Foundation
 import Glibc
 
-/// The resources that one run of a program used.
+/// The resources that one run of a program used, including child processes for which it waited.
 struct ResourceUsage: Codable {
     var wallSeconds: Double
-    /// The user and system time of the process.
+    /// The user and system time of all these processes.
     var cpuSeconds: Double
-    /// The peak memory in KiB.
+    /// The peak memory of the largest of these processes, in KiB.
     var peakKiB: Int
 }
 
@@ -20,7 +20,7 @@ enum BenchmarkError: Error, CustomStringConvertible {
     }
 }
 
-/// Runs a program until it exits, with a file as its standard input, and measures the resources of its process.
+/// Runs a program until it exits, with a file as its standard input, and measures its resources.
 func measure(_ arguments: [String], input: String = "/dev/null") throws -> ResourceUsage {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
@@ -47,11 +47,11 @@ func measure(_ arguments: [String], input: String = "/dev/null") throws -> Resou
         cpuSeconds: seconds(usage.ru_utime) + seconds(usage.ru_stime), peakKiB: usage.ru_maxrss)
 }
 
-/// A server that runs during a benchmark, and prints its port when it is ready.
+/// A program that runs during a benchmark, usually a server. It prints its port, or another number, when it is ready.
 final class Server {
     let port: Int
     private let process = Process()
-    /// The server's standard input. It stays open, because some servers exit when their standard input ends.
+    /// The program's standard input. It stays open, because some programs exit when their standard input ends.
     private let input = Pipe()
 
     init(_ executable: String, _ arguments: [String]) throws {

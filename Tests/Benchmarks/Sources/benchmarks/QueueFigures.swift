@@ -1,19 +1,20 @@
 import Foundation
 
-/// Measures the queue without a network. Each run is a separate process with its own store. The measurements are:
+/// Measures the queue without a network. Each run is a separate process. The measurements are:
 ///
 /// - enqueueing many sessions, compared with raw inserts of the same rows
 /// - enqueueing from one task and from many tasks, whose changes share commits
 /// - the time between the end of a session and the start of the next one
 /// - a folder with many files
-/// - a store with many sessions
+/// - a store with many sessions, on the disk and in memory
 /// - operations on all sessions, and on a queue with many accounts
+/// - single durable changes with SQLite alone, for comparison
 struct QueueFigures {
     /// The samples of one measured value.
     struct Figure: Codable {
         var name: String
         var samples: [Double]
-        /// The target for the value. The table shows the target after the median.
+        /// The target for the value, which the table shows after the median; empty for none.
         var aim: String
 
         var median: Double {

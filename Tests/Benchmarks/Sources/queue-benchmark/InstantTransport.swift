@@ -2,7 +2,8 @@ import Foundation
 import Synchronization
 import TransferCore
 
-/// A transport that completes each file immediately, and records the time between the end of one file and the start of the next.
+/// A transport that completes each file immediately, or keeps files in flight, and records the time between the end of one file and the
+/// start of the next.
 final class InstantTransport: Transport {
     private struct State {
         var lastEnd: ContinuousClock.Instant?

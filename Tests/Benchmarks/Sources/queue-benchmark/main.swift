@@ -7,7 +7,7 @@ import TransferKit
 // measured memory and time do not include those of other measurements.
 let arguments = Array(CommandLine.arguments.dropFirst())
 guard arguments.count >= 3, let count = Int(arguments[2]) else {
-    print("usage: queue-benchmark enqueue|tasks|fill|open|work|gap|groups|folder|accounts STORE COUNT [TASKS]")
+    print("usage: queue-benchmark enqueue|tasks|fill|open|work|gap|folder|groups|marked|accounts STORE COUNT [TASKS]")
     exit(2)
 }
 let store = FilePath(arguments[1])

@@ -33,8 +33,12 @@ struct EventGrammar {
         if lastRevision != observation.orderRevision { return "the events carry a different order revision" }
         for session in observation.sessions {
             let lifecycle = lifecycles[session.id] ?? Lifecycle()
-            if lifecycle.isActive != session.holdsSlot { return "\(session.line) is active according to the events: \(lifecycle.isActive)" }
-            if lifecycle.isRunning != session.hasRun { return "\(session.line) runs according to the events: \(lifecycle.isRunning)" }
+            if lifecycle.isActive != session.holdsSlot {
+                return "\(session.line) is \(lifecycle.isActive ? "active" : "inactive") according to the events, but not in the state"
+            }
+            if lifecycle.isRunning != session.hasRun {
+                return "\(session.line) has \(lifecycle.isRunning ? "a" : "no") run according to the events, but not in the state"
+            }
         }
         return nil
     }
@@ -97,7 +101,8 @@ struct EventGrammar {
         case .didDeactivate: lifecycle.isActive = false
         case .completed, .failed:
             lifecycle.endings += 1
-            if lifecycle.isActive || lifecycle.endings > 1 { return "more than one end" }
+            if lifecycle.isActive { return "ended while active" }
+            if lifecycle.endings > 1 { return "ended more than once" }
         default: break
         }
         return nil

@@ -1,6 +1,6 @@
 import TransferKit
 
-/// Conditions that must hold for a scheduler after each step, whatever the reference predicts.
+/// Conditions that must hold for a scheduler after each step, regardless of the predictions of ``ReferenceQueue``.
 enum Invariants {
     /// Returns the first invariant that does not hold; nil if all hold.
     static func firstViolation(before: Observation, after: Observation, outcome: Outcome, event: ModelEvent, limits: SlotLimits) -> String?

@@ -1,14 +1,14 @@
 import Foundation
 import TransferKit
 
-/// A difference between the scheduler and the reference, or a violated invariant.
+/// A difference between a scheduler and a ``ReferenceQueue``, or an error in the scheduler's state or events.
 struct Disagreement: Error, CustomStringConvertible {
     var step: Int
     var what: String
     var description: String { "step \(step): \(what)" }
 }
 
-/// A scheduler and a reference that receive the same inputs. Compares them after each step.
+/// A scheduler and a ``ReferenceQueue`` that receive the same inputs and are compared after each step.
 struct ModelRun {
     private(set) var scheduler: ModelledScheduler
     private(set) var reference: ReferenceQueue
@@ -24,7 +24,7 @@ struct ModelRun {
         shown = scheduler.observation(at: now)
     }
 
-    /// Plays a recorded sequence. Throws at the first step after which the scheduler and the reference differ.
+    /// Plays a recorded sequence, and then runs all sessions to their end. Throws at the first disagreement.
     static func play(_ sequence: ModelSequence) throws(Disagreement) {
         var run = ModelRun(sequence.settings)
         for step in sequence.steps { try run.play(step) }
@@ -48,7 +48,7 @@ struct ModelRun {
         }
     }
 
-    /// Passes an event to the scheduler and to the reference, and compares them.
+    /// Passes an event to the scheduler and to the reference queue. Compares both, and checks the scheduler's state and events.
     @discardableResult
     mutating func handle(_ event: ModelEvent) throws(Disagreement) -> Outcome {
         let outcome = scheduler.step(event, at: now)
@@ -116,7 +116,7 @@ struct ModelRun {
 }
 
 extension ModelRun {
-    /// Issues every command that lets sessions continue, completes all runs and advances the time. Afterwards, each unfinished session must
+    /// Issues the commands that let sessions continue, completes all runs and advances the time. Afterwards, each unfinished session must
     /// wait for another session.
     mutating func runToEnd() throws(Disagreement) {
         number += 1

@@ -1,8 +1,8 @@
 import TransferCore
 import TransferKit
 
-/// An input for the scheduler and the reference. Unlike an ``Input``, identifies a run by its session, so that a sequence remains valid
-/// when steps are removed.
+/// An input for a ``ModelRun``. Unlike an ``Input``, identifies a run by its session, so that a sequence remains valid when steps are
+/// removed.
 enum ModelEvent: Codable, Sendable {
     case command(Command)
     /// A report of the session's last run, or of the run that began `runsAgo` runs earlier.

@@ -2,7 +2,8 @@ import Foundation
 import TransferCore
 import TransferKit
 
-/// A queue for readable tests. Sessions have short names, and each step is compared with the reference.
+/// A queue for readable tests. Sessions have short names. After each step, the scheduler's state is compared with that of
+/// ``ReferenceQueue``, a simple implementation of the same rules.
 struct Rehearsal {
     private(set) var run: ModelRun
 

@@ -10,7 +10,7 @@ struct RemoteLedger {
         var generation: Int
     }
 
-    /// The partial uploads that a session resumes.
+    /// The partial uploads that a session may resume.
     private var checkpoints: Set<PartialUpload> = []
     /// The partial uploads of removed sessions that a run may still complete.
     private var held: Set<PartialUpload> = []

@@ -17,7 +17,7 @@ struct StepGenerator {
         return settings
     }
 
-    /// The first steps, which save the accounts and almost always start the queue.
+    /// The first steps, which save the accounts and usually start the queue.
     mutating func opening() -> [ModelStep] {
         var commands = ["a", "b", "c"].map { Command.saveAccount(account($0)) }
         if !oneIn(8) { commands.append(.start) }

@@ -2,7 +2,7 @@ import Foundation
 import TransferCore
 import TransferKit
 
-/// The reference's record of unavailable endpoints and hosts. A restart clears the record.
+/// The record of unavailable endpoints and hosts of a ``ReferenceQueue``. A restart clears the record.
 struct ReferenceHealth {
     struct Breaker {
         let transport: TransportID

@@ -86,7 +86,7 @@ extension ReferenceQueue {
         guard (0...sessions.count).contains(index) else { throw QueueError(.indexOutOfRange, "") }
         var answer = Answer()
         var added: [ReferenceSession] = []
-        // Maps the ID of each draft to the ID of its session. The IDs differ if an existing session already has the deduplication key.
+        // Maps the ID of each draft to the ID of its session. The IDs differ if the draft is a duplicate.
         var identities: [SessionID: SessionID] = [:]
         for draft in drafts {
             let account = accounts[try requireAccount(draft.account)].number

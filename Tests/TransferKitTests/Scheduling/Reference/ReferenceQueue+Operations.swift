@@ -25,7 +25,7 @@ extension ReferenceQueue {
         }
     }
 
-    /// Quarantines a session. Its outcome is then unknown, so sessions that depend on it are held.
+    /// Quarantines a session. Its outcome is then unknown, so waiting sessions that depend on the session are held.
     mutating func quarantine(_ id: SessionID) throws(QueueError) -> Answer {
         let dependents = sessions.filter { $0.dependency?.session == id && $0.state == .waiting }.map(\.id)
         let answer = try remove([id], isForced: true)

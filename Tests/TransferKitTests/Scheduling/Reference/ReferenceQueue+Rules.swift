@@ -66,8 +66,8 @@ extension ReferenceQueue {
         network == .unconstrained || network == .expensive && session.allowsExpensiveNetwork
     }
 
-    /// Whether the order allows a session to start. A strict queue starts only the first unfinished session, and sessions with a `run`
-    /// call. While the first unfinished session waits for space, sessions that have already begun may also start.
+    /// Whether the order allows a session to start. A strict queue starts only the first unfinished session, and sessions with the priority
+    /// `now`. While the first unfinished session waits for space, sessions that have already begun may also start.
     func isItsTurn(_ session: ReferenceSession) -> Bool {
         guard isStrict, session.startPriority != .now, let first = sessions.first(where: { $0.isUnfinished }) else { return true }
         return first.id == session.id || session.hasBegun && first.state == .waiting && lacksSpace(first)
@@ -133,7 +133,7 @@ extension ReferenceQueue {
         sessions.first { $0.shownState == .paused && $0.holdsSlot }?.id
     }
 
-    /// Whether no session runs, and none can start without a call.
+    /// Whether the queue was started, but no session runs, and none can start just because time passes.
     var isIdle: Bool {
         mode == .running && !isAnythingRunning && !sessions.contains { canStartByTimeAlone($0) }
     }

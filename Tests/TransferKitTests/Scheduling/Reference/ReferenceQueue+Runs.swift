@@ -40,7 +40,8 @@ extension ReferenceQueue {
         return true
     }
 
-    /// Lets sessions that yielded start again after `yieldDelay`, if no other session can start. Returns whether it did.
+    /// Lets sessions that yielded start again after `yieldDelay`, if no other session can start. Returns whether the wait of any
+    /// session ended.
     private mutating func forgetYields() -> Bool {
         guard mode == .running else { return false }
         let due = sessions.indices.filter { index in
@@ -133,7 +134,7 @@ extension ReferenceQueue {
         satisfyDependents(of: sessions[index])
     }
 
-    /// Begins another run in the same activation if the queue and the account still allow it. Otherwise, the session gives up its slot.
+    /// Begins another run in the same activation. If the session can't run now, it gives up its slot.
     private mutating func beginNextRun(_ index: Int) {
         if mode == .running || mode == .draining, isAble(sessions[index]) { beginRun(index) } else { giveUpSlot(index, .interrupted) }
     }
@@ -157,7 +158,7 @@ extension ReferenceQueue {
         return until - now.uptime + .seconds(10) * min(others, 29)
     }
 
-    /// Handles a run that ended without a stop request while files remain.
+    /// Makes a session give up its slot and wait, after a run that did not finish the session.
     private mutating func giveUpSlot(_ index: Int, _ outcome: RunOutcome) {
         sessions[index].state = .waiting
         switch outcome {

@@ -1,7 +1,7 @@
 import Foundation
 import TransferKit
 
-/// The reference's record of a session.
+/// The record of a session in a ``ReferenceQueue``.
 struct ReferenceSession {
     /// The order of waiting sessions: lower values start first.
     enum StartPriority: Int {
@@ -11,7 +11,7 @@ struct ReferenceSession {
         case next
         /// The session was displaced, and its preemptor has released it.
         case released
-        /// The queue or the process stopped while the session ran.
+        /// The session's run was interrupted, for example because the queue or the process was stopped.
         case interrupted
         case none
     }
@@ -31,7 +31,7 @@ struct ReferenceSession {
     var hasBegun = false
     /// The mark of a `run` call during the current run, if the run has made no progress since then; otherwise 0.
     var runAgain = 0
-    /// The session's state. While a run is stopping, the state after its end.
+    /// The session's state. While a run is stopping, the state after its end, unless the run still completes or fails the session.
     var state: SessionState
     /// The number of the run in progress; nil without one.
     var run: UInt64?
@@ -85,7 +85,7 @@ struct ReferenceSession {
     }
 }
 
-/// The reference's record of an account.
+/// The record of an account in a ``ReferenceQueue``.
 struct ReferenceAccount {
     let number: Int
     var account: Account
