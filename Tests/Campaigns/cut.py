@@ -39,7 +39,7 @@ def campaign(seed, rounds, seconds, program):
                 failures += failed
                 for name, error in failed:
                     # A file may fail after its last attempt, but a cut connection must cause only transient errors.
-                    if error["class"] not in ["transient", "network"]:
+                    if error["class"] not in ["transient", "unreachable"]:
                         studio.anomaly(f"{name} failed because of a cut: {error}")
             if status != 0:
                 studio.anomaly(f"the last run exited with {status}: {diagnostics[-1000:]}")

@@ -176,7 +176,7 @@ class Campaign:
             if status != (1 if waiting else 0) or waiting and not diagnostics:
                 self.studio.anomaly(f"run with {step}/{steps} of the required space exited with {status}: {waiting} {diagnostics[-500:]}")
             for name, error in work.restore():
-                if error["code"] not in ["diskFull", "noSpace", "insufficientSpace"]:
+                if error["code"] != "diskFull":
                     self.studio.anomaly(f"{name} failed on a full disk: {error}")
         self.disk.empty()
         queue.run("run", "--progress", "none")

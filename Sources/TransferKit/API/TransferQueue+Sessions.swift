@@ -23,7 +23,7 @@ extension TransferQueue {
         }
         switch group {
         case .sessions(let ids): return try await perform(operation, on: ids, of: group)
-        case .all, .account, .failed:
+        case .all, .account, .state:
             // The writer resolves a small group itself. The group may grow slightly before the writer handles the command, which does no harm.
             guard await count(of: group) > Self.groupSize else {
                 return try await mailbox.send(.command(.perform(operation, .group(group)))).sessions

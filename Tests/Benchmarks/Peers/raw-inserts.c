@@ -42,8 +42,8 @@ int main(int argc, char **argv) {
     while (sqlite3_step(schema) == SQLITE_ROW) check(sqlite3_exec(to, (const char *)sqlite3_column_text(schema, 0), NULL, NULL, NULL), to);
     sqlite3_finalize(schema);
 
-    // Use an order that satisfies the foreign keys, and skip tables that do not exist in this store.
-    const char *names[] = {"account", "session", "schedule", "session_tag", "directory", "item", "file", "setting", "change"};
+    // Use an order that satisfies the foreign keys.
+    const char *names[] = {"account", "session", "schedule", "session_tag", "directory", "item", "file", "setting", "event"};
     enum { tables = sizeof names / sizeof *names };
     Table table[tables] = {0};
     long rows = 0;
@@ -51,7 +51,7 @@ int main(int argc, char **argv) {
         char sql[256];
         sqlite3_stmt *select;
         snprintf(sql, sizeof sql, "SELECT * FROM %s", names[index]);
-        if (sqlite3_prepare_v2(from, sql, -1, &select, NULL) != SQLITE_OK) continue;
+        check(sqlite3_prepare_v2(from, sql, -1, &select, NULL), from);
         Table *target = &table[index];
         target->columns = sqlite3_column_count(select);
         while (sqlite3_step(select) == SQLITE_ROW) {
