@@ -70,6 +70,28 @@ import TransportSupport
         await stream.transfer.end()
     }
 
+    /// A server with a declared length takes the last byte for the end of the file, so that byte waits until the producer has finished.
+    @Test(arguments: [false, true]) func lastByteWaitsForEndOfStream(fails: Bool) async throws {
+        let (arrivals, hasArrived) = AsyncStream.makeStream(of: Void.self)
+        let isComplete = Locked(false)
+        let stream = try Stream(size: 1_000, available: 1_000, length: 1_000) { _, _ in
+            [.read(999), .call { hasArrived.yield() }, .read(1), .call { isComplete.withLock { $0 = true } }, .answer(200)]
+        }
+        let receipt = Task { try await stream.transfer.run() }
+        for await _ in arrivals { break }
+        #expect(!isComplete.withLock { $0 })
+        if fails {
+            let cause = TransferError(.sourceLost, .producerGone, "The sensor stopped.")
+            stream.growth.update(.failed(cause))
+            await #expect(throws: cause) { try await receipt.value }
+        } else {
+            stream.growth.update(.complete(1_000))
+            #expect(try await receipt.value.bytes == 1_000)
+        }
+        await stream.transfer.end()
+        #expect(isComplete.withLock { $0 } == !fails)
+    }
+
     @Test func sendsEmptyStream() async throws {
         let stream = try Stream(size: 1, available: 0) { _, _ in [.answer(200)] }
         async let receipt = stream.transfer.run()

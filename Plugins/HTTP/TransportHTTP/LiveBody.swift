@@ -44,10 +44,14 @@ final class LiveBody: Sendable {
     /// Starts the body of the next request. Ends the body of the request before it.
     func start() -> HTTPBody {
         let stream = HTTPBodyStream(capacity: Self.chunkSize)
-        let reading = Task { await copy(to: stream) }
+        // Decided together with the reset of `accepted`, which `release()` reads: either it gave up bytes before, or it gives up none of this request.
+        let canStart = state.withLock { state in
+            state.accepted = 0
+            return state.released == 0
+        }
+        let reading = Task { await copy(to: stream, canStart: canStart) }
         let before = state.withLock { state in
             defer { state.reading = reading }
-            state.accepted = 0
             return state.reading
         }
         before?.cancel()
@@ -76,9 +80,9 @@ final class LiveBody: Sendable {
         }
     }
 
-    private func copy(to stream: HTTPBodyStream) async {
+    private func copy(to stream: HTTPBodyStream, canStart: Bool) async {
         do {
-            guard released == 0 else { throw lost("The server requested them again.") }
+            guard canStart else { throw lost("The server requested them again.") }
             var offset: Int64 = 0
             while let end = try await end(after: offset) {
                 let chunk = try await read(offset..<min(end, offset + Int64(Self.chunkSize)))
@@ -93,11 +97,17 @@ final class LiveBody: Sendable {
 
     /// Waits for bytes after an offset, and returns the end of the readable bytes; nil if the source has no more bytes.
     private func end(after offset: Int64) async throws -> Int64? {
-        try await growth.waitUntilReadable(at: offset)
-        switch growth.extent {
-        case .growing(let end): return end
-        case .complete(let size): return offset < size ? size : nil
-        case .failed(let error): throw error
+        while true {
+            try await growth.waitUntilReadable(at: offset)
+            switch growth.extent {
+            case .growing(let end):
+                // A server with a declared length takes the last byte for the end, so send that byte only if the producer finishes.
+                let limit = min(end, growth.length.map { $0 - 1 } ?? end)
+                if offset < limit { return limit }
+                try await growth.waitUntilReadable(at: .max)
+            case .complete(let size): return offset < size ? size : nil
+            case .failed(let error): throw error
+            }
         }
     }
 

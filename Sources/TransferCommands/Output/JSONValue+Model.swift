@@ -87,7 +87,6 @@ extension JSONValue {
             "code": .string(error.code.rawValue),
             "message": .string(error.description),
             "file": JSONValue(file),
-            "app": JSONValue(app),
         ]
     }
 
@@ -124,6 +123,7 @@ extension JSONValue {
             "name": JSONValue(reference.name),
             "environment": JSONValue(environment),
             "file": JSONValue(file),
+            "app": JSONValue(app),
         ]
     }
 }

@@ -16,22 +16,27 @@ final class ProducerCommand: Sendable {
     private let process = Locked<pid_t?>(nil)
     private let end = AsyncStream.makeStream(of: CInt.self)
 
+    /// The output of the command.
+    let output: FileDescriptor
+    private let writing: FileDescriptor
+
+    /// Creates a pipe for the output. Call it before this process starts any other program, which could inherit the pipe.
+    ///
     /// - Parameter text: The command for `/bin/sh -c`.
-    init(_ text: String) {
+    init(_ text: String) throws {
         self.text = text
+        (output, writing) = try FileDescriptor.pipe()
+        // The command gets only a copy of the writing end, so that it notices the end of this process.
+        for end in [output, writing] { _ = fcntl(end.rawValue, F_SETFD, FD_CLOEXEC) }
     }
 
-    /// Starts the command, and returns the descriptor of its output.
-    func start() throws(CommandFailure) -> FileDescriptor {
+    /// Starts the command. Call it once.
+    func start() throws(CommandFailure) {
         do {
-            let (reading, writing) = try FileDescriptor.pipe()
             defer { try? writing.close() }
-            // The command gets no reading end, so that its writes fail after this process has exited.
-            for end in [reading, writing] { _ = fcntl(end.rawValue, F_SETFD, FD_CLOEXEC) }
             let identifier = try ShellCommand.spawn(text, descriptors: [STDOUT_FILENO: writing], hasOwnGroup: false)
             process.withLock { $0 = identifier }
             try startThread { self.awaitEnd(of: identifier) }
-            return reading
         } catch {
             throw CommandFailure(.storage, "Cannot start /bin/sh: \(error).")
         }

@@ -20,17 +20,14 @@ final class ProducerInput: Sendable {
     /// Reads block, so they run on a dispatch queue of their own.
     private let queue = DispatchQueue(label: "transferq.input")
 
-    /// Uses standard input.
-    init() {
-        descriptor = .standardInput
-        command = nil
+    /// - Parameter command: The command whose output is sent; nil for standard input.
+    init(_ command: ProducerCommand?) {
+        self.command = command
+        descriptor = command?.output ?? .standardInput
     }
 
-    /// Starts a command, and uses its standard output.
-    init(_ command: ProducerCommand) throws(CommandFailure) {
-        self.command = command
-        descriptor = try command.start()
-    }
+    /// Starts the command, unless the input is standard input.
+    func start() throws(CommandFailure) { try command?.start() }
 
     /// The next bytes, at least one; nil at the end of the input.
     func next() async throws -> Data? {

@@ -65,6 +65,7 @@ struct StreamCommand: AsyncParsableCommand {
             terminal.post("transferq: Interrupted. Cancelling the session; interrupt again to exit immediately.")
         }
         defer { signals.cancel() }
+        let input = ProducerInput(try command.map { try ProducerCommand($0) })
         let destination = try RemotePath(bytes: file.path.bytes)
         var request = try SessionRequest.upload(
             items: [], to: account, name: name ?? String(decoding: destination.lastComponent, as: UTF8.self), tags: tag,
@@ -74,7 +75,7 @@ struct StreamCommand: AsyncParsableCommand {
         case .owned(let queue):
             let server = ControlServer.open(for: queue, as: .run, logger: common.logger)
             do {
-                status = try await send(request, as: destination, in: queue, until: signals)
+                status = try await send(input, request, as: destination, in: queue, until: signals)
             } catch {
                 await server?.shutDownQueue()
                 await queue.shutdown()
@@ -90,6 +91,7 @@ struct StreamCommand: AsyncParsableCommand {
             if !writer.isDuplicate { try await placement.start([writer.session], in: queue) }
             await printID(writer.session)
             status = try await send(
+                input,
                 to: StreamTarget(
                     queue: queue, session: writer.session, write: { try await writer.write($0) }, finish: { try await writer.finish() },
                     fail: { try await writer.fail($0) }, end: { try await queue.value(of: writer.session) }),
@@ -100,7 +102,8 @@ struct StreamCommand: AsyncParsableCommand {
 
     /// Adds the session to a queue of this process, and runs the queue until the session ends.
     private func send(
-        _ request: SessionRequest, as destination: RemotePath, in queue: TransferQueue, until signals: TerminationSignals
+        _ input: ProducerInput, _ request: SessionRequest, as destination: RemotePath, in queue: TransferQueue,
+        until signals: TerminationSignals
     ) async throws -> ExitStatus {
         var request = request
         try await check(request, in: queue)
@@ -113,6 +116,7 @@ struct StreamCommand: AsyncParsableCommand {
         await printID(session.id)
         try await queue.start()
         return try await send(
+            input,
             to: StreamTarget(
                 queue: queue, session: session.id, write: { try await writer.write($0) },
                 finish: {
@@ -133,31 +137,51 @@ struct StreamCommand: AsyncParsableCommand {
         await CommandContext.current.output.write([id], asJSON: common.json)
     }
 
-    /// Sends the input, and waits for the end of the session.
-    private func send(to target: StreamTarget, until signals: TerminationSignals) async throws -> ExitStatus {
-        let input = try command.map { try ProducerInput(ProducerCommand($0)) } ?? ProducerInput()
-        let isInterrupted = Locked(false)
-        let copying = Task { try await target.send(input, isInterrupted: { isInterrupted.withLock { $0 } }) }
+    /// How long to wait for the end of a session whose input failed. A session that has not started does not end until it starts.
+    private static let failureDelay = Duration.seconds(10)
+
+    /// Sends the input until the session ends.
+    private func send(_ input: ProducerInput, to target: StreamTarget, until signals: TerminationSignals) async throws -> ExitStatus {
+        let (isInterrupted, hasEnded) = (Locked(false), Locked(false))
+        try input.start()
+        let ending = Task { try await target.end() }
+        let copying = Task { try await target.copy(input, isInterrupted: { isInterrupted.withLock { $0 } }) }
+        let stopping = Task {
+            // A session that has ended needs no more input.
+            _ = await ending.result
+            hasEnded.withLock { $0 = true }
+            copying.cancel()
+            input.cancel()
+        }
         signals.whenReceived {
             isInterrupted.withLock { $0 = true }
             copying.cancel()
+            ending.cancel()
         }
-        do {
-            try await withTaskCancellationHandler {
-                try await copying.value
-            } onCancel: {
-                copying.cancel()
-            }
-            _ = try await target.end()
-            return signals.isReceived ? .interrupted : .done
-        } catch {
+        var failure: CommandFailure?
+        if case .failure(let error) = await copying.result {
             input.cancel()
-            if signals.isReceived {
-                _ = try? await target.queue.cancel(target.session)
-                return .interrupted
+            // If the session ended first, the command was ended for this reason.
+            failure = hasEnded.withLock { $0 } ? nil : error as? CommandFailure
+        }
+        if failure != nil {
+            Task {
+                try await Task.sleep(for: Self.failureDelay)
+                ending.cancel()
             }
+        }
+        let end = await ending.result
+        await stopping.value
+        switch end {
+        case .success: if let failure { throw failure }
+        case .failure where isInterrupted.withLock { $0 }:
+            _ = try? await target.queue.cancel(target.session)
+            return .interrupted
+        case .failure(let error):
+            if let failure { throw failure }
             throw error is TransferError ? CommandFailure(.incomplete, "The session failed. \(error)") : error
         }
+        return .done
     }
 }
 
@@ -176,7 +200,9 @@ private struct StreamTarget: Sendable {
     private static let signalDelay = Duration.milliseconds(200)
 
     /// Sends the whole input. If the input fails, the stream and its item fail.
-    func send(_ input: ProducerInput, isInterrupted: @Sendable () -> Bool) async throws {
+    ///
+    /// - Throws: A `CommandFailure` if the input failed; another error if the queue accepts no more bytes, or the task was cancelled.
+    func copy(_ input: ProducerInput, isInterrupted: @Sendable () -> Bool) async throws {
         do {
             while let chunk = try await input.next() { try await write(chunk) }
             try await input.checkEnd()
@@ -186,17 +212,12 @@ private struct StreamTarget: Sendable {
         } catch let error as CommandFailure {
             // The queue puts the reason after "The stream for … failed:".
             try? await fail(StreamTargetError(message: error.message.prefix(1).lowercased() + error.message.dropFirst()))
-            _ = try? await end()
             throw error
         } catch let error as Errno {
             try? await fail(error)
             throw CommandFailure(.incomplete, "Cannot read the input: \(error).")
         } catch let error as CancellationError {
             try? await fail(StreamTargetError(message: "the command was interrupted."))
-            throw error
-        } catch {
-            // The queue accepts no more bytes, because the session has failed or was cancelled. The session's error contains the reason.
-            _ = try await end()
             throw error
         }
         try await finish()

@@ -107,6 +107,8 @@ public final class RemoteStreamWriter: Sendable {
                 try await exchange(frame)
             } catch {
                 isOpen.withLock { $0 = false }
+                // Lets the owner notice the end of the stream at once.
+                connection.interrupt()
                 throw Task.isCancelled ? CancellationError() : error
             }
         } onCancel: {

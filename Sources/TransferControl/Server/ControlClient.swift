@@ -40,10 +40,10 @@ struct ControlClient: Sendable {
             do {
                 try request.check()
                 try staged.check()
-                if case .events = request, !subscribe() {
+                if request.isOpenEnded, !subscribe() {
                     throw QueueError(
                         .tooManySubscribers,
-                        "Process \(owner.processID), which owns the queue, already has the maximum number of subscribers. Stop another \"transferq watch\" or subscriber."
+                        "Process \(owner.processID), which owns the queue, already serves the maximum number of subscribers and streams. Stop a \"transferq watch\" or \"transferq stream\"."
                     )
                 }
                 try await perform(request, staged)

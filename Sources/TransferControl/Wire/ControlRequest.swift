@@ -75,6 +75,14 @@ enum ControlRequest: Codable, Sendable {
         }
     }
 
+    /// Whether the connection stays open for as long as the client wants. The owner limits the number of such connections.
+    var isOpenEnded: Bool {
+        switch self {
+        case .events, .addStream: true
+        default: false
+        }
+    }
+
     /// Whether the request can wait forever, for the queue or for the client. The owner cancels such a request when the client disconnects.
     var isWait: Bool {
         switch self {

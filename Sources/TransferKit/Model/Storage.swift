@@ -37,7 +37,12 @@ public struct Storage: Sendable {
     ///   - name: A name that no other program uses, such as `com.example.uploader`. It must be the same at each launch.
     ///   - ownerTimeout: See ``folder(_:base:ownerTimeout:)``.
     public static func application(_ name: String, ownerTimeout: Duration = .zero) -> Storage {
-        .folder(stateFolder(of: name), ownerTimeout: ownerTimeout)
+        #if os(iOS) || os(tvOS) || os(watchOS) || os(visionOS)
+            // The container of an app moves when the app is updated.
+            .folder(stateFolder(of: name), base: FilePath(NSHomeDirectory()), ownerTimeout: ownerTimeout)
+        #else
+            .folder(stateFolder(of: name), ownerTimeout: ownerTimeout)
+        #endif
     }
 
     /// A new folder below the system's temporary folder. The queue deletes it when it shuts down, with all sessions. For tests, and for transfers

@@ -14,8 +14,8 @@ final class GrowingSource: Sendable {
     /// The state after the last produced byte.
     private let end: SourceGrowth.Extent
     private let produced: Int64
-    /// Opens when a transport waits for the whole source.
-    let wholeSourceIsAwaited = Latch()
+    /// Opens when a transport needs no more of the produced bytes: it has confirmed all of them, or it waits for the whole source.
+    let isExhausted = Latch()
 
     /// - Parameters:
     ///   - failure: The error with which the producer fails half-way; nil for no failure.
@@ -34,10 +34,7 @@ final class GrowingSource: Sendable {
         source = UploadSource(path: file.source.path, identity: identity, growth: growth)
         confirm.withLock { $0 = { [weak self] in self?.confirm($0) } }
         produceAll.withLock {
-            $0 = { [weak self] in
-                self?.wholeSourceIsAwaited.open()
-                self?.confirm(.max - Self.window)
-            }
+            $0 = { [weak self] in self?.confirm(.max - Self.window) }
         }
         self.confirm(0)
     }
@@ -47,6 +44,7 @@ final class GrowingSource: Sendable {
         let reach = offset + Self.window
         if case .growing(let now) = growth.extent, min(reach, produced) > now { growth.update(.growing(min(reach, produced))) }
         if reach > produced { growth.update(end) }
+        if offset >= produced { isExhausted.open() }
     }
 }
 
@@ -93,15 +91,8 @@ extension PromiseCheck {
 
     func cancellationOfWaitingEnds() async throws {
         let growing = try makeGrowingSource(Self.largeSize, stops: true)
-        // The latch opens when half of the bytes are confirmed, because the attempt then waits for more bytes. It also opens when the
-        // attempt waits for the whole source, as transports do that must send the length first.
-        let isWaiting = growing.wholeSourceIsAwaited
-        let recorder = AttemptRecorder(onProgress: { confirmed in
-            growing.confirm(confirmed)
-            if confirmed >= Int64(Self.largeSize / 2) { isWaiting.open() }
-        })
-        let attempt = start(growing.source, as: try makePath(), recorder)
-        try await attempt.waitUntilReached(isWaiting, within: deadline, of: self)
+        let attempt = start(growing.source, as: try makePath(), recorder(of: growing))
+        try await attempt.waitUntilReached(growing.isExhausted, within: deadline, of: self)
         attempt.task.cancel()
         try await requireCancelled(attempt, "After a cancellation while the attempt waited for its source")
     }

@@ -41,6 +41,7 @@ import Testing
             try await leavePausedSession(studio)
             try await check("resume", "--all")
             try await check("run")
+            try await check("stream", "studio", "x", "--command", "echo x", "--length", "2")
             try await check("show", ids[0])
             try await check("watch")
             try await program.changeStore("UPDATE session SET direction = 'sideways' WHERE key IN (1, 2)")

@@ -124,6 +124,30 @@ import TransferCore
         }
     }
 
+    /// The command returns when its session ends, although the input continues.
+    @Test(arguments: [false, true]) func endsWithSession(hasOwner: Bool) async throws {
+        try await LoopbackStudio.with { studio in
+            let owner = hasOwner ? try RunningQueue(studio.program, "--forever") : nil
+            try await owner?.event("queueStarted")
+            let sender = try studio.program.start(["stream", "studio", "log.txt", "--command", "while echo a; do sleep 0.1; done"])
+            var lines = sender.lines.makeAsyncIterator()
+            let id = try #require(await lines.next())
+            try await studio.program.succeed("cancel", id)
+            let result = await sender.result()
+            #expect(result.status == 1 && result.diagnostics.contains("cancelled"), "\(result.testDescription)")
+            owner?.command.send(SIGTERM)
+            _ = await owner?.command.result()
+        }
+    }
+
+    @Test func failsAtDeadline() async throws {
+        try await LoopbackStudio.with { studio in
+            let result = try await studio.program.run(
+                "stream", "studio", "log.txt", "--deadline", "1", "--command", "while echo a; do sleep 0.1; done")
+            #expect(result.status == 1 && result.diagnostics.contains("deadline of 1.0 s"), "\(result.testDescription)")
+        }
+    }
+
     @Test func rejectsInvalidArguments() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program

@@ -105,8 +105,7 @@ struct SessionFiles {
         return .finished(failure: summary, itemsSeen: feed.filesSeen ?? 0)
     }
 
-    /// Ends the run when the session's deadline has passed. A new deadline applies to the next run, but removing the deadline takes effect
-    /// immediately.
+    /// Ends the run when the session's deadline has passed.
     private mutating func watchDeadline(_ group: inout TaskGroup<Event>) {
         guard let deadline = context.options.deadline else { return }
         let now = context.clock.date()
@@ -259,11 +258,7 @@ struct SessionFiles {
         case .due:
             alarmAt = nil
         case .deadline:
-            guard !Task.isCancelled, let deadline = context.options.deadline else { return }
-            let error = TransferError(
-                .permanent, .deadlineExceeded,
-                "The session did not end within its deadline of \(deadline.inSeconds) s. Retry it, or set a longer deadline.")
-            stop(with: .success(.finished(failure: error, itemsSeen: .max)))
+            if !Task.isCancelled { stop(with: .success(.finished(failure: context.options.deadlineExceeded, itemsSeen: .max))) }
         case .page(.success(let page)):
             feed.received(page)
         case .page(.failure(let error)):

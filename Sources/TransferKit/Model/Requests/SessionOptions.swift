@@ -157,6 +157,15 @@ public struct SessionOptions: Hashable, Sendable, Codable {
 }
 
 extension SessionOptions {
+    private static let longestDeadline = Duration.seconds(3_155_760_000)
+
+    /// The error of a session that did not end within its deadline.
+    var deadlineExceeded: TransferError {
+        TransferError(
+            .permanent, .deadlineExceeded,
+            "The session did not end within its deadline of \(deadline?.inSeconds ?? 0) s. A retry gives it the same time again.")
+    }
+
     /// Checks the options.
     ///
     /// - Throws: ``QueueError`` with the code `invalidRequest` that names the option.
@@ -179,8 +188,8 @@ extension SessionOptions {
         guard max(stallTimeout, responseTimeout) <= .seconds(Int64.max) else {
             throw QueueError(.invalidRequest, "The stall and response timeouts of a session must be at most \(Int64.max) s.")
         }
-        guard deadline.map({ (.seconds(1) ... .seconds(Int64.max)).contains($0) }) ?? true else {
-            throw QueueError(.invalidRequest, "The deadline of a session must be at least 1 s. Omit it for no limit.")
+        guard deadline.map({ (.seconds(1)...Self.longestDeadline).contains($0) }) ?? true else {
+            throw QueueError(.invalidRequest, "The deadline of a session must be from 1 s to 100 years. Omit it for no limit.")
         }
         if let expectedChecksum {
             let parts = expectedChecksum.split(separator: ":", omittingEmptySubsequences: false)

@@ -54,8 +54,8 @@ final class ByteChannel: Sendable {
         return count
     }
 
-    /// Whether the buffer has room. False after the end of the stream.
-    var hasRoom: Bool { state.withLock { (try? Self.room(capacity, $0)) ?? 0 } > 0 }
+    /// Whether a write would not wait: the buffer has room, or a write would throw.
+    var hasRoom: Bool { state.withLock { (try? Self.room(capacity, $0)) ?? 1 } > 0 }
 
     /// Waits until the buffer has room.
     func waitForRoom() async throws {

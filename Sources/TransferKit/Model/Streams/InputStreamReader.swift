@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import Locking
 
 /// Reads an input stream on a dispatch queue of its own, because a read can block for as long as the stream has no bytes.
 // Only the blocks of `queue`, which run one at a time, use the stream, so sharing the reader is safe.
@@ -13,10 +14,20 @@ final class InputStreamReader: @unchecked Sendable {
         self.stream = stream
     }
 
-    /// Returns the next bytes, at least one; nil at the end of the stream.
+    /// Returns the next bytes, at least one; nil at the end of the stream. If the task is cancelled, does not wait for a read that blocks.
     func next() async throws -> Data? {
-        try await withCheckedThrowingContinuation { continuation in
-            queue.async { continuation.resume(with: Result { try self.read() }) }
+        let waiting = Locked<CheckedContinuation<Data?, any Error>?>(nil)
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                waiting.withLock { $0 = continuation }
+                queue.async {
+                    let result = Result { try self.read() }
+                    waiting.withLock { $0.take() }?.resume(with: result)
+                }
+                if Task.isCancelled { waiting.withLock { $0.take() }?.resume(throwing: CancellationError()) }
+            }
+        } onCancel: {
+            waiting.withLock { $0.take() }?.resume(throwing: CancellationError())
         }
     }
 

@@ -35,7 +35,7 @@ private final class WriterOutputStream: OutputStream {
     }
 
     override func close() {
-        guard status != .closed else { return }
+        guard status == .open || status == .error else { return }
         if failure == nil { writer?.finish() }
         status = .closed
     }

@@ -42,7 +42,7 @@ public final class StreamWriter: Sendable {
         try channel.tryWrite(chunk as? Data ?? Data(chunk))
     }
 
-    /// Whether ``tryWrite(_:)`` would append at least one byte now.
+    /// Whether ``tryWrite(_:)`` would not return 0 now: the buffer has room, or the call would throw because the stream has ended.
     public var canWrite: Bool { channel.hasRoom }
 
     /// Waits until the buffer has room for at least one byte. Another task that writes can use up this room.

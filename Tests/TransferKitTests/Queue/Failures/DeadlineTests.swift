@@ -15,7 +15,8 @@ import TransportTesting
     }
 
     private func request(_ names: String...) throws -> SessionRequest {
-        try .upload(names.map { try fixture.folder.file($0, size: 10_000) }, to: "a", options: SessionOptions(deadline: deadline))
+        try .upload(
+            names.map { try fixture.folder.file($0, size: 10_000) }, to: "a", options: SessionOptions(deadline: deadline, filesInFlight: 1))
     }
 
     @Test func runningSessionFailsAtDeadline() async throws {
@@ -91,7 +92,7 @@ import TransportTesting
 
     @Test(arguments: [.zero, .milliseconds(999), .seconds(-1)] as [Duration]) func rejectsInvalidDeadline(deadline: Duration) async throws {
         let queue = try await fixture.openWithAccounts()
-        let request = try fixture.upload("1", options: SessionOptions(deadline: deadline))
+        let request = try fixture.upload("1", options: SessionOptions(deadline: deadline, filesInFlight: 1))
         await #expect { try await queue.enqueue(request) } throws: { ($0 as? QueueError)?.code == .invalidRequest }
         await queue.shutdown()
     }

@@ -61,7 +61,7 @@ extension ReferenceQueue {
             let number = accounts[try requireAccount(name)].number
             return sessions.filter { $0.account == number }.map(\.id)
         case .tag(let tag): return sessions.filter { $0.tags.contains(tag) }.map(\.id)
-        case .failed: return sessions.filter { $0.state == .failed }.map(\.id)
+        case .state(let state): return sessions.filter { $0.state == state }.map(\.id)
         case .sessions(let ids):
             for id in ids { _ = try requireIndex(of: id) }
             return sessions.map(\.id).filter { ids.contains($0) }
@@ -73,7 +73,7 @@ extension ReferenceQueue {
         case .all, .sessions: true
         case .account(let name): account(session.account)?.account.name == name
         case .tag(let tag): session.tags.contains(tag)
-        case .failed: session.shownState == .failed
+        case .state(let state): session.shownState == state
         }
     }
 
