@@ -251,6 +251,11 @@ if let names = Context.environment["TRANSFERKIT_TESTS"]?.split(separator: ",").m
 
 // Fuzzing requires code that is compiled with libFuzzer's instrumentation. Tests/Fuzzing/run builds it in a separate folder.
 if Context.environment["TRANSFERKIT_FUZZING"] != nil {
+    // Only this package's modules count which code runs. libFuzzer reads all counters after each input, so those of other packages would cost
+    // most of the time.
+    for target in package.targets where target.type == .regular || target.type == .executable {
+        target.swiftSettings = (target.swiftSettings ?? []) + [.unsafeFlags(["-sanitize=fuzzer,address"])]
+    }
     package.targets += [
         .systemLibrary(name: "CFuzzer", path: "Tests/Fuzzing/CFuzzer"),
         .executableTarget(
@@ -260,8 +265,8 @@ if Context.environment["TRANSFERKIT_FUZZING"] != nil {
                 "TransferCore", "TransferKit", "TransportHTTP", "TransportSFTP", "TransportSupport", "TransportTesting", "TransportTUS",
                 grdb,
                 system,
-            ], path: "Tests/Fuzzing/Fuzzer", swiftSettings: settings,
+            ], path: "Tests/Fuzzing/Fuzzer", swiftSettings: settings + [.unsafeFlags(["-sanitize=fuzzer,address"])],
             // Debian's default linker can't read the debug information of code that is instrumented for libFuzzer.
-            linkerSettings: [.unsafeFlags(["-use-ld=lld"])]),
+            linkerSettings: [.unsafeFlags(["-use-ld=lld", "-sanitize=fuzzer,address"])]),
     ]
 }
