@@ -97,17 +97,11 @@ final class LiveBody: Sendable {
 
     /// Waits for bytes after an offset, and returns the end of the readable bytes; nil if the source has no more bytes.
     private func end(after offset: Int64) async throws -> Int64? {
-        while true {
-            try await growth.waitUntilReadable(at: offset)
-            switch growth.extent {
-            case .growing(let end):
-                // A server with a declared length takes the last byte for the end, so send that byte only if the producer finishes.
-                let limit = min(end, growth.length.map { $0 - 1 } ?? end)
-                if offset < limit { return limit }
-                try await growth.waitUntilReadable(at: .max)
-            case .complete(let size): return offset < size ? size : nil
-            case .failed(let error): throw error
-            }
+        try await growth.waitUntilReadable(at: offset)
+        switch growth.extent {
+        case .growing(let end): return end
+        case .complete(let size): return offset < size ? size : nil
+        case .failed(let error): throw error
         }
     }
 

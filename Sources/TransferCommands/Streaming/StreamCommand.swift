@@ -55,6 +55,7 @@ struct StreamCommand: AsyncParsableCommand {
         if transfer.readsStandardInput, command == nil {
             throw ValidationError("Standard input can be read only once. Pass the settings in another way.")
         }
+        if command == "" { throw ValidationError("--command is empty. Give it a command, or omit it to send standard input.") }
         if transfer.checksum != nil { throw ValidationError("--checksum is for downloads.") }
     }
 
@@ -81,6 +82,8 @@ struct StreamCommand: AsyncParsableCommand {
                 await queue.shutdown()
                 throw error
             }
+            // Other commands send their streams through this process.
+            while server?.hasStreams == true, !signals.isReceived { try await Task.sleep(for: Self.pollInterval) }
             await server?.shutDownQueue()
             await queue.shutdown()
         case .remote(let queue):
@@ -137,6 +140,8 @@ struct StreamCommand: AsyncParsableCommand {
         await CommandContext.current.output.write([id], asJSON: common.json)
     }
 
+    private static let pollInterval = Duration.milliseconds(200)
+
     /// How long to wait for the end of a session whose input failed. A session that has not started does not end until it starts.
     private static let failureDelay = Duration.seconds(10)
 
@@ -179,7 +184,12 @@ struct StreamCommand: AsyncParsableCommand {
             return .interrupted
         case .failure(let error):
             if let failure { throw failure }
-            throw error is TransferError ? CommandFailure(.incomplete, "The session failed. \(error)") : error
+            if (error as? QueueError)?.isLossOfOwner == true {
+                throw CommandFailure(
+                    .storage,
+                    "The process that ran the queue exited, so the stream is incomplete. Its session fails when the queue runs again.")
+            }
+            throw error is TransferError ? CommandFailure(.incomplete, "The session did not complete. \(error)") : error
         }
         return .done
     }
@@ -217,7 +227,7 @@ private struct StreamTarget: Sendable {
             try? await fail(error)
             throw CommandFailure(.incomplete, "Cannot read the input: \(error).")
         } catch let error as CancellationError {
-            try? await fail(StreamTargetError(message: "the command was interrupted."))
+            try? await fail(StreamTargetError(message: "transferq was interrupted."))
             throw error
         }
         try await finish()

@@ -25,7 +25,8 @@ extension ControlClient {
                 case .finish:
                     writer.finish()
                     try await writer.flush()
-                    return try await send(Nothing())
+                    try await send(Nothing())
+                    return await waitForClient(of: id)
                 case .fail(let reason):
                     writer.fail(StreamFailure(reason: reason))
                     return try await send(Nothing())
@@ -38,6 +39,22 @@ extension ControlClient {
         } catch {
             writer.fail(error)
             throw error
+        }
+    }
+
+    /// How long a client that has sent its stream stays connected after the end of its session.
+    private static let endDelay = Duration.seconds(10)
+
+    /// Waits until the client disconnects. A client that waits for the end of its session stays connected, so its owner can wait for it.
+    private func waitForClient(of id: SessionID) async {
+        let timer = Task { [queue, connection] in
+            _ = try? await queue.session(id).value
+            guard (try? await Task.sleep(for: Self.endDelay)) != nil else { return }
+            connection.interrupt()
+        }
+        defer { timer.cancel() }
+        while true {
+            do { _ = try await connection.readData() } catch { guard error.code == .ownerSilent else { return } }
         }
     }
 

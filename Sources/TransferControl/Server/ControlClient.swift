@@ -20,8 +20,8 @@ struct ControlClient: Sendable {
     ///
     /// - Parameters:
     ///   - didReceive: Called after the first message.
-    ///   - subscribe: Called when the client requests events. Returns whether the client may subscribe.
-    func serve(_ didReceive: () -> Void, subscribe: @escaping @Sendable () -> Bool) async throws(QueueError) {
+    ///   - subscribe: Called when the client requests events or sends a stream. Returns whether the client may subscribe.
+    func serve(_ didReceive: () -> Void, subscribe: @escaping @Sendable (_ isStream: Bool) -> Bool) async throws(QueueError) {
         let greeting = try await connection.read(Greeting.self)
         didReceive()
         let isKnown = greeting.protocol == Greeting.protocolName && greeting.versions.contains(Greeting.version)
@@ -35,12 +35,13 @@ struct ControlClient: Sendable {
         }
     }
 
-    private func answer(_ request: ControlRequest, _ staged: StagedBatch, _ subscribe: @escaping @Sendable () -> Bool) async {
+    private func answer(_ request: ControlRequest, _ staged: StagedBatch, _ subscribe: @escaping @Sendable (_ isStream: Bool) -> Bool) async
+    {
         let work = Task {
             do {
                 try request.check()
                 try staged.check()
-                if request.isOpenEnded, !subscribe() {
+                if request.isOpenEnded, !subscribe(request.isStream) {
                     throw QueueError(
                         .tooManySubscribers,
                         "Process \(owner.processID), which owns the queue, already serves the maximum number of subscribers and streams. Stop a \"transferq watch\" or \"transferq stream\"."

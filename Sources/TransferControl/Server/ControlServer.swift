@@ -37,6 +37,8 @@ public final class ControlServer: Sendable {
             /// Whether the client has sent a message.
             var hasSentMessage = false
             var isSubscriber = false
+            /// Whether the client sends a stream.
+            var isStream = false
         }
 
         var clients: [Int: Client] = [:]
@@ -199,6 +201,9 @@ public final class ControlServer: Sendable {
         end.cancel()
     }
 
+    /// Whether a client is sending a stream.
+    package var hasStreams: Bool { state.withLock { $0.clients.values.contains(where: \.isStream) } }
+
     /// Logs why the server can't accept a connection. Logs nothing more until the server accepts a connection again.
     private func logAcceptFailure(_ cause: Errno) {
         let isNew = state.withLock { state in
@@ -224,8 +229,12 @@ public final class ControlServer: Sendable {
                 do throws(QueueError) {
                     try await client.serve { [weak self] in
                         self?.state.withLock { $0.clients[number]?.hasSentMessage = true }
-                    } subscribe: { [weak self] in
-                        self?.state.withLock { $0.subscribe(number, limit: Self.subscriberLimit) } ?? false
+                    } subscribe: { [weak self] isStream in
+                        self?.state.withLock { state in
+                            guard state.subscribe(number, limit: Self.subscriberLimit) else { return false }
+                            state.clients[number]?.isStream = isStream
+                            return true
+                        } ?? false
                     }
                 } catch {
                     logger.debug("Disconnected a client of the control socket. \(error.message)")

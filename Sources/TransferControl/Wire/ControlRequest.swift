@@ -75,6 +75,8 @@ enum ControlRequest: Codable, Sendable {
         }
     }
 
+    var isStream: Bool { if case .addStream = self { true } else { false } }
+
     /// Whether the connection stays open for as long as the client wants. The owner limits the number of such connections.
     var isOpenEnded: Bool {
         switch self {

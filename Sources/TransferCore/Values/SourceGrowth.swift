@@ -34,6 +34,9 @@ public final class SourceGrowth: Sendable {
     }
 
     /// The expected size in bytes, if the app set it. The queue compares the stream's size with it.
+    ///
+    /// With an expected size, the last byte is readable only when the source is complete. Otherwise, a server that knows the size could consider the
+    /// file complete although the producer still fails.
     public let length: Int64?
 
     private let state: Locked<State>
@@ -51,7 +54,7 @@ public final class SourceGrowth: Sendable {
         _ extent: Extent = .growing(0), length: Int64? = nil, release: @escaping @Sendable (Int64) -> Void = { _ in },
         lift: @escaping @Sendable (Int64) -> Void = { _ in }
     ) {
-        state = Locked(State(extent: extent))
+        state = Locked(State(extent: Self.withoutLastByte(extent, of: length)))
         self.length = length
         self.release = release
         self.lift = lift
@@ -127,12 +130,18 @@ public final class SourceGrowth: Sendable {
     public func update(_ extent: Extent) {
         let due = state.withLock { state -> [@Sendable () -> Void] in
             guard case .growing = state.extent else { return [] }
+            let extent = Self.withoutLastByte(extent, of: length)
             state.extent = extent
             let due = state.waiting.filter { Self.isReadable(extent, at: $0.offset) }
             state.waiting.removeAll { Self.isReadable(extent, at: $0.offset) }
             return due.map(\.function)
         }
         for call in due { call() }
+    }
+
+    private static func withoutLastByte(_ extent: Extent, of length: Int64?) -> Extent {
+        guard case .growing(let end) = extent, let length else { return extent }
+        return .growing(min(end, max(0, length - 1)))
     }
 
     /// Reports that the other end confirmed the bytes before an offset, so they are no longer needed. Called by the transport.

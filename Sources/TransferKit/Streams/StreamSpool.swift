@@ -105,8 +105,8 @@ package final class StreamSpool: Sendable {
     /// Whether the transport waits for the app: the producer may continue, but has not produced the byte at the position or all bytes that
     /// the transport needs.
     func isAwaited(at position: Int64) -> Bool {
-        let isShort = state.withLock { !$0.isPaused && !$0.isEnded && (position >= $0.written || $0.written < $0.requiredOffset) }
-        return isShort && growth.extent.isGrowing
+        guard case .growing(let readable) = growth.extent else { return false }
+        return state.withLock { !$0.isPaused && !$0.isEnded && (position >= readable || $0.written < $0.requiredOffset) }
     }
 
     // MARK: Producers
@@ -315,8 +315,4 @@ package final class StreamSpool: Sendable {
             }
         }
     }
-}
-
-extension SourceGrowth.Extent {
-    fileprivate var isGrowing: Bool { if case .growing = self { true } else { false } }
 }

@@ -148,6 +148,40 @@ import TransferCore
         }
     }
 
+    /// With a declared length, a server takes the last byte for the end of the file. It must not get this byte from a command that fails.
+    @Test func failedCommandWithLengthLeavesNoCompleteFile() async throws {
+        try await LoopbackStudio.with { studio in
+            let result = try await studio.program.run(
+                "stream", "studio", "dump", "--length", "4", "--command", "printf abcd; sleep 0.3; exit 3")
+            #expect(result.status == 1, "\(result.testDescription)")
+            #expect(try Self.content(of: studio, "dump") == nil)
+            let complete = try await studio.program.run("stream", "studio", "whole", "--length", "4", "--command", "printf abcd; sleep 0.3")
+            #expect(complete.status == 0, "\(complete.testDescription)")
+            #expect(try Self.content(of: studio, "whole") == "abcd")
+        }
+    }
+
+    /// The first command runs the queue for the second one, whose stream is longer.
+    @Test func ownerWaitsForOtherStreams() async throws {
+        try await LoopbackStudio.with { studio in
+            let program = studio.program
+            try await program.succeed("queue", "set", "--max-sessions", "2")
+            let first = try program.start(["stream", "studio", "first", "--command", "echo a; while ! [ -e go ]; do sleep 0.05; done"])
+            var lines = first.lines.makeAsyncIterator()
+            _ = try #require(await lines.next())
+            let second = try program.start(["stream", "studio", "second", "--command", "echo b; while ! [ -e end ]; do sleep 0.05; done"])
+            var others = second.lines.makeAsyncIterator()
+            _ = try #require(await others.next())
+            try program.folder.file("go", size: 0)
+            while try Self.content(of: studio, "first") == nil { try await Task.sleep(for: .milliseconds(20)) }
+            try program.folder.file("end", size: 0)
+            let result = await second.result()
+            #expect(result.status == 0, "\(result.testDescription)")
+            #expect(await first.result().status == 0)
+            #expect(try Self.content(of: studio, "second") == "b\n")
+        }
+    }
+
     @Test func rejectsInvalidArguments() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
@@ -157,6 +191,7 @@ import TransferCore
                 (["studio", "x", "--checksum", "md5:00"], 2, "--checksum is for downloads"),
                 (["studio", "x", "--settings-file", "-"], 2, "Standard input can be read only once"),
                 (["studio", "x", "--length", "5"], 1, "declared length"),
+                (["studio", "x", "--command", ""], 2, "--command is empty"),
             ] {
                 let result = try await program.run(["stream"] + arguments, input: Array("abc".utf8))
                 #expect(result.status == status && result.diagnostics.contains(words), "\(result.testDescription)")
