@@ -151,13 +151,14 @@ import TransferCore
     /// With a declared length, a server takes the last byte for the end of the file. It must not get this byte from a command that fails.
     @Test func failedCommandWithLengthLeavesNoCompleteFile() async throws {
         try await LoopbackStudio.with { studio in
-            let result = try await studio.program.run(
-                "stream", "studio", "dump", "--length", "4", "--command", "printf abcd; sleep 0.3; exit 3")
+            let bytes = "head -c 3000000 /dev/zero; sleep 1"
+            let result = try await studio.program.run("stream", "studio", "dump", "--length", "3000000", "--command", "\(bytes); exit 3")
             #expect(result.status == 1, "\(result.testDescription)")
-            #expect(try Self.content(of: studio, "dump") == nil)
-            let complete = try await studio.program.run("stream", "studio", "whole", "--length", "4", "--command", "printf abcd; sleep 0.3")
+            let dump = try #require(studio.server.statistics.uploads.first { $0.filename == "dump" })
+            #expect(!dump.isComplete && dump.offset > 0)
+            let complete = try await studio.program.run("stream", "studio", "whole", "--length", "3000000", "--command", bytes)
             #expect(complete.status == 0, "\(complete.testDescription)")
-            #expect(try Self.content(of: studio, "whole") == "abcd")
+            #expect(studio.server.statistics.uploads.contains { $0.filename == "whole" && $0.isComplete && $0.offset == 3_000_000 })
         }
     }
 
@@ -168,16 +169,21 @@ import TransferCore
             try await program.succeed("queue", "set", "--max-sessions", "2")
             let first = try program.start(["stream", "studio", "first", "--command", "echo a; while ! [ -e go ]; do sleep 0.05; done"])
             var lines = first.lines.makeAsyncIterator()
-            _ = try #require(await lines.next())
+            let id = try #require(await lines.next())
             let second = try program.start(["stream", "studio", "second", "--command", "echo b; while ! [ -e end ]; do sleep 0.05; done"])
             var others = second.lines.makeAsyncIterator()
             _ = try #require(await others.next())
             try program.folder.file("go", size: 0)
-            while try Self.content(of: studio, "first") == nil { try await Task.sleep(for: .milliseconds(20)) }
+            let watch = try program.start(["watch", "--json"])
+            for await line in watch.lines {
+                let event = try CommandResult.object(line)
+                if event["event"] as? String == "completed", event["id"] as? String == id { break }
+            }
             try program.folder.file("end", size: 0)
             let result = await second.result()
             #expect(result.status == 0, "\(result.testDescription)")
             #expect(await first.result().status == 0)
+            _ = await watch.result()
             #expect(try Self.content(of: studio, "second") == "b\n")
         }
     }
