@@ -39,7 +39,7 @@ public struct LoopbackStatistics: Hashable, Sendable, Codable {
         /// The HTTP method, such as `PATCH`.
         public var method: String
         /// The offset in bytes: the `Upload-Offset` of a PATCH, the upload's offset for a HEAD, the first sent byte of a GET, or 0 for a
-        /// POST; nil if there is none.
+        /// POST. Nil for other methods, and for a request without the offset.
         public var offset: Int64?
         /// The number of body bytes that were stored.
         public var received: Int64 = 0

@@ -3,8 +3,7 @@ import Foundation
 import Locking
 
 /// Reads an input stream on a dispatch queue of its own, because a read can block for as long as the stream has no bytes.
-// Only the blocks of `queue`, which run one at a time, use the stream, so sharing the reader is safe.
-final class InputStreamReader: @unchecked Sendable {
+final class InputStreamReader: @unchecked Sendable {  // Only the blocks of `queue`, which run one at a time, use the stream.
     private static let chunkSize = 256 * 1024
 
     private let stream: InputStream
