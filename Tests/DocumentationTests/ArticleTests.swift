@@ -12,23 +12,48 @@ import Testing
 
     @Test func articlesAreFound() {
         #expect(Catalog.articles.contains("GettingStarted"))
+        #expect(Catalog.articles.contains("TUSAccounts"))
+        #expect(Catalog.articles.contains("SFTPAccounts"))
     }
 }
 
 /// The articles of the documentation, and their code.
 enum Catalog {
     private static let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    private static let package = tests.deletingLastPathComponent().deletingLastPathComponent()
-    private static let folder = package.appending(path: "Sources/TransferKit/TransferKit.docc")
+    static let package = tests.deletingLastPathComponent().deletingLastPathComponent()
 
-    static let articles: [String] = {
-        let files = (try? FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)) ?? []
-        return files.filter { $0.pathExtension == "md" }.map { $0.deletingPathExtension().lastPathComponent }.sorted()
+    /// The folders of articles. `InteropTests` contains the code of the articles of `TransportHTTP`, because it also runs that code.
+    private static let folders = [
+        "Sources/TransferKit/TransferKit.docc", "Plugins/TUS/TransportTUS/TransportTUS.docc",
+        "Plugins/SFTP/TransportSFTP/TransportSFTP.docc",
+    ].map { package.appending(path: $0) }
+
+    /// The files of the articles, by their names, which are unique.
+    private static let files: [String: URL] = {
+        let files = folders.flatMap { (try? FileManager.default.contentsOfDirectory(at: $0, includingPropertiesForKeys: nil)) ?? [] }
+        let articles = files.filter { $0.pathExtension == "md" }.map { ($0.deletingPathExtension().lastPathComponent, $0) }
+        return Dictionary(uniqueKeysWithValues: articles)
     }()
+
+    /// The names of all articles.
+    static let articles = files.keys.sorted()
+
+    /// Returns the file of an article.
+    static func file(of article: String) throws -> URL {
+        try #require(files[article])
+    }
+
+    /// The lines of the table below a heading of an article, without the two lines of its header.
+    static func table(below heading: String, in article: URL) throws -> [String] {
+        let text = try String(contentsOf: article, encoding: .utf8)
+        let section = try #require(text.components(separatedBy: "## \(heading)\n").dropFirst().first)
+        let lines = section.split(separator: "\n", omittingEmptySubsequences: false).drop { !$0.hasPrefix("|") }
+        return lines.prefix { $0.hasPrefix("|") }.dropFirst(2).map(String.init)
+    }
 
     /// The Swift code blocks of an article, without blank lines and imports.
     static func code(in article: String) throws -> [[String]] {
-        let text = try String(contentsOf: folder.appending(path: "\(article).md"), encoding: .utf8)
+        let text = try String(contentsOf: file(of: article), encoding: .utf8)
         return text.components(separatedBy: "```swift\n").dropFirst().map { block in
             lines(block.components(separatedBy: "```")[0], indentation: 0)
         }

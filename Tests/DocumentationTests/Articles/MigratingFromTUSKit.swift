@@ -7,11 +7,37 @@ import TransportTUS
 
 /// The code of the article "Migrating from TUSKit", in the same order. ``ArticleTests`` verifies that both copies match.
 // swift-format-ignore
-private func opening() async throws {
+private func opening() async throws -> TransferQueue {
     // ARTICLE
     let queue = try await TransferQueue(storage: .folder("/var/lib/app/uploads"), transports: [TUSTransport()])
     try await queue.save(Account("main", endpoints: [.tus("https://tusd.example.com/files/", credentials: .bearer(.environment("TOKEN")))]))
     try await queue.start()
+    // END
+    return queue
+}
+
+// swift-format-ignore
+// ARTICLE
+enum Uploads {
+    static let queue = Task {
+        try await TransferQueue(storage: .application("com.example.uploader"), transports: [TUSTransport()])
+    }
+}
+// END
+
+// swift-format-ignore
+private func configuring(_ queue: TransferQueue) async throws {
+    // ARTICLE
+    let chunked = Endpoint.tus("https://tusd.example.com/files/", options: TUSOptions(chunkSize: 500 * 1024))
+    let inChunks = SessionOptions(chunkSize: 500 * 1024)
+    // END
+    print(inChunks)
+
+    // ARTICLE
+    let transport = TUSTransport()
+    let report = try await transport.check(chunked, credentials: ReferencedCredentials())
+    print("tus \(report.version ?? "") with \(report.features.joined(separator: ", "))")
+    await transport.shutdown()
     // END
 
     // ARTICLE
@@ -80,6 +106,21 @@ private func migrating(_ queue: TransferQueue, tokens: any TokenSource, address:
     try await queue.retry(text.id)         // resumes the remaining files; apply(.retry, to: .failed) retries all failed sessions
     try await queue.remove(one.id)         // deletes the session, and its incomplete upload from the server
     // END
+
+    // ARTICLE
+    for session in try await queue.sessions() {
+        print("\(session.name) is \(session.state.rawValue).")
+        for item in try await queue.items(of: session.id) {
+            print("\(item.destination): \(item.bytesDone) of \(item.bytesTotal ?? 0) bytes")
+        }
+    }
+    // END
+
+    // ARTICLE
+    try await queue.apply(.remove(), to: .state(.completed))
+    let forAWeek = QueueConfiguration(retention: .age(.seconds(7 * 24 * 3_600)))
+    // END
+    print(forAWeek)
 
     // ARTICLE
     let signed = TUSTransport { request, headers in

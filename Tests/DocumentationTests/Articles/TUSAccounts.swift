@@ -3,7 +3,7 @@ import TransferCore
 import TransferKit
 import TransportTUS
 
-// The code of the article "Accounts for tus", in the same order. ``TUSArticleTests`` verifies that both copies match.
+// The code of the article "Accounts for tus", in the same order. ``ArticleTests`` verifies that both copies match.
 
 // swift-format-ignore-file
 
