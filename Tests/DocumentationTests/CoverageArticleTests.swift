@@ -69,7 +69,8 @@ import Testing
     private func expectWords(of code: String) throws {
         for word in code.utf8.split(whereSeparator: { !Self.isInWord($0) }) {
             let word = String(decoding: Array(word), as: UTF8.self)
-            #expect(Self.words.contains(word), "The sources do not contain \(word), a part of \(code).")
+            let isKnown = Self.words.contains(word)
+            #expect(isKnown, "The sources do not contain \(word), a part of \(code).")
         }
     }
 
