@@ -18,11 +18,22 @@ struct RootCommand: AsyncParsableCommand {
             Shell completion, including sessions and accounts: transferq --generate-completion-script bash (or zsh, fish)
             """,
         version: version,
-        subcommands: [
-            AccountCommand.self, AddCommand.self, StreamCommand.self, RunCommand.self, ListCommand.self, ShowCommand.self, WhyCommand.self,
-            WatchCommand.self,
-            NowCommand.self, NextCommand.self, MoveCommand.self, PauseCommand.self, ResumeCommand.self, HoldCommand.self,
-            ReleaseCommand.self, YieldCommand.self, CancelCommand.self, RetryCommand.self, RemoveCommand.self, SetCommand.self,
-            QueueCommand.self, AgentCommand.self, QuarantineCommand.self, DoctorCommand.self,
+        groupedSubcommands: [
+            CommandGroup(
+                name: "Transferring Files",
+                subcommands: [AccountCommand.self, AddCommand.self, StreamCommand.self, RunCommand.self, AgentCommand.self]),
+            CommandGroup(
+                name: "Inspecting Sessions",
+                subcommands: [ListCommand.self, ShowCommand.self, WhyCommand.self, WatchCommand.self]),
+            CommandGroup(
+                name: "Changing the Order", subcommands: [NowCommand.self, NextCommand.self, MoveCommand.self, YieldCommand.self]),
+            CommandGroup(
+                name: "Controlling Sessions",
+                subcommands: [
+                    PauseCommand.self, ResumeCommand.self, HoldCommand.self, ReleaseCommand.self, CancelCommand.self, RetryCommand.self,
+                    RemoveCommand.self, SetCommand.self,
+                ]),
+            CommandGroup(
+                name: "Maintaining the Queue", subcommands: [QueueCommand.self, QuarantineCommand.self, DoctorCommand.self]),
         ])
 }

@@ -12,10 +12,27 @@ struct AccountRemoveCommand: AsyncParsableCommand {
     @Flag(help: "Also remove the sessions of the account.")
     var cascade = false
 
+    @OptionGroup var confirmation: ConfirmationOptions
+
     @Argument(help: "The account's name.", completion: Candidates.accounts, transform: TextArgument.text)
     var name: String
 
+    func validate() throws {
+        if confirmation.dryRun, !cascade { throw ValidationError("--dry-run needs --cascade. Without it, no session is removed.") }
+    }
+
     func run() async throws {
+        if cascade {
+            let sessions = try await common.withQueue { queue in
+                guard try await queue.account(name) != nil else { throw CommandFailure.unknownAccount(name) }
+                return try await queue.sessions(in: .account(name)).map(\.id)
+            }
+            guard !confirmation.dryRun else { return await CommandContext.current.output.write(sessions, asJSON: common.json) }
+            if !sessions.isEmpty {
+                try await confirmation.confirm(
+                    "Remove the account \"\(name)\" and its \(Figures.count(sessions.count, "session"))?")
+            }
+        }
         var wasCalled = false
         try await common.withQueue { queue in
             let isRepeated = wasCalled

@@ -1,20 +1,21 @@
 import ArgumentParser
 
-/// A size in bytes or a rate in bytes per second: a number, with K, M, G or T for binary units.
+/// A size in bytes or a rate in bytes per second: a number, with K, M, G or T (or KiB, MiB, …) for binary units, or KB, MB, … for decimal
+/// units. A rate may end in `/s`.
 struct ByteCount: ExpressibleByArgument {
     let bytes: Int64
 
-    private static let units: [Character: Double] = ["K": 0x1p10, "M": 0x1p20, "G": 0x1p30, "T": 0x1p40]
+    private static let units: [String: Double] = [
+        "": 1, "B": 1, "K": 0x1p10, "M": 0x1p20, "G": 0x1p30, "T": 0x1p40, "KIB": 0x1p10, "MIB": 0x1p20, "GIB": 0x1p30, "TIB": 0x1p40,
+        "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12,
+    ]
 
     init?(argument: String) {
-        var digits = argument[...]
-        var unit = 1.0
-        if let last = digits.last, let known = Self.units[Character(last.uppercased())] {
-            unit = known
-            digits = digits.dropLast()
-        }
+        let quantity = argument.hasSuffix("/s") ? argument.dropLast(2) : argument[...]
+        let digits = quantity.prefix { $0.isASCIIDigit || $0 == "." }
+        guard let unit = Self.units[quantity[digits.endIndex...].uppercased()] else { return nil }
         // Only digits and one point: no sign, exponent or "inf".
-        guard digits.first?.isASCIIDigit == true, digits.allSatisfy({ $0.isASCIIDigit || $0 == "." }), let number = Double(digits),
+        guard digits.first?.isASCIIDigit == true, let number = Double(digits),
             let bytes = Int64(exactly: (number * unit).rounded(.down)), bytes > 0 || number == 0
         else { return nil }
         self.bytes = bytes

@@ -12,11 +12,24 @@ struct CommonOptions: ParsableArguments {
     @Flag(name: [.short, .customLong("verbose")], help: "Log more to standard error; twice for debug messages.")
     var verbosity: Int
 
+    @Flag(name: .shortAndLong, help: "Print neither notes nor progress to standard error.")
+    var quiet = false
+
     var logger: Logger {
         let terminal = CommandContext.current.terminal
         var logger = Logger(label: "transferq") { _ in TerminalLogHandler(terminal: terminal) }
         logger.logLevel = Self.logLevel(verbosity: verbosity)
         return logger
+    }
+
+    /// Prints a note for a person to standard error, except with `--quiet`.
+    func note(_ text: String) async {
+        guard !quiet else { return }
+        await CommandContext.current.terminal.write(text.withoutControlCharacters)
+    }
+
+    func validate() throws {
+        if quiet, verbosity > 0 { throw ValidationError("--quiet and --verbose can't be used together.") }
     }
 
     fileprivate static func logLevel(verbosity: Int) -> Logger.Level {
@@ -40,7 +53,8 @@ extension CommonOptions {
 
     /// Whether a word is a common option.
     static func isCommonOption(_ word: String) -> Bool {
-        ["--store", "--json", "--verbose"].contains(word) || word.hasPrefix("--store=") || word.wholeMatch(of: /-v+/) != nil
+        ["--store", "--json", "--verbose", "--quiet", "-q"].contains(word) || word.hasPrefix("--store=")
+            || word.wholeMatch(of: /-v+/) != nil
     }
 
     /// Moves common options after the command, where the parser expects them, so that `transferq --store DIR list` works.

@@ -1,16 +1,29 @@
 import TransferControl
 import TransferKit
 
-/// Finds a session by the first characters of its ID.
+/// Finds a session by the first characters of its ID, or by its index, written as `#3`.
 enum SessionPrefix {
+    /// A shorter prefix could be mistaken for an index.
+    private static let minimumLength = 4
     private static let maximumListedCandidates = 10
+
+    /// The help of an argument that selects a session.
+    static let help = "The session's ID, at least four characters of it, or the session's index, such as '#3'"
+    /// The help of an argument that selects sessions.
+    static let manyHelp = "Session IDs, at least four characters of each, or indices, such as '#3'"
+
     /// The maximum number of matching sessions to count.
     private static let limit = 10_000
 
     static func resolve(_ prefix: String, in queue: any ControllableQueue) async throws -> SessionID {
+        if prefix.hasPrefix("#") { return try await session(at: String(prefix.dropFirst()), in: queue) }
+        guard prefix.isEmpty || prefix.count >= minimumLength else {
+            let advice = Int(prefix).map { $0 >= 0 ? " For the session at index \($0), write '#\($0)'." : "" } ?? ""
+            throw CommandFailure(.usage, "\"\(prefix)\" is too short. Give at least \(minimumLength) characters of the ID.\(advice)")
+        }
         let candidates = prefix.isEmpty ? [] : try await queue.sessionIDs(beginningWith: prefix, limit: limit)
         switch candidates.count {
-        case 0: throw CommandFailure(.rejected, "There is no session \"\(prefix)\". To list sessions: transferq list")
+        case 0: throw try await unknown(prefix, in: queue)
         case 1: return candidates[0]
         default:
             var text = "\"\(prefix)\" matches \(candidates.count) sessions. Use more characters of the ID:"
@@ -18,5 +31,23 @@ enum SessionPrefix {
             if candidates.count > maximumListedCandidates { text += "\n  … and \(candidates.count - maximumListedCandidates) more" }
             throw CommandFailure(.rejected, text)
         }
+    }
+
+    private static func session(at text: String, in queue: any ControllableQueue) async throws -> SessionID {
+        guard let index = Int(text), index >= 0 else {
+            throw CommandFailure(.usage, "\"#\(text)\" is not an index. Write # and a number of at least 0, such as '#3'.")
+        }
+        guard index < Int.max, let found = try await queue.sessions(index..<index + 1).first?.id else {
+            throw CommandFailure(.rejected, "There is no session at index \(index). To list sessions: transferq list")
+        }
+        return found
+    }
+
+    /// The error for a prefix without a session. It names sessions whose ID begins with the same characters.
+    private static func unknown(_ prefix: String, in queue: any ControllableQueue) async throws -> CommandFailure {
+        let start = String(prefix.prefix(minimumLength - 1))
+        let near = prefix.isEmpty ? [] : try await queue.sessionIDs(beginningWith: start, limit: maximumListedCandidates)
+        let advice = near.isEmpty ? "" : " Did you mean \(near.map { SessionDescription.shortID($0) }.joined(separator: " or "))?"
+        return CommandFailure(.rejected, "There is no session \"\(prefix)\".\(advice) To list sessions: transferq list")
     }
 }

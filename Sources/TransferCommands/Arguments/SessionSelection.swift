@@ -14,7 +14,8 @@ struct SessionSelection {
         switch (!ids.isEmpty, filters.all, hasConditions) {
         case (true, false, false), (false, true, false), (false, false, true): return
         case (false, false, false):
-            throw ValidationError("No sessions are selected. Use IDs, --all, --account, --tag or --failed.")
+            throw ValidationError(
+                "No sessions are selected. Use IDs, indices such as '#3' (in quotes), --all, --account, --tag or --failed.")
         default:
             throw ValidationError("IDs, --all and the filters --account, --tag and --failed can't be combined with each other.")
         }
@@ -112,17 +113,33 @@ struct SessionSelection {
         case (let account?, nil, false): return .account(account)
         case (nil, let tag?, false): return .tag(tag)
         case (nil, nil, true): return .failed
-        default: break
+        default: return .sessions(try await matches(in: queue).map(\.id))
         }
-        var found: [SessionID] = []
+    }
+
+    /// Returns the selected sessions, in queue order if filters select them.
+    func sessions(in queue: any ControllableQueue) async throws -> [SessionStatus] {
+        guard ids.isEmpty else {
+            var sessions: [SessionStatus] = []
+            for id in try await resolvedSessions(in: queue) { sessions.append(try await queue.status(of: id)) }
+            return sessions
+        }
+        if let account = filters.account, try await queue.account(account) == nil {
+            throw CommandFailure.unknownAccount(account)
+        }
+        return try await matches(in: queue)
+    }
+
+    private func matches(in queue: any ControllableQueue) async throws -> [SessionStatus] {
+        var found: [SessionStatus] = []
         try await queue.forEachSession { session in
             let isSelected =
                 (filters.account == nil || session.account == filters.account) && (tag.map(session.tags.contains) ?? true)
                 && (!filters.failed || session.state == .failed)
-            if isSelected { found.append(session.id) }
+            if isSelected { found.append(session) }
             return true
         }
-        return .sessions(found)
+        return found
     }
 }
 
@@ -165,7 +182,7 @@ struct SessionFilters: ParsableArguments {
 /// The selection arguments of most commands.
 struct SelectionArguments: ParsableArguments {
     @Argument(
-        help: ArgumentHelp("Session IDs or unambiguous prefixes.", valueName: "id"),
+        help: ArgumentHelp("\(SessionPrefix.manyHelp).", valueName: "id"),
         completion: Candidates.sessions)
     var ids: [String] = []
 

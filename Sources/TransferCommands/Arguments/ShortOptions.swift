@@ -2,21 +2,19 @@
 ///
 /// The parser would read a file name such as `-the` as three short options, and the `h` among them as a request for help.
 enum ShortOptions {
-    /// `-h` prints help, and `-v` logs more.
-    private static let known: Set<Character> = ["h", "v"]
+    /// `-h` prints help, `-v` logs more, and `-q` prints only errors.
+    private static let known: Set<Character> = ["h", "v", "q"]
 
     /// Options whose value can be mistaken for a short option, such as `-5`. Their own validation checks the value.
     private static let numeric: Set<String> = [
-        "--at", "--chunk", "--context", "--deadline", "--give-up-after", "--length", "--max", "--max-sessions", "--not-before",
-        "--parallel",
-        "--rate", "--response-timeout", "--since", "--stall-timeout", "--timeout",
+        "--at", "--chunk", "--context", "--deadline", "--give-up-after", "--length", "--limit", "--max", "--max-sessions", "--not-before",
+        "--parallel", "--rate", "--response-timeout", "--since", "--stall-timeout", "--tail", "--timeout",
     ]
 
     /// The options without a value.
     private static let flags: Set<String> = [
-        "--all", "--cascade", "--dedupe-completed", "--download", "--each", "--failed", "--follow", "--forever", "--hold", "--json",
-        "--keep-partial", "--next",
-        "--no-wait", "--now", "--stdin", "--verbose",
+        "--all", "--cascade", "--completed", "--dedupe-completed", "--download", "--dry-run", "--each", "--failed", "--follow", "--forever",
+        "--hold", "--json", "--keep-partial", "--next", "--no-wait", "--now", "--quiet", "--stdin", "--verbose", "--yes",
     ]
 
     /// Whether the option takes the source of a secret. The user may have passed the secret instead, so messages don't repeat the value.

@@ -1,29 +1,56 @@
 import ArgumentParser
-import Foundation
+package import Foundation
 
-/// A point in time: ISO 8601, by default in this machine's time zone, or a duration from now, such as `+90s` or `+5m`.
-struct StartTime: ExpressibleByArgument {
-    let date: Date
+/// A point in time: ISO 8601, by default in this machine's time zone; a time of day, such as `23:00`, for its next occurrence; `tomorrow`,
+/// optionally with a time of day; or a duration from now, such as `+90s` or `+5m`.
+package struct StartTime: ExpressibleByArgument {
+    package let date: Date
 
     private static let units: [Character: Double] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400]
 
-    init?(argument: String) {
+    package init?(argument: String) { self.init(argument: argument, now: Date()) }
+
+    /// Reads an argument.
+    ///
+    /// - Parameters:
+    ///   - argument: The argument.
+    ///   - now: The current time.
+    ///   - zone: The time zone of times without one.
+    package init?(argument: String, now: Date, zone: TimeZone = .current) {
         if argument.hasPrefix("+") {
             guard let unit = argument.last.flatMap({ Self.units[$0] }), let number = Int32(argument.dropFirst().dropLast()), number >= 0
             else {
                 return nil
             }
-            date = Date(timeIntervalSinceNow: Double(number) * unit)
+            date = now + Double(number) * unit
+        } else if let date = Self.timeOfDay(argument, now, zone) {
+            self.date = date
         } else {
-            guard let date = Self.date(argument) else { return nil }
+            guard let date = Self.date(argument, zone) else { return nil }
             self.date = date
         }
     }
 
-    private static func date(_ text: String) -> Date? {
+    /// The next occurrence of a time of day after now, or a time of the next day.
+    private static func timeOfDay(_ text: String, _ now: Date, _ zone: TimeZone) -> Date? {
+        let format = #/(tomorrow)?(?:(?:^|[T ])(\d{1,2}):(\d\d))?/#
+        guard !text.isEmpty, let match = text.wholeMatch(of: format.asciiOnlyDigits()) else { return nil }
+        let (hour, minute) = (match.2.flatMap { Int($0) } ?? 0, match.3.flatMap { Int($0) } ?? 0)
+        guard hour < 24, minute < 60 else { return nil }
+        var calendar = Calendar(identifier: .gregorian)
+        calendar.timeZone = zone
+        guard match.1 != nil else {
+            return calendar.nextDate(after: now, matching: DateComponents(hour: hour, minute: minute, second: 0), matchingPolicy: .nextTime)
+        }
+        guard let tomorrow = calendar.date(byAdding: .day, value: 1, to: calendar.startOfDay(for: now)) else { return nil }
+        return calendar.date(bySettingHour: hour, minute: minute, second: 0, of: tomorrow)
+    }
+
+    private static func date(_ text: String, _ localZone: TimeZone) -> Date? {
         let format = #/(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(Z|[+-]\d\d(?::?\d\d)?)?)?/#
         guard let match = text.wholeMatch(of: format.asciiOnlyDigits()) else { return nil }
         var calendar = Calendar(identifier: .gregorian)
+        calendar.timeZone = localZone
         if let zone = match.8 {
             guard let zone = timeZone(zone) else { return nil }
             calendar.timeZone = zone

@@ -13,10 +13,12 @@ struct CancelCommand: OperationCommand {
 
     @OptionGroup var common: CommonOptions
     @OptionGroup var arguments: SelectionArguments
+    @OptionGroup var confirming: ConfirmationOptions
 
     @Flag(help: "Keep unfinished uploads on the server, so that a retry resumes them.")
     var keepPartial = false
 
+    var confirmation: ConfirmationOptions? { confirming }
     var selection: SessionSelection { arguments.selection }
     var operation: SessionOperation { .cancel(keepsPartial: keepPartial) }
 }
@@ -48,7 +50,9 @@ struct RemoveCommand: OperationCommand {
 
     @OptionGroup var common: CommonOptions
     @OptionGroup var arguments: SelectionArguments
+    @OptionGroup var confirming: ConfirmationOptions
 
+    var confirmation: ConfirmationOptions? { confirming }
     var selection: SessionSelection { arguments.selection }
     var operation: SessionOperation { .remove() }
 }

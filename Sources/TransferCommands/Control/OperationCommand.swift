@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import TransferControl
 import TransferKit
 
@@ -7,20 +8,40 @@ protocol OperationCommand: AsyncParsableCommand {
     var common: CommonOptions { get }
     var selection: SessionSelection { get throws }
     var operation: SessionOperation { get throws }
+    /// The options of an operation that can't be undone; nil for other operations.
+    var confirmation: ConfirmationOptions? { get }
 }
 
 extension OperationCommand {
     /// The help text that explains operations on several sessions.
     static var aboutGroups: String { "With --all or a filter, sessions in a state that does not allow the operation are left unchanged." }
 
+    var confirmation: ConfirmationOptions? { nil }
+
     func run() async throws {
         let (operation, selection) = (try operation, try selection)
+        if let confirmation, confirmation.dryRun || selection.filters.all {
+            let sessions = try await common.withQueue { try await selection.sessions(in: $0) }
+            let changing = sessions.filter { operation.canChange($0.state) }.map(\.id)
+            guard !confirmation.dryRun else { return await CommandContext.current.output.write(changing, asJSON: common.json) }
+            if !changing.isEmpty {
+                let name = Self.configuration.commandName ?? ""
+                try await confirmation.confirm("\(name.capitalized) \(Figures.count(changing.count, "session"))?")
+            }
+        }
         var resolved: [SessionID]?
         let applied = try await common.withQueue { try await selection.apply(operation, in: $0, resolved: &resolved) }
         await CommandContext.current.output.write(applied.changed, asJSON: common.json)
         guard applied.refusals.isEmpty else {
             throw CommandFailure(.rejected, applied.refusals.map(\.message).joined(separator: "\n"))
         }
+    }
+}
+
+extension SessionOperation {
+    /// Whether an operation that needs a confirmation changes a session in this state.
+    fileprivate func canChange(_ state: SessionState) -> Bool {
+        if case .cancel = self { state != .cancelled && state != .completed } else { true }
     }
 }
 

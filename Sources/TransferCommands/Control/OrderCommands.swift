@@ -53,7 +53,7 @@ struct MoveCommand: OperationCommand {
 
     @Argument(
         help: ArgumentHelp(
-            "Session IDs or unambiguous prefixes, unless an option selects the sessions; then the index.", valueName: "id> ... <index"),
+            "\(SessionPrefix.manyHelp), unless an option selects the sessions; then the new index.", valueName: "id> ... <index"),
         completion: Candidates.sessions)
     var words: [String]
 

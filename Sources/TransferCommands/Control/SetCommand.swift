@@ -15,7 +15,7 @@ struct SetCommand: OperationCommand {
     @OptionGroup var filters: SessionFilters
 
     @Argument(
-        help: ArgumentHelp("Session IDs or unambiguous prefixes.", valueName: "id"),
+        help: ArgumentHelp("\(SessionPrefix.manyHelp).", valueName: "id"),
         completion: Candidates.sessions)
     var ids: [String] = []
 

@@ -45,7 +45,7 @@ struct RunCommand: AsyncParsableCommand {
 
     func run() async throws {
         ProcessSecrecy.begin()
-        let style = common.json && progress == .auto ? .json : progress
+        let style = progress == .auto ? (common.json ? .json : common.quiet ? .none : .auto) : progress
         let terminal = CommandContext.current.terminal
         let signals = TerminationSignals {
             terminal.post("transferq: Interrupted. Stopping cleanly; interrupt again to exit immediately.")

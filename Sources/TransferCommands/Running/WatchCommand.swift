@@ -11,16 +11,38 @@ struct WatchCommand: AsyncParsableCommand {
             the next owner instead.
 
             Example: transferq watch --json --since 120
+            Example: transferq watch --tail 20
             Example: transferq watch --follow
             """)
 
     @OptionGroup var common: CommonOptions
 
-    @Option(parsing: .unconditional, help: ArgumentHelp("Print only events after this revision.", valueName: "revision"))
-    var since: UInt64 = 0
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("Print only events after this revision; now for only new events (default: 0).", valueName: "revision"))
+    var since: Start?
+
+    @Option(
+        parsing: .unconditional, help: ArgumentHelp("Print only this number of recorded events before new events.", valueName: "number"))
+    var tail: UInt64?
 
     @Flag(help: "Wait for the next owner of the queue instead of ending, until interrupted.")
     var follow = false
+
+    /// The revision after which to print events.
+    enum Start: ExpressibleByArgument {
+        case revision(UInt64)
+        case now
+
+        init?(argument: String) {
+            guard argument != "now" else {
+                self = .now
+                return
+            }
+            guard let revision = UInt64(argument) else { return nil }
+            self = .revision(revision)
+        }
+    }
 
     /// The delay before the next attempt after an owner exited without sending events.
     private static let pause = Duration.milliseconds(50)
@@ -33,7 +55,20 @@ struct WatchCommand: AsyncParsableCommand {
         var last: UInt64
     }
 
+    func validate() throws {
+        if since != nil, tail != nil { throw ValidationError("--since and --tail can't be used together.") }
+    }
+
+    /// The revision after which to print events.
+    private func start() async throws -> UInt64 {
+        if case .revision(let revision) = since { return revision }
+        guard since != nil || tail != nil else { return 0 }
+        let revision = try await common.withQueue { try await $0.status().revision }
+        return revision - min(revision, tail ?? 0)
+    }
+
     func run() async throws {
+        let since = try await start()
         // Without the beginning of the log, the indices of sessions are unknown.
         var progress = Progress(indices: SessionIndices(since == 0 ? [] : nil), last: since)
         var hasLostOwner = false

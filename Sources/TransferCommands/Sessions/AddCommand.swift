@@ -102,7 +102,9 @@ struct AddCommand: AsyncParsableCommand {
             )
         }
         var warnings: [String] = []
+        var hasOwner = false
         let ids = try await common.withQueue { queue in
+            hasOwner = !(queue is TransferQueue)
             warnings = try await checked(requests, given, clash, ofSingleFile: isSingleFile, in: queue)
             var requests = requests
             try await placement.apply(to: &requests, in: queue)
@@ -110,6 +112,7 @@ struct AddCommand: AsyncParsableCommand {
         }
         for warning in warnings { await CommandContext.current.terminal.write(warning.withoutControlCharacters) }
         await CommandContext.current.output.write(ids, asJSON: common.json)
+        if !hasOwner { await common.note("No process runs this queue. To run it: transferq run, or transferq agent start") }
     }
 
     private func requests(for batches: [[TransferItem]], _ options: SessionOptions) throws -> [SessionRequest] {

@@ -24,7 +24,7 @@ struct PlacementOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "Start at this time or later: ISO 8601, by default in this machine's time zone, or a duration from now such as +90s or +5m.",
+            "Start at this time or later: 23:00, tomorrow, \"tomorrow 6:30\", ISO 8601, or a duration from now such as +90s or +5m.",
             valueName: "time"))
     var notBefore: StartTime?
 

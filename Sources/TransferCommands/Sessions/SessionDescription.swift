@@ -6,13 +6,34 @@ import TransferKit
 enum SessionDescription {
     static func shortID(_ id: SessionID) -> String { String(id.description.prefix(8)) }
 
-    /// Index, ID, state, progress, size, name and account.
+    private static let reasonWidth = 60
+
+    /// Index, ID, state, progress, size, name, account and reason.
     static func row(_ session: SessionStatus) -> [String] {
         [
             "\(session.index)", shortID(session.id), session.state.rawValue, progress(session), Figures.size(session.statistics.bytesTotal),
             session.name,
-            session.account,
+            session.account, reason(session),
         ]
+    }
+
+    /// Why the session does not run, in a few words; empty if the state says it.
+    private static func reason(_ session: SessionStatus) -> String {
+        let text =
+            switch session.why {
+            case nil: session.state == .failed ? session.error?.message ?? "" : ""
+            case .queueNotRunning, .queueLimit, .order: session.error.map { "retries after: \($0.message)" } ?? ""
+            case .retry(let date): "retries at \(date.formatted(.iso8601)): \(session.error?.message ?? "")"
+            case .notBefore(let date): "starts at \(date.formatted(.iso8601))"
+            case .after(let id, let state): "after \(shortID(id)) (\(state.rawValue))"
+            case .displaced(let id): "displaced by \(shortID(id))"
+            case .accountBlocked(let error): "account blocked: \(error.message)"
+            case .endpointsUnavailable(let date, let error): "retries at \(date.formatted(.iso8601)): \(error?.message ?? "")"
+            case .noSpace(let error): error.message
+            case .strictOrder(let id), .slotHeld(let id): "waits for \(shortID(id))"
+            case let why?: why.description
+            }
+        return text.columns > reasonWidth ? text.fitted(to: reasonWidth) : text
     }
 
     static func lines(of session: SessionStatus) -> [String] {

@@ -12,7 +12,7 @@ struct ShowCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: "The session ID or an unambiguous prefix.", completion: Candidates.sessions)
+    @Argument(help: "\(SessionPrefix.help).", completion: Candidates.sessions)
     var id: String
 
     func run() async throws {

@@ -15,7 +15,7 @@ struct WhyCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: "The session ID or an unambiguous prefix.", completion: Candidates.sessions)
+    @Argument(help: "\(SessionPrefix.help).", completion: Candidates.sessions)
     var id: String
 
     func run() async throws {
@@ -44,7 +44,7 @@ struct WhyCommand: AsyncParsableCommand {
     }
 
     private static func sentence(_ session: SessionStatus) -> String {
-        if let why = session.why { return why.description }
+        if let why = session.why { return sentence(why, session.error) }
         return switch session.state {
         case .waiting: "The session is waiting for its turn."
         case .running: "The session is running\(session.phase.map { " (\($0.rawValue))" } ?? "")."
@@ -53,6 +53,16 @@ struct WhyCommand: AsyncParsableCommand {
         case .cancelled: "The session was cancelled."
         case .completed: "The session is completed."
         case .failed: "The session failed. \(session.error?.message ?? "")"
+        }
+    }
+
+    /// The last error, unless the reason contains it, and the reason.
+    private static func sentence(_ why: WaitReason, _ error: TransferError?) -> String {
+        let last = error.map { "The last attempt failed: \($0.message) " } ?? ""
+        return switch why {
+        case .accountBlocked, .endpointsUnavailable, .noSpace: why.description
+        case .queueNotRunning: "\(last)\(why.description) To run it: transferq run, or transferq queue start if a process owns it."
+        default: last + why.description
         }
     }
 }

@@ -101,7 +101,7 @@ import TransferCore
         ["--chunk", "0"], ["--chunk", "x"], ["--overwrite", "odd", "--download"], ["--at", "x"],
         ["--next", "--now"],
         ["--next", "--at", "0"],
-        ["--hold", "--now"], ["--now", "--after", "x"], ["--dedupe", "k", "--each"], ["--dedupe-completed"], ["--not-before", "12:00"],
+        ["--hold", "--now"], ["--now", "--after", "x"], ["--dedupe", "k", "--each"], ["--dedupe-completed"], ["--not-before", "25:00"],
         ["--not-before", "2025-02-30"], ["--not-before", "2025-06-01T12:00+25:00"], ["--not-before", "+5y"], ["--rate", "fast"],
         ["--rate", "-1"], ["--rate", "1e3"], ["--rate", "99999999999T"], ["--verify", "odd"], ["--parallel", "0"], ["--parallel", "65"],
         ["--stall-timeout", "0"], ["--stall-timeout", "soon"], ["--response-timeout", "-1"], ["--response-timeout", "86401"],

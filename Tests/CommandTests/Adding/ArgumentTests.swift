@@ -1,3 +1,4 @@
+import Foundation
 import SystemPackage
 import Testing
 import TransferCommands
@@ -40,7 +41,8 @@ import TransferCommands
     }
 
     @Test(arguments: [
-        (["add", "studio", "a"], "--at"), (["list"], "--max"), (["run"], "--max-sessions"), (["agent", "start"], "--max-sessions"),
+        (["add", "studio", "a"], "--at"), (["list"], "--limit"), (["list"], "--max"), (["watch"], "--tail"), (["run"], "--max-sessions"),
+        (["agent", "start"], "--max-sessions"),
         (["agent", "run"], "--max-sessions"), (["queue", "set"], "--max-sessions"),
         (["account", "add", "two", "https://b.example/"], "--rate"),
         (["account", "add", "two", "https://b.example/"], "--max-sessions"), (["add", "studio", "a"], "--parallel"),
@@ -55,6 +57,45 @@ import TransferCommands
             #expect(refused.status == 2 && refused.output == "", "\(words): \(refused.testDescription)")
             #expect(refused.diagnostics.contains(option) && refused.diagnostics.contains("-1"), "\(refused.diagnostics)")
         }
+    }
+
+    @Test(arguments: [
+        ("1500", 1_500), ("500K", 512_000), ("500KB", 500_000), ("500kb/s", 500_000), ("1.5MiB", 1_572_864), ("2 M", nil), ("2MX", nil),
+        ("MB", nil), ("1e3", nil), ("2M/h", nil), ("0.5", nil), ("9999999T", nil),
+    ])
+    func readsUnitsOfRates(text: String, rate: Int?) async throws {
+        let program = try TransferQ()
+        let set = try await program.run("queue", "set", "--rate", text, "--json")
+        #expect(set.status == (rate == nil ? 2 : 0), "\(set.testDescription)")
+        if let rate { #expect(try set.objects().first?["rateLimit"] as? Int == rate) }
+    }
+
+    /// The current time is 2026-11-27 22:30 in Berlin.
+    @Test(arguments: [
+        ("23:00", 1_795_816_800.0), ("22:30", 1_795_901_400), ("6:05", 1_795_842_300), ("tomorrow", 1_795_820_400),
+        ("tomorrow 06:30", 1_795_843_800), ("tomorrowT06:30", 1_795_843_800), ("+5m", 1_795_815_300), ("24:00", nil), ("12:60", nil),
+        ("tomorrow6:30", nil), ("today", nil), ("", nil),
+    ])
+    func readsTimesOfDay(text: String, expected: Double?) throws {
+        let zone = try #require(TimeZone(identifier: "Europe/Berlin"))
+        let time = StartTime(argument: text, now: Date(timeIntervalSince1970: 1_795_815_000), zone: zone)
+        #expect(time?.date.timeIntervalSince1970 == expected)
+    }
+
+    /// Without an owner, a note says how to run the queue. It is not part of the output, and `--quiet` omits it.
+    @Test func notesMissingOwner() async throws {
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        try program.folder.file("a", size: 1)
+        let added = try await program.succeed("add", "studio", "a")
+        #expect(added.lines.count == 1 && added.diagnostics.contains("transferq run"), "\(added.testDescription)")
+        #expect(try await program.succeed("add", "studio", "a", "--quiet").diagnostics == "")
+        #expect(try await program.run("add", "studio", "a", "-q", "-v").status == 2)
+        let run = try RunningQueue(program, "--forever")
+        try await run.event("queueStarted")
+        #expect(try await program.succeed("add", "studio", "a", "--hold").diagnostics == "")
+        run.command.send(SIGTERM)
+        #expect(await run.command.result().status == 130)
     }
 
     @Test func rejectsNegativeIndex() async throws {

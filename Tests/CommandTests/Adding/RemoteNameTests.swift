@@ -46,7 +46,7 @@ import TransferCore
         let added = try await program.run(["add", "place", "one/reel", "two/reel"] + options)
         #expect(added.status == 0 && added.lines.count == 1, "\(added.testDescription)")
         #expect(added.diagnostics.contains("one/reel") && added.diagnostics.contains("two/reel"), "\(added.diagnostics)")
-        #expect(try await program.succeed("add", "place", "one/reel").diagnostics == "")
+        #expect(try await program.succeed("add", "place", "one/reel", "-q").diagnostics == "")
     }
 
     @Test(arguments: [(".", "one"), ("..", nil), ("./", "one"), ("../two/.", "two")] as [(String, String?)])
@@ -80,7 +80,7 @@ import TransferCore
         let program = try program()
         try program.folder.file("other", size: 1)
         try await program.succeed("account", "add", "place", address)
-        let added = try await program.run(["add", "place", "one/reel"] + options)
+        let added = try await program.run(["add", "place", "one/reel", "-q"] + options)
         #expect(added.status == 0 && added.lines.count == 1, "\(added.testDescription)")
         guard let named else { return #expect(added.diagnostics == "") }
         #expect(added.diagnostics.contains("\(named) has no effect") && added.diagnostics.contains("one.example"), "\(added.diagnostics)")
@@ -97,11 +97,11 @@ import TransferCore
     func checksOverwritePolicy(policy: String, others: [String], status: Int32, words: String?) async throws {
         let program = try program()
         _ = try await program.run(["account", "add", "place", "https://one.example/"] + others)
-        let added = try await program.run("add", "place", "one/reel", "--overwrite", policy)
+        let added = try await program.run("add", "place", "one/reel", "-q", "--overwrite", policy)
         #expect(added.status == status && added.lines.count == (status == 0 ? 1 : 0), "\(added.testDescription)")
         guard let words else { return #expect(added.diagnostics == "") }
         #expect(added.diagnostics.contains("--overwrite \(policy)") && added.diagnostics.contains(words), "\(added.diagnostics)")
-        let received = try await program.run("add", "place", "other", "--download", "--overwrite", policy)
+        let received = try await program.run("add", "place", "other", "-q", "--download", "--overwrite", policy)
         #expect(received.status == 0 && received.diagnostics == "", "\(received.testDescription)")
     }
 
@@ -186,7 +186,7 @@ import TransferCore
             try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
         }
         try await program.succeed("account", "add", "place", address)
-        #expect(try await program.succeed("add", "place", "one/stills", "two/stills").diagnostics == "")
+        #expect(try await program.succeed("add", "place", "one/stills", "two/stills", "-q").diagnostics == "")
         try program.folder.file("three/stills", size: 1)
         #expect(try await program.run("add", "place", "one/stills", "three/stills").status == 2)
     }

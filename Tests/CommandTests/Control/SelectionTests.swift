@@ -1,5 +1,9 @@
+import Foundation
 import SystemPackage
 import Testing
+import TransferCommands
+import TransferCore
+import TransferKit
 
 @Suite struct SelectionTests {
     /// Adds seventeen sessions, so that at least two IDs begin with the same hexadecimal digit.
@@ -19,8 +23,12 @@ import Testing
     @Test func listShowsOnlyMatchingSessions() async throws {
         let (program, ids) = try await program()
         #expect(try await listed(program) == ids)
-        #expect(try await listed(program, "--max", "3") == Array(ids.prefix(3)))
+        #expect(try await listed(program, "--limit", "3") == Array(ids.prefix(3)))
         #expect(try await listed(program, "--max", "0") == [])
+        #expect(try await listed(program, "--tag", "last") == [ids[16]])
+        #expect(try await listed(program, "--tag", "many", "--limit", "2") == Array(ids.prefix(2)))
+        #expect(try await listed(program, "--failed", "--completed") == [])
+        #expect(try await listed(program, "--failed", "--state", "waiting") == ids)
         #expect(try await listed(program, "--account", "two") == [ids[16]])
         #expect(try await listed(program, "--state", "waiting", "--state", "failed") == ids)
         #expect(try await listed(program, "--state", "failed") == [])
@@ -30,25 +38,105 @@ import Testing
         let table = try await program.succeed("list")
         #expect(table.lines.count == 18)
         #expect(table.lines[17].contains("16  \(ids[16].prefix(8))  waiting"))
+        #expect(table.lines[0].hasSuffix("REASON"))
         let none = try await program.succeed("list", "--state", "failed")
         #expect(none.output == "" && none.diagnostics != "")
     }
 
     @Test func resolvesPrefixesOfIDs() async throws {
         let (program, ids) = try await program()
-        let digits = ids.map { String($0.prefix(1)) }
-        let shared = try #require(digits.first { digit in digits.count(where: { $0 == digit }) > 1 })
+        let similar = try ["1", "2"].map { try #require(SessionID("00ab0000-0000-4000-8000-00000000000\($0)")) }
+        try await add(similar, to: program)
         for command in ["show", "remove"] {
-            let ambiguous = try await program.run(command, shared)
+            let ambiguous = try await program.run(command, "00AB")
             #expect(ambiguous.status == 4)
-            for id in ids where id.hasPrefix(shared) { #expect(ambiguous.diagnostics.contains(id)) }
+            for id in similar { #expect(ambiguous.diagnostics.contains("\(id)")) }
             let unknown = try await program.run(command, "not-an-id")
             #expect(unknown.status == 4)
+            let near = try await program.run(command, "00abc")
+            #expect(near.status == 4 && near.diagnostics.contains("Did you mean 00ab0000 or 00ab0000?"), "\(near.diagnostics)")
         }
-        let length = (1...36).first { length in ids.count(where: { $0.hasPrefix(ids[3].prefix(length)) }) == 1 } ?? 36
+        try await program.succeed("remove", "#17", "#18")
+        let length = (4...36).first { length in ids.count(where: { $0.hasPrefix(ids[3].prefix(length)) }) == 1 } ?? 36
         let shown = try await program.succeed("show", String(ids[3].prefix(length)).uppercased(), "--json")
         #expect(try shown.objects().first?["id"] as? String == ids[3])
         #expect(try await listed(program) == ids)
+    }
+
+    /// Adds sessions with given IDs at the end of the queue.
+    private func add(_ ids: [SessionID], to program: TransferQ) async throws {
+        let queue = try await TransferQueue(
+            storage: .folder(program.store), transports: RegisteredTransports.builtIn.all.map(\.transport))
+        for id in ids {
+            var request = try SessionRequest.upload([program.folder.path.appending("a")], to: "one")
+            request.id = id
+            try await queue.enqueue(request)
+        }
+        await queue.shutdown()
+    }
+
+    @Test func selectsSessionByIndex() async throws {
+        let (program, ids) = try await program()
+        #expect(try await program.succeed("show", "#16", "--json").objects().first?["id"] as? String == ids[16])
+        #expect(try await program.succeed("cancel", "#2", "#0").lines == [ids[2], ids[0]])
+        for (word, status) in [("#17", 4), ("#-1", 2), ("#", 2), ("#x", 2), ("#\(Int.max)", 4)] as [(String, Int32)] {
+            let refused = try await program.run("show", word)
+            #expect(refused.status == status && refused.diagnostics.contains("index"), "\(word): \(refused.testDescription)")
+        }
+    }
+
+    /// A short number may be meant as an index, so it is not taken for the beginning of an ID.
+    @Test(arguments: ["0", "10", "3f2"]) func rejectsShortPrefix(prefix: String) async throws {
+        let (program, ids) = try await program()
+        let refused = try await program.run("cancel", prefix)
+        #expect(refused.status == 2 && refused.diagnostics.contains("too short"), "\(refused.testDescription)")
+        #expect(refused.diagnostics.contains("'#\(prefix)'") == (Int(prefix) != nil))
+        #expect(try await listed(program, "--state", "waiting") == ids)
+    }
+
+    @Test func dryRunChangesNothing() async throws {
+        let (program, ids) = try await program()
+        try await program.succeed("cancel", ids[0])
+        #expect(try await program.succeed("cancel", "--all", "--dry-run").lines == Array(ids.dropFirst()))
+        #expect(try await program.succeed("remove", "--account", "two", "--dry-run").lines == [ids[16]])
+        #expect(try await program.succeed("remove", ids[0], "#3", "--dry-run", "--json").objects().count == 2)
+        #expect(try await program.succeed("account", "remove", "two", "--cascade", "--dry-run").lines == [ids[16]])
+        #expect(try await program.run("account", "remove", "two", "--dry-run").status == 2)
+        #expect(try await listed(program, "--state", "waiting") == Array(ids.dropFirst()))
+        #expect(try await program.succeed("account", "list").lines.count == 3)
+    }
+
+    /// On a terminal, commands that can't be undone ask first. Any answer but yes changes nothing.
+    @Test(arguments: [["remove", "--all"], ["cancel", "--all"], ["account", "remove", "two", "--cascade"]], ["yes", "no", ""])
+    func asksOnTerminal(command: [String], answer: String) async throws {
+        let (program, ids) = try await program()
+        let words = (["python3", "-c", Self.answering, answer, TransferQ.executable.string] + command).map { Array($0.utf8) }
+        let result = await (try program.start("/usr/bin/env", words)).result()
+        #expect(result.output.contains("Type yes to continue:"), "\(result.testDescription)")
+        #expect(result.status == (answer == "yes" ? 0 : 1), "\(result.testDescription)")
+        let isChanged = try await listed(program, "--state", "waiting") != ids
+        #expect(isChanged == (answer == "yes"))
+    }
+
+    /// A Python program that runs a command on a new terminal, writes a line of input, and prints the command's output.
+    private static let answering = """
+        import os, pty, sys
+        pid, terminal = pty.fork()
+        if pid == 0: os.execv(sys.argv[2], sys.argv[2:])
+        os.write(terminal, sys.argv[1].encode() + b"\\n")
+        try:
+            while data := os.read(terminal, 4096): os.write(1, data)
+        except OSError: pass
+        sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        """
+
+    @Test(arguments: [["remove", "--all"], ["account", "remove", "two", "--cascade"]])
+    func yesSkipsQuestion(command: [String]) async throws {
+        let (program, ids) = try await program()
+        let words = (["python3", "-c", Self.answering, "no", TransferQ.executable.string] + command + ["--yes"]).map { Array($0.utf8) }
+        let result = await (try program.start("/usr/bin/env", words)).result()
+        #expect(result.status == 0 && !result.output.contains("continue"), "\(result.testDescription)")
+        #expect(try await listed(program) != ids)
     }
 
     @Test func removesSelectedSessions() async throws {

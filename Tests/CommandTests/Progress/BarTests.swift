@@ -29,6 +29,8 @@ import Testing
             #expect(bars.count > 2)
             #expect(bars.contains { $0.hasPrefix("total") } && bars.contains { $0.hasPrefix("a ") && $0.contains("[#") })
             #expect(bars.allSatisfy { $0.count < Int(columns) })
+            // The bars of all lines begin in the same column.
+            #expect(Set(bars.map { $0.prefix { $0 != "[" }.count }).count == 1, "\(bars)")
             #expect(columns == 40 || bars.contains { $0.contains("iB/s") && $0.contains("1/2") })
             // The bars are erased at the end.
             var screen = Screen(columns: Int(columns))
@@ -48,7 +50,7 @@ import Testing
             let terminal = try PseudoTerminal(columns: 80)
             #expect(try await program.start(["run"], diagnostics: terminal.terminal).result().status == 0)
             let bars = try await terminal.finish().drawnLines.filter { $0.hasPrefix("three ") }
-            #expect(bars.contains { $0.contains(/\[#.*%.*iB\/s +\d+:\d\d +2\/3$/) }, "\(bars)")
+            #expect(bars.contains { $0.contains(/\[#.*%.*iB\/s +\d+:\d\d +2\/3( +3\.00 MiB)?$/) }, "\(bars)")
         }
     }
 

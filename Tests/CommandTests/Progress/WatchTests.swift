@@ -30,6 +30,12 @@ import TransferKit
             let later = try await program.succeed("watch", "--json", "--since", "\(middle)").objects()
             #expect(later.compactMap { $0["revision"] as? Int } == Array((middle + 1)...events.count))
             #expect(try await program.succeed("watch", "--since", "\(events.count)").output == "")
+            #expect(try await program.succeed("watch", "--since", "now").output == "")
+            for tail in [0, 3, 100_000] {
+                let last = try await program.succeed("watch", "--json", "--tail", "\(tail)").objects()
+                #expect(last.map { $0["revision"] as? Int } == events.suffix(tail).map { $0["revision"] as? Int })
+            }
+            #expect(try await program.run("watch", "--since", "now", "--tail", "3").status == 2)
             // A client's revision can exceed the log's last revision only if the database was restored from a backup.
             for since in [events.count + 1, events.count + 10, Int.max] {
                 let gap = try await program.succeed("watch", "--json", "--since", "\(since)").objects()

@@ -1,0 +1,24 @@
+import ArgumentParser
+import Foundation
+import TransferKit
+
+/// The options of commands whose effect can't be undone.
+struct ConfirmationOptions: ParsableArguments {
+    @Flag(name: .shortAndLong, help: "Don't ask for confirmation on a terminal.")
+    var yes = false
+
+    @Flag(help: "Print the IDs of the sessions that the command would change, and change nothing.")
+    var dryRun = false
+
+    /// Asks a question if a person can answer it: if standard input and standard error are terminals.
+    ///
+    /// - Parameter question: The question, without the choices.
+    /// - Throws: A `CommandFailure` if the answer is not yes.
+    func confirm(_ question: String) async throws {
+        let terminal = CommandContext.current.terminal
+        guard !yes, isatty(STDIN_FILENO) == 1, terminal.isTerminal else { return }
+        await terminal.write("\(question) Type yes to continue:".withoutControlCharacters)
+        let answer = await BlockingIO.run { readLine() ?? "" }.trimmingCharacters(in: .whitespaces).lowercased()
+        guard ["y", "yes"].contains(answer) else { throw CommandFailure(.incomplete, "Nothing was changed.") }
+    }
+}
