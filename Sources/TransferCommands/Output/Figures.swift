@@ -34,10 +34,11 @@ enum Figures {
         return hours > 0 ? "\(hours):\(minutes < 10 ? "0" : "")\(minutes):\(padded)" : "\(minutes):\(padded)"
     }
 
-    /// The progress in percent, rounded down; nil if the total is zero or unknown.
+    /// The sent bytes in percent, rounded down; nil if the total is zero or unknown. Some servers confirm bytes only at the end of a file, so
+    /// the confirmed bytes would show no progress.
     static func percent(_ statistics: SessionStatistics) -> Int? {
         guard let total = statistics.bytesTotal, total > 0 else { return nil }
-        return Int(Double(max(0, statistics.bytesDone)) / Double(total) * 100)
+        return Int(Double(min(total, max(0, statistics.bytesDone, statistics.bytesSent))) / Double(total) * 100)
     }
 
     static func count(_ number: Int, _ noun: String) -> String {

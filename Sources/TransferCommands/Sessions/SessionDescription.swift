@@ -51,8 +51,9 @@ enum SessionDescription {
         if let endpoint = session.endpoint { lines.append("Endpoint:  \(endpoint)") }
         lines += [
             "Files:     \(statistics.filesDone) of \(statistics.files) done, \(statistics.filesFailed) failed",
-            "Bytes:     \(statistics.bytesDone) of \(statistics.bytesTotal.map(String.init) ?? "an unknown number") (\(progress(session)))"
-                + (statistics.bytesSent > statistics.bytesDone ? ", \(statistics.bytesSent) sent" : ""),
+            "Bytes:     \(statistics.bytesDone) of \(statistics.bytesTotal.map(String.init) ?? "an unknown number")"
+                + (statistics.bytesSent > statistics.bytesDone
+                    ? ", \(statistics.bytesSent) sent (\(progress(session)))" : " (\(progress(session)))"),
         ]
         if session.state == .running, let rate = statistics.rate {
             lines.append("Rate:      \(Figures.rate(rate)), \(Figures.time(statistics.secondsRemaining)) left")

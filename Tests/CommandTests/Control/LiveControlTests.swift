@@ -56,6 +56,22 @@ import TransferKit
         }
     }
 
+    /// A tus upload in one request is confirmed only at its end. Until then, `list` shows the sent bytes.
+    @Test func listShowsSentBytes() async throws {
+        try await LoopbackStudio.with { studio in
+            let program = studio.program
+            try program.folder.sparseFile("a", size: 1 << 20)
+            let id = try await program.succeed("add", "studio", "a", "--rate", "256K").lines[0]
+            let run = try RunningQueue(program, "--forever")
+            let progress = try await run.event("progress", of: id) { ($0["bytesSent"] as? Int ?? 0) > 1 << 18 }
+            try #require(progress["bytesDone"] as? Int == 0)
+            let row = try #require(try await program.succeed("list").lines.last)
+            #expect(try #require(row.firstMatch(of: /(\d+)%/).flatMap { Int($0.1) }) >= 25, "\(row)")
+            run.command.send(SIGTERM)
+            #expect(await run.command.result().status == 130)
+        }
+    }
+
     @Test func changesQueueMode() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
