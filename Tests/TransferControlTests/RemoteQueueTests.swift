@@ -31,6 +31,8 @@ import TransportTesting
             (status.nextDue, localStatus.nextDue) = (nil, nil)
             #expect(status == localStatus && status.maxConcurrentSessions == 3)
             #expect(try await remote.statistics() == queue.statistics())
+            let (remaining, localRemaining) = (try await remote.remainingUploads(), await queue.remainingUploads())
+            #expect(remaining == 1 && localRemaining == 1)
             let (accounts, localAccounts) = (try await remote.accounts(), await queue.accounts())
             #expect(accounts == localAccounts && accounts.first?.account.rateLimit == 1 << 20)
             #expect(try await remote.account("nobody") == nil)

@@ -80,19 +80,22 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
 
     /// Creates a transport. Its threads and connections start when they are first needed.
     ///
-    /// - Parameter headers: Called before each request to a trusted origin; returns the headers to send. After a 401 or 403, it is called
-    ///   to renew the headers, but only once for all requests that were rejected with the same headers. The rejected requests are then sent
-    ///   again.
-    public init(headers: HeaderHook? = nil) {
-        self.init(headers: headers, wait: { try await Task.sleep(for: $0) })
+    /// - Parameters:
+    ///   - reuse: How long the headers of a file are used; by default, only for one request.
+    ///   - headers: Called before each request to a trusted origin; returns the headers to send. After a 401 or 403, it is called to renew
+    ///     the headers, but only once for all requests that were rejected with the same headers. The rejected requests are then sent again.
+    public init(reusingHeaders reuse: HeaderReuse = .never, headers: HeaderHook? = nil) {
+        self.init(reusingHeaders: reuse, headers: headers, wait: { try await Task.sleep(for: $0) })
     }
 
     /// Creates a transport that uses the given threads and clock.
     package init(
-        headers: HeaderHook? = nil, disks: DiskThreads = DiskThreads(limit: 4), wait: @escaping @Sendable (Duration) async throws -> Void
+        reusingHeaders reuse: HeaderReuse = .never, headers: HeaderHook? = nil, disks: DiskThreads = DiskThreads(limit: 4),
+        wait: @escaping @Sendable (Duration) async throws -> Void
     ) {
         self.init(
-            resources: ClientResources(disks: disks, hook: headers.map { HeaderSource($0, reserved: .http.adding(["content-type"])) }),
+            resources: ClientResources(
+                disks: disks, hook: headers.map { HeaderSource($0, reserved: .http.adding(["content-type"]), reuse: reuse) }),
             wait: wait)
     }
 

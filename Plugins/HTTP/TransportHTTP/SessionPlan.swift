@@ -55,6 +55,9 @@ struct SessionPlan {
 
     private func checkUpload(_ options: AttemptOptions) throws(TransferError) {
         if let url = options.uploadURL { try UploadURLCheck.check(url) }
+        guard options.creationURL == nil else {
+            throw Self.unsupported("Plain HTTP does not create uploads, so it can't use a creation URL; use an upload URL.")
+        }
         guard upload != .none else {
             throw Self.unsupported(
                 "The endpoint \(address.origin) is for downloads; write its address with https+put:// or https+form://.")

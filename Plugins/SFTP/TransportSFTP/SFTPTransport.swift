@@ -52,12 +52,15 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     /// another endpoint whose transport supports the options.
     ///
     /// - Parameter options: The options as an attempt receives them.
-    /// - Throws: A `TransferError` if the expected checksum is invalid, or if the options contain settings. The transport has no settings
-    ///   for sessions.
+    /// - Throws: A `TransferError` if the expected checksum is invalid, or if the options contain settings or a creation URL. The transport
+    ///   has no settings for sessions.
     public static func validate(_ options: AttemptOptions) throws(TransferError) {
         _ = try Checksum(expectedBy: options)
         guard options.settings.isEmpty else {
             throw TransferError(.unsupported, .unsupported, "The SFTP transport has no settings for sessions.")
+        }
+        guard options.creationURL == nil else {
+            throw TransferError(.unsupported, .unsupported, "SFTP does not create uploads at a URL, so it can't use a creation URL.")
         }
     }
 

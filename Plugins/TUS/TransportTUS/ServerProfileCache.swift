@@ -9,6 +9,9 @@ final class ServerProfileCache: Sendable {
     /// The maximum number of interrupted uploads in the cache. At the limit, the cache drops all of them, and they no longer count as
     /// interrupted.
     private static let maximumInterruptedRequests = 1_000
+    /// The maximum number of addresses in the cache. There is one for each endpoint and each creation URL. At the limit, the cache drops what it
+    /// knows of all addresses, and the transport requests it again.
+    private static let maximumAddresses = 1_000
 
     /// The deviations of one endpoint from the protocol, as observed in its responses.
     struct Quirks: Sendable {
@@ -58,7 +61,10 @@ final class ServerProfileCache: Sendable {
 
     func store(_ features: TUSFeatures, of address: String, for lifetime: Duration = lifetime) {
         let until = now() + lifetime
-        state.withLock { $0.features[address] = (features, until) }
+        state.withLock { state in
+            if state.features.count >= Self.maximumAddresses { state.features.removeAll() }
+            state.features[address] = (features, until)
+        }
     }
 
     /// Returns from the cache whether trailers arrive at a server. If this is unknown, makes one trial for all waiting callers.
@@ -70,7 +76,10 @@ final class ServerProfileCache: Sendable {
         return try await trailerTrials.value(for: route) {
             guard let arrive = try await attempt() else { return false }
             let until = self.now() + Self.lifetime
-            self.state.withLock { $0.trailers[route] = (arrive, until) }
+            self.state.withLock { state in
+                if state.trailers.count >= Self.maximumAddresses { state.trailers.removeAll() }
+                state.trailers[route] = (arrive, until)
+            }
             return arrive
         }
     }
@@ -80,7 +89,10 @@ final class ServerProfileCache: Sendable {
     }
 
     func learn(of address: String, _ change: (inout Quirks) -> Void) {
-        state.withLock { change(&$0.quirks[address, default: Quirks()]) }
+        state.withLock { state in
+            if state.quirks.count >= Self.maximumAddresses, state.quirks[address] == nil { state.quirks.removeAll() }
+            change(&state.quirks[address, default: Quirks()])
+        }
     }
 
     /// Stores the interrupted request of an upload until the upload resumes.

@@ -1,4 +1,5 @@
 import CurlEngine
+import Foundation
 public import HTTPSupport
 public import TransferCore
 import TransportSupport
@@ -22,18 +23,30 @@ public struct TUSOptions: Hashable, Sendable {
     /// Whether to always send `PATCH` as `POST` with `X-HTTP-Method-Override`. If false, the transport does so only after a 405 or 501 response.
     public var methodOverride: Bool
 
+    /// The extensions to use, whatever the server lists; nil for those that the server lists.
+    ///
+    /// For a server that lists an extension but handles it badly, give the other extensions. For a server or proxy that does not answer `OPTIONS`,
+    /// give the extensions that the server is known to support. An empty array means the core protocol and the creation of uploads. The
+    /// transport still requests the server's features, which also contain its maximum size and checksum algorithms.
+    ///
+    /// ```swift
+    /// let options = TUSOptions(extensions: [.creation, .creationWithUpload, .termination])
+    /// ```
+    public var extensions: [TUSExtension]?
+
     /// The options for all requests.
     public var requests: RequestOptions
 
     /// Creates options. Each parameter sets the property of the same name.
     public init(
         chunkSize: Int64? = nil, chunkMultiple: Int64 = 1, singleRequestSize: Int64 = 1 << 20, methodOverride: Bool = false,
-        requests: RequestOptions = RequestOptions()
+        extensions: [TUSExtension]? = nil, requests: RequestOptions = RequestOptions()
     ) {
         self.chunkSize = chunkSize
         self.chunkMultiple = chunkMultiple
         self.singleRequestSize = singleRequestSize
         self.methodOverride = methodOverride
+        self.extensions = extensions
         self.requests = requests
     }
 
@@ -56,6 +69,28 @@ public struct TUSOptions: Hashable, Sendable {
             "Chunks of at most \(chunkSize) bytes can't be multiples of \(chunkMultiple) bytes (setting chunkMultiple); use a chunk size of at least \(chunkMultiple) bytes."
     }
 
+    /// Checks a URL for creating uploads (`AttemptOptions.creationURL`).
+    ///
+    /// - Parameter endpointOrigin: The origin of the endpoint's address.
+    /// - Returns: The origin of the URL.
+    /// - Throws: A ``TransferError``. Its class is ``FailureClass/unsupported`` if the endpoint does not trust the URL's origin, because another
+    ///   endpoint of the account may trust it.
+    func origin(
+        ofCreationURL text: String, at endpoint: Endpoint, _ endpointOrigin: Origin
+    ) throws(TransferError) -> Origin {
+        try UploadURLCheck.check(text, as: "creation URL")
+        guard let origin = URL(string: text).flatMap(Origin.init) else {
+            throw TransferError(.permanent, .invalidUploadURL, "The file's creation URL is not a URL; write it as https://host/path.")
+        }
+        guard origin == endpointOrigin || requests.trustedOrigins.contains(origin) else {
+            throw TransferError(
+                .unsupported, .invalidUploadURL,
+                "The creation URL is at \(origin), which the endpoint \(endpoint.location) does not trust. If that is right, add it to the "
+                    + "endpoint's setting origins (--setting 'origins=\(origin)').")
+        }
+        return origin
+    }
+
     static let table = SettingTable(
         of: .tus, TUSOptions(),
         [
@@ -65,6 +100,10 @@ public struct TUSOptions: Hashable, Sendable {
             Setting(
                 "chunkSize", \.chunkSize, .bytes(from: 1), "the maximum number of bytes of one `PATCH`, 1 or more",
                 nil: "the rest of the file"),
+            Setting(
+                "extensions", \.extensions, .extensions,
+                "the extensions to use, separated by commas, whatever the server lists; `none` for the core protocol",
+                nil: "those that the server lists"),
             Setting(
                 "methodOverride", \.methodOverride, .flag, "`true` to always send `PATCH` as `POST` with `X-HTTP-Method-Override`"),
             Setting(
@@ -78,4 +117,18 @@ public struct TUSOptions: Hashable, Sendable {
 extension ReservedHeaders {
     /// The reserved headers of the tus transport, in all dialects.
     static let tus = ReservedHeaders(of: .tus, names: ["content-type", "x-http-method-override"], prefixes: ["upload-", "tus-"])
+}
+
+extension SettingFormat<[TUSExtension]> {
+    /// The names of extensions, separated by commas or white space, or `none`.
+    fileprivate static var extensions: Self {
+        let none = "none"
+        return Self("none, or names among \(TUSExtension.allCases.map(\.rawValue).joined(separator: ", "))") { text in
+            if text == none { return [] }
+            let extensions = text.words.map { TUSExtension(rawValue: $0.lowercased()) }
+            return extensions.isEmpty || extensions.contains(nil) ? nil : extensions.compactMap(\.self)
+        } text: {
+            $0.isEmpty ? none : $0.map(\.rawValue).joined(separator: ",")
+        }
+    }
 }

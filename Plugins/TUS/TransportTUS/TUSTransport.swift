@@ -82,9 +82,15 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
                 "An expected checksum is only for downloads; use verification by checksum for uploads.")
         }
         _ = try ReservedHeaders.tus.sessionHeaders(options.headers)
-        guard direction == .upload else { return }
+        guard direction == .upload else {
+            guard options.creationURL == nil else {
+                throw TransferError(.unsupported, .unsupported, "A creation URL is only for uploads.")
+            }
+            return
+        }
         for key in options.metadata.keys.sorted() { try UploadMetadata.check(key) }
         if let url = options.uploadURL { try UploadURLCheck.check(url) }
+        if let url = options.creationURL { try UploadURLCheck.check(url, as: "creation URL") }
     }
 
     /// Checks an endpoint when an account is saved. The queue calls this method on the executor of its caller.
@@ -95,14 +101,18 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         try Self.validate(options, for: direction, at: endpoint)
     }
 
-    /// Checks a session's options like ``validate(_:for:)``, and checks the chunk size against the endpoint's settings.
+    /// Checks a session's options like ``validate(_:for:)``, and checks the chunk size and the creation URL against the endpoint.
     public static func validate(
         _ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint
     ) throws(TransferError) {
         try validate(options, for: direction)
-        guard direction == .upload, let chunkSize = options.chunkSize else { return }
-        if let problem = try TUSOptions(settings: endpoint.settings).problem(ofChunksOf: chunkSize) {
+        guard direction == .upload, options.chunkSize != nil || options.creationURL != nil else { return }
+        let settings = try TUSOptions(settings: endpoint.settings)
+        if let problem = options.chunkSize.flatMap(settings.problem(ofChunksOf:)) {
             throw TransferError(.unsupported, .unsupported, problem)
+        }
+        if let url = options.creationURL, let origin = Origin(try endpoint.validate()) {
+            _ = try settings.origin(ofCreationURL: url, at: endpoint, origin)
         }
     }
 
@@ -117,20 +127,23 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
 
     /// Creates a transport. The first request starts its threads and connections.
     ///
-    /// - Parameter headers: Called before each request to a trusted origin; returns the headers to send. After a 401 or 403, it is called to renew
-    ///   the headers, but only once for all requests that were rejected with the same headers. The rejected requests are then sent again.
-    public init(headers: HeaderHook? = nil) {
-        self.init(headers: headers, now: { .now })
+    /// - Parameters:
+    ///   - reuse: How long the headers of a file are used; by default, only for one request.
+    ///   - headers: Called before each request to a trusted origin; returns the headers to send. After a 401 or 403, it is called to renew the
+    ///     headers, but only once for all requests that were rejected with the same headers. The rejected requests are then sent again.
+    public init(reusingHeaders reuse: HeaderReuse = .never, headers: HeaderHook? = nil) {
+        self.init(reusingHeaders: reuse, headers: headers, now: { .now })
     }
 
     /// Creates a transport that uses the given threads, clock and protocol version.
     package init(
-        headers: HeaderHook? = nil, disks: DiskThreads = DiskThreads(limit: 4), dialect: Dialect = .tus,
+        reusingHeaders reuse: HeaderReuse = .never, headers: HeaderHook? = nil, disks: DiskThreads = DiskThreads(limit: 4),
+        dialect: Dialect = .tus,
         now: @escaping @Sendable () -> ContinuousClock.Instant
     ) {
         self.init(
             resources: TransportResources(
-                client: ClientResources(disks: disks, hook: headers.map { HeaderSource($0, reserved: .tus) }),
+                client: ClientResources(disks: disks, hook: headers.map { HeaderSource($0, reserved: .tus, reuse: reuse) }),
                 profiles: ServerProfileCache(now: now), dialect: dialect))
     }
 

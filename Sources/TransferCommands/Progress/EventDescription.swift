@@ -44,6 +44,7 @@ enum EventDescription {
             case .changed(let ids, let state): "\(name ?? Figures.count(ids.count, "session")) to \(state.rawValue)"
             case .removed(let ids, _), .cancelled(let ids): name ?? Figures.count(ids.count, "session")
             case .endpointChanged(_, _, let endpoint): "\(name ?? "") to \(endpoint)"
+            case .itemStarted(_, let position): "\(name ?? ""), file \(position + 1)"
             case .accountUnblocked(let account): "account \"\(account)\""
             case .quarantined(let text), .storeTrimmed(let text): text
             default: name ?? ""

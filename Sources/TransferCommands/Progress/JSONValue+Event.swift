@@ -31,6 +31,21 @@ extension JSONValue {
         case .cancelled(let ids): [("ids", identities(ids))]
         case .endpointChanged(_, let from, let to): [("from", JSONValue(from)), ("to", .string(to))]
         case .progress(_, let statistics): members(statistics)
+        case .totalProgress(let statistics):
+            [
+                ("files", JSONValue(statistics.files)), ("filesDone", JSONValue(statistics.filesDone)),
+                ("filesFailed", JSONValue(statistics.filesFailed)), ("bytesTotal", JSONValue(statistics.bytesTotal)),
+                ("bytesDone", JSONValue(statistics.bytesDone)), ("bytesSent", JSONValue(statistics.bytesSent)),
+                ("rate", JSONValue(statistics.rate)), ("averageRate", JSONValue(statistics.averageRate)),
+                ("secondsRemaining", JSONValue(statistics.secondsRemaining)),
+            ]
+        case .itemStarted(_, let position): [("position", JSONValue(position))]
+        case .itemProgress(_, let position, let progress):
+            [
+                ("position", JSONValue(position)), ("bytesTotal", JSONValue(progress.bytesTotal)),
+                ("bytesDone", JSONValue(progress.bytesDone)),
+                ("bytesSent", JSONValue(progress.bytesSent)),
+            ]
         case .itemCompleted(_, let position, let receipt):
             [
                 ("position", JSONValue(position)), ("bytes", JSONValue(receipt.bytes)), ("remoteURL", JSONValue(receipt.remoteURL)),

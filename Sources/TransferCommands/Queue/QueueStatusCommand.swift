@@ -11,18 +11,18 @@ struct QueueStatusCommand: AsyncParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func run() async throws {
-        let (status, statistics) = try await common.withQueue { queue in
-            (try await queue.status(), try await queue.statistics())
+        let (status, remaining, statistics) = try await common.withQueue { queue in
+            (try await queue.status(), try await queue.remainingUploads(), try await queue.statistics())
         }
         let output = CommandContext.current.output
         if common.json {
-            await output.write(JSONValue(status, statistics))
+            await output.write(JSONValue(status, remaining, statistics))
         } else {
-            await output.write(Self.lines(status, statistics).map { $0 + "\n" }.joined())
+            await output.write(Self.lines(status, remaining, statistics).map { $0 + "\n" }.joined())
         }
     }
 
-    private static func lines(_ status: QueueStatus, _ statistics: QueueStatistics) -> [String] {
+    private static func lines(_ status: QueueStatus, _ remaining: Int, _ statistics: QueueStatistics) -> [String] {
         let states = [
             ("running", status.running), ("waiting", status.waiting), ("paused", status.paused), ("held", status.held),
             ("cancelled", status.cancelled), ("completed", status.completed), ("failed", status.failed),
@@ -31,6 +31,7 @@ struct QueueStatusCommand: AsyncParsableCommand {
         var lines = [
             "Queue:     \(status.mode.rawValue)",
             "Sessions:  \(status.sessions)\(present.isEmpty ? "" : ": \(present.joined(separator: ", "))")",
+            "Remaining: \(Figures.count(remaining, "session"))",
             "Files:     \(statistics.filesDone) of \(statistics.files) done, \(statistics.filesFailed) failed",
             "Size:      \(Figures.size(statistics.bytesDone)) of \(Figures.size(statistics.bytesTotal)) done"
                 + (statistics.bytesSent > statistics.bytesDone ? ", \(Figures.size(statistics.bytesSent)) sent" : ""),
@@ -47,14 +48,15 @@ struct QueueStatusCommand: AsyncParsableCommand {
 }
 
 extension JSONValue {
-    /// The output of `queue status`. `rate` is the current rate, and `rateLimit` is the limit.
-    fileprivate init(_ status: QueueStatus, _ statistics: QueueStatistics) {
+    /// The output of `queue status`. `remaining` is the number of sessions that run or start automatically, `rate` is the current rate, and `rateLimit` is the limit.
+    fileprivate init(_ status: QueueStatus, _ remaining: Int, _ statistics: QueueStatistics) {
         self = [
             "mode": .string(status.mode.rawValue),
             "idle": .bool(status.isIdle),
             "sessions": JSONValue(status.sessions),
             "running": JSONValue(status.running),
             "waiting": JSONValue(status.waiting),
+            "remaining": JSONValue(remaining),
             "scheduled": JSONValue(status.scheduled),
             "paused": JSONValue(status.paused),
             "held": JSONValue(status.held),

@@ -140,9 +140,3 @@ struct WatchCommand: AsyncParsableCommand {
         return "\(event.time.formatted(.iso8601))  \(text)"
     }
 }
-
-extension QueueEvent {
-    fileprivate var isProgress: Bool {
-        if case .progress = kind { true } else { false }
-    }
-}

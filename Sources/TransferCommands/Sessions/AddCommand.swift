@@ -66,6 +66,9 @@ struct AddCommand: AsyncParsableCommand {
     @Flag(help: "With --dedupe, also add nothing if a completed session with the same key is still in the queue.")
     var dedupeCompleted = false
 
+    @Flag(help: "Copy the files into the storage folder first, so that they can then be changed or deleted.")
+    var copy = false
+
     @Flag(help: "Add one session for each path.")
     var each = false
 
@@ -79,6 +82,7 @@ struct AddCommand: AsyncParsableCommand {
             throw ValidationError(
                 "The value of --context is not JSON, or has a number out of range. A JSON string needs double quotes: '\"text\"'.")
         }
+        if copy, direction.download { throw ValidationError("--copy is for uploads. Omit it with --download.") }
         if dedupe == "" {
             throw ValidationError("--dedupe is empty. Give it a key, or omit the option.")
         }
@@ -172,9 +176,11 @@ struct AddCommand: AsyncParsableCommand {
     private func localItems(_ paths: [FilePath]) async throws -> [TransferItem] {
         let naming = try RemoteNaming(to: to.map(ProcessArguments.bytes))
         let links = direction.symlinks ?? .skip
-        return try await BlockingIO.run { () throws(TransferError) in
+        return try await BlockingIO.run { [copy] () throws(TransferError) in
             try paths.map { path throws(TransferError) in
-                TransferItem(path, as: try naming.destination(of: path), symbolicLinks: links)
+                var item = TransferItem(path, as: try naming.destination(of: path), symbolicLinks: links)
+                item.keepsCopy = copy
+                return item
             }
         }
     }

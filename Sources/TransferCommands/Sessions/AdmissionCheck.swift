@@ -12,9 +12,8 @@ struct AdmissionCheck {
     private var attemptOptions: AttemptOptions {
         AttemptOptions(
             metadata: options.metadata, headers: options.headers, verification: options.verification, chunkSize: options.chunkSize,
-            segmentsPerFile: options.segmentsPerFile, overwrite: options.overwrite, expectedChecksum: options.expectedChecksum,
-            settings: options.settings
-        )
+            segmentsPerFile: options.segmentsPerFile, overwrite: options.overwrite, creationURL: options.creationURL,
+            expectedChecksum: options.expectedChecksum, settings: options.settings)
     }
 
     private func uploadOptions(_ endpoint: Endpoint) -> RegisteredTransport.UploadOptions {

@@ -47,6 +47,12 @@ struct TransferOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
+            "The URL at which tus uploads are created (default: the endpoint's address).", valueName: "url"),
+        transform: TextArgument.text)
+    var creationURL: String?
+
+    @Option(
+        help: ArgumentHelp(
             "The expected checksum of the downloaded file: sha256, sha512, sha1 or md5, a colon, and hexadecimal digits.",
             valueName: "checksum"))
     var checksum: String?
@@ -78,6 +84,9 @@ struct TransferOptions: ParsableArguments {
             "The seconds from the first start of the session after which it fails if it has not completed (default: never).",
             valueName: "seconds"))
     var deadline: Double?
+
+    @Flag(help: "Report the start and the progress of each file in events: run --progress json, watch --json.")
+    var itemProgress = false
 
     func validate() throws {
         if let deadline, !(deadline >= 1 && deadline <= 31_622_400) {
@@ -112,8 +121,9 @@ struct TransferOptions: ParsableArguments {
             responseTimeout: responseTimeout.map { .seconds($0) } ?? defaults.responseTimeout,
             deadline: deadline.map { .seconds($0) }, rateLimit: rate?.limit,
             filesInFlight: parallel,
-            verification: verify ?? defaults.verification, chunkSize: chunk?.bytes, segmentsPerFile: parallel ?? 1,
-            settings: try await settings(), expectedChecksum: checksum?.lowercased())
+            verification: verify ?? defaults.verification, reportsItemProgress: itemProgress, chunkSize: chunk?.bytes,
+            segmentsPerFile: parallel ?? 1,
+            settings: try await settings(), creationURL: creationURL, expectedChecksum: checksum?.lowercased())
     }
 
     private func settings() async throws -> [String: String] {

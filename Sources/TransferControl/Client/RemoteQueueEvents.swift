@@ -33,7 +33,7 @@ extension RemoteTransferQueue {
             }
             repeat {
                 guard let event = try await iterator.next() else { throw QueueError.lost }
-                if case .progress = event.kind { continue }
+                if event.isProgress { continue }
                 if event.concerns(id) { break }
                 if case .gap = event.kind { break }
             } while true

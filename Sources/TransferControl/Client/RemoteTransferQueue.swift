@@ -71,6 +71,8 @@ public struct RemoteTransferQueue: ControllableQueue {
 
     /// Like `TransferQueue.status()`.
     public func status() async throws -> QueueStatus { try await call(.status) }
+    /// Like `TransferQueue.remainingUploads()`.
+    public func remainingUploads() async throws -> Int { try await call(.remainingUploads) }
     /// Like `TransferQueue.statistics()`.
     public func statistics() async throws -> QueueStatistics { try await call(.statistics) }
     /// Like `TransferQueue.forecast()`.

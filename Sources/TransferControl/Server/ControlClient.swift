@@ -83,6 +83,7 @@ struct ControlClient: Sendable {
         case .unblockAccount(let name): try await send(queue.unblockAccount(name))
         case .retryEndpoints(let account): try await send(queue.retryEndpoints(of: account))
         case .status: try await send(await queue.status())
+        case .remainingUploads: try await send(await queue.remainingUploads())
         case .statistics: try await send(queue.statistics())
         case .forecast: try await send(list: queue.forecast())
         case .storeHealth: try await send(queue.storeHealth())

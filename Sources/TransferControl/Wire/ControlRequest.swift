@@ -16,6 +16,7 @@ enum ControlRequest: Codable, Sendable {
     case retryEndpoints(account: String)
 
     case status
+    case remainingUploads
     case statistics
     case forecast
     case storeHealth

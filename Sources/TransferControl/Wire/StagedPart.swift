@@ -44,6 +44,7 @@ struct SessionHead: Codable, Sendable {
     /// The largest possible size in a message, in bytes.
     var cost: Int {
         var texts = tags + [account, name ?? "", deduplicationKey ?? ""]
+        texts.append(options.creationURL ?? "")
         for values in [options.metadata, options.headers, options.settings] { texts += Array(values.keys) + Array(values.values) }
         // JSON encodes a byte of a string in up to six bytes, and a byte in an array in up to four.
         return 4_096 + texts.reduce(0) { $0 + 6 * $1.utf8.count + 8 } + ((context?.count ?? 0) + (folder?.count ?? 0)) * 4
@@ -100,6 +101,8 @@ struct ItemRecord: Codable, Sendable {
     private var destination: Data?
     private var symbolicLinks: SymbolicLinkPolicy?
     private var uploadURL: String?
+    private var creationURL: String?
+    private var keepsCopy: Bool?
 
     /// - Throws: ``QueueError`` with the code `invalidRequest` for a stream.
     init(_ item: TransferItem, in workingFolder: FilePath) throws(QueueError) {
@@ -110,6 +113,8 @@ struct ItemRecord: Codable, Sendable {
         }
         destination = item.destination.map { Data($0.bytes) }
         uploadURL = item.uploadURL
+        creationURL = item.creationURL
+        keepsCopy = item.keepsCopy ? true : nil
         switch item.content {
         case .path(let path):
             kind = .path
@@ -151,6 +156,8 @@ struct ItemRecord: Codable, Sendable {
                 throw QueueError(.invalidMessage, "The path or name of a new item is missing.")
             }
             item.uploadURL = uploadURL
+            item.creationURL = creationURL
+            item.keepsCopy = keepsCopy ?? false
             return item
         }
     }

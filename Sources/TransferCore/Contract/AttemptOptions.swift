@@ -49,11 +49,23 @@ public struct AttemptOptions: Hashable, Sendable {
 
     private var uploadPlace: Capability?
 
+    /// The URL at which the transport creates the file's upload, instead of the endpoint's address; nil for the endpoint's address.
+    ///
+    /// A transport that creates no uploads throws an error of the class ``FailureClass/unsupported``, as does a transport whose endpoint does not
+    /// trust the URL. The URL can contain a signature. It is never logged and is not in the description of these options.
+    public var creationURL: String? {
+        get { creationPlace?.text }
+        set { creationPlace = newValue.map(Capability.init) }
+    }
+
+    private var creationPlace: Capability?
+
     /// Creates options; each has a default.
     public init(
         metadata: [String: String] = [:], headers: [String: String] = [:], verification: Verification = .size,
         creation: CreationMode = .automatic, chunkSize: Int64? = nil, segmentsPerFile: Int = 1,
-        overwrite: OverwritePolicy = .never, uploadURL: String? = nil, expectedChecksum: String? = nil, settings: [String: String] = [:]
+        overwrite: OverwritePolicy = .never, uploadURL: String? = nil, creationURL: String? = nil, expectedChecksum: String? = nil,
+        settings: [String: String] = [:]
     ) {
         self.metadata = metadata
         self.headers = headers
@@ -65,6 +77,7 @@ public struct AttemptOptions: Hashable, Sendable {
         self.expectedChecksum = expectedChecksum
         ownSettings = NamedCapabilities(settings)
         uploadPlace = uploadURL.map(Capability.init)
+        creationPlace = creationURL.map(Capability.init)
     }
 }
 

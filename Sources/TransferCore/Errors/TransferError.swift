@@ -56,7 +56,7 @@ extension TransferError: LocalizedError {
 extension TransferError.Code {
     /// An endpoint's address is invalid.
     public static let invalidEndpoint = Self(rawValue: "invalidEndpoint")
-    /// A file's upload URL is invalid; see ``AttemptOptions/uploadURL``.
+    /// A file's upload URL or creation URL is invalid, or not trusted; see ``AttemptOptions/uploadURL`` and ``AttemptOptions/creationURL``.
     public static let invalidUploadURL = Self(rawValue: "invalidUploadURL")
     /// A name is invalid or would leave its folder.
     public static let unsafeName = Self(rawValue: "unsafeName")

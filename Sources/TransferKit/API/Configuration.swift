@@ -35,6 +35,10 @@ public struct QueueConfiguration: Sendable {
     /// ``TransferQueue/setMaxConcurrentSessions(_:account:)`` is called for the queue. Default: nil, for no override.
     public var maxConcurrentSessionsOverride: Int?
 
+    /// The interval of ``QueueEvent/Kind/totalProgress(_:)`` events while sessions run, at least 0.1 s. Default: nil, for no such events. Each event
+    /// reads the totals from the store.
+    public var totalProgressInterval: Duration?
+
     /// Returns the free space, in bytes, of a folder's file system; nil if it is unknown. Tests replace it.
     package var freeSpace: @Sendable (FilePath) -> Int64? = { DiskSpace.free(at: $0) }
 

@@ -31,6 +31,9 @@ public protocol ControllableQueue: Sendable {
 
     /// A snapshot of the queue.
     func status() async throws -> QueueStatus
+    /// The number of sessions that run, or that start without an action by the app or the user. On a started queue, 0 means that nothing more
+    /// happens automatically.
+    func remainingUploads() async throws -> Int
     /// The combined statistics of all sessions.
     func statistics() async throws -> QueueStatistics
     /// The expected start and end times of up to 1,000 waiting sessions.

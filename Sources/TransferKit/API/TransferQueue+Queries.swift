@@ -10,6 +10,16 @@ extension TransferQueue {
         return status
     }
 
+    /// The number of uploads and downloads (sessions) that run, or that start without an action by the app or the user: in turn, at a later time, or
+    /// after another such session. On a queue that was not started, the sessions that would do so after ``start()``.
+    ///
+    /// On a started queue, 0 means that the queue is idle: nothing more happens until the app or the user acts. Sessions that are paused, held,
+    /// cancelled or failed don't count, nor do sessions that wait for one of these, or whose account is blocked.
+    public func remainingUploads() async -> Int {
+        await settle()
+        return scheduler.remaining(at: configuration.clock.moment)
+    }
+
     /// Whether a session waits for a store that refuses changes, although it runs according to the scheduler.
     private func waitsForStore(_ key: SessionKey) -> Bool {
         guard let refusal else { return false }

@@ -50,9 +50,9 @@ extension TransferQueue {
         try await BlockingIO.run { () throws(QueueError) in try names.check(items, after: taken, refusal) }
     }
 
-    /// Rejects items with an upload URL that their session's account can't use.
+    /// Rejects items with an upload URL or a creation URL that their session's account can't use.
     nonisolated func check(_ items: [TransferItem], of requirements: SessionRequirements) async throws(QueueError) {
-        guard items.contains(where: { $0.uploadPlace != nil }),
+        guard items.contains(where: \.hasURL),
             let account = await definitions(of: [requirements.account])[requirements.account]
         else {
             return
@@ -87,13 +87,14 @@ extension TransferQueue {
 
     private nonisolated func check(_ items: [TransferItem], of requirements: SessionRequirements, at account: Account) throws(QueueError) {
         for item in items {
-            if let place = item.uploadPlace { try check(requirements, place, at: account) }
+            if item.hasURL { try check(requirements, for: item, at: account) }
         }
     }
 
-    private nonisolated func check(_ requirements: SessionRequirements, _ place: Capability? = nil, at account: Account) throws(QueueError)
-    {
-        let options = AttemptOptions(requirements.options, uploadURL: place)
+    private nonisolated func check(
+        _ requirements: SessionRequirements, for item: TransferItem? = nil, at account: Account
+    ) throws(QueueError) {
+        let options = AttemptOptions(requirements.options, uploadURL: item?.uploadPlace, creationURL: item?.creationPlace)
         do throws(TransferError) {
             try account.endpoints.check { endpoint throws(TransferError) in
                 try (transports[endpoint.transport] as? any SessionValidating)?.validate(options, for: requirements.direction, at: endpoint)
@@ -107,4 +108,9 @@ extension TransferQueue {
     func definitions(of names: Set<String>) -> [String: Account] {
         names.reduce(into: [:]) { $0[$1] = scheduler.accountKeys[$1].flatMap { scheduler.accounts[$0]?.account } }
     }
+}
+
+extension TransferItem {
+    /// Whether the item has a URL of its own, which the endpoints must be able to use.
+    fileprivate var hasURL: Bool { uploadPlace != nil || creationPlace != nil }
 }

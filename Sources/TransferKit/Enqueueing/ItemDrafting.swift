@@ -21,6 +21,8 @@ struct ItemDrafting {
     /// Creates the drafts of a download; nil for an upload, and for a download whose folder is unusable.
     private var downloads: DownloadDrafting?
     private var direction = TransferDirection.upload
+    /// The contents to write to the spool, one for each draft of the kind `blob`, in their order.
+    private(set) var spooled: [Spool.Content] = []
 
     init(_ sources: SourceFolders) {
         self.sources = sources
@@ -49,13 +51,19 @@ struct ItemDrafting {
         return Data(sources.stored(folder.path))
     }
 
-    /// Creates a draft of an item. A draft of in-memory data has no file in the spool yet; see `nameBlobs(_:)`.
+    /// Creates a draft of an item. A draft of in-memory data or of a copy has no file in the spool yet; see `nameBlobs(_:)`.
     ///
     /// - Returns: The draft; nil if the item or its download folder has a problem, which ``finish()`` throws.
     mutating func draft(of item: TransferItem) -> ItemDraft? {
         do throws(TransferError) {
             if let name = item.invalidDestination { _ = try RemotePath(name) }
-            try check(item.uploadPlace)
+            try check(item.uploadPlace, "upload URL")
+            try check(item.creationPlace, "creation URL")
+            guard item.uploadPlace == nil || item.creationPlace == nil else {
+                throw TransferError(
+                    .permanent, .unsupported,
+                    "\(item.shownName) has both an upload URL and a creation URL. Remove the creation URL, because the upload exists.")
+            }
             if direction == .download, !item.isReceived {
                 throw TransferError(.permanent, .unsupported, "\(item.shownName) is an upload item, but its session is a download.")
             }
@@ -74,12 +82,14 @@ struct ItemDrafting {
                 guard producer.length ?? 0 <= FileSize.maximum else { throw FileSize.tooLarge(FilePath(item.shownName)) }
                 return ItemDraft(
                     kind: .stream, source: Spool.nameOfStream(), destination: Data(item.destination?.bytes ?? []),
-                    size: producer.length ?? 0, uploadPlace: item.uploadPlace, isUnsized: producer.length == nil)
+                    size: producer.length ?? 0, uploadPlace: item.uploadPlace,
+                    creationPlace: item.creationPlace, isUnsized: producer.length == nil)
             case .path(let path): return try draft(of: item, at: path)
             case .data(let data):
+                spooled.append(.data(data))
                 return ItemDraft(
                     kind: .blob, source: Data(), destination: Data(item.destination?.bytes ?? []), size: Int64(data.count),
-                    uploadPlace: item.uploadPlace)
+                    uploadPlace: item.uploadPlace, creationPlace: item.creationPlace)
             }
         } catch {
             problems.append(error)
@@ -98,27 +108,43 @@ struct ItemDrafting {
     }
 
     private func remotePath(of item: TransferItem) throws(TransferError) -> RemotePath {
-        guard direction == .download, let remotePath = item.destination, item.uploadPlace == nil else {
+        guard direction == .download, let remotePath = item.destination, item.uploadPlace == nil, item.creationPlace == nil
+        else {
             throw TransferError(
-                .permanent, .unsupported, "\(item.shownName) is a download item. Add it to a download, without an upload URL.")
+                .permanent, .unsupported,
+                "\(item.shownName) is a download item. Add it to a download, without an upload URL or a creation URL.")
         }
         return remotePath
     }
 
-    private func draft(of item: TransferItem, at given: FilePath) throws(TransferError) -> ItemDraft {
+    private mutating func draft(of item: TransferItem, at given: FilePath) throws(TransferError) -> ItemDraft {
         guard !given.isEmpty else { throw TransferError(.sourceLost, .noSuchFile, "An item has an empty path.") }
         let path = given.isAbsolute ? given : workingFolder.pushing(given)
         let local = try LocalFile(at: path)
         let destination = if let given = item.destination { given.bytes } else { try Self.name(of: path) }
-        var draft = ItemDraft(source: Data(sources.stored(path)), destination: Data(destination), size: 0, uploadPlace: item.uploadPlace)
+        var draft = ItemDraft(
+            source: Data(sources.stored(path)), destination: Data(destination), size: 0, uploadPlace: item.uploadPlace,
+            creationPlace: item.creationPlace)
         switch local {
         case .file(let size):
             guard size <= FileSize.maximum else { throw FileSize.tooLarge(path) }
             draft.size = size
+            guard item.keepsCopy else { break }
+            draft.kind = .blob
+            spooled.append(.copy(of: path, size: size))
         case .folder:
             guard item.uploadPlace == nil else {
                 throw TransferError(
                     .sourceLost, .unsafeName, "\(path) is a folder. Only a single file can have an upload URL.")
+            }
+            guard item.creationPlace == nil else {
+                throw TransferError(
+                    .sourceLost, .unsafeName,
+                    "\(path) is a folder. Only a single file can have a creation URL. For a folder, set that of the session.")
+            }
+            guard !item.keepsCopy else {
+                throw TransferError(
+                    .sourceLost, .unsafeName, "\(path) is a folder. Only a single file can be copied into the queue's storage folder.")
             }
             draft.kind = .folder
             draft.symbolicLinks = item.symbolicLinks
@@ -126,11 +152,11 @@ struct ItemDrafting {
         return draft
     }
 
-    /// Checks the syntax of an upload URL. The error does not contain the URL, because the URL grants access.
-    private func check(_ uploadPlace: Capability?) throws(TransferError) {
-        guard let uploadPlace else { return }
-        guard !uploadPlace.text.isEmpty, uploadPlace.text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
-            throw TransferError(.permanent, .unsafeName, "An item's upload URL is empty, or contains a space or a control character.")
+    /// Checks the syntax of a URL. The error does not contain the URL, because the URL can grant access.
+    private func check(_ place: Capability?, _ name: String) throws(TransferError) {
+        guard let place else { return }
+        guard !place.text.isEmpty, place.text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
+            throw TransferError(.permanent, .unsafeName, "An item's \(name) is empty, or contains a space or a control character.")
         }
     }
 
@@ -190,7 +216,7 @@ struct ItemDrafting {
 }
 
 extension QueueStore {
-    /// Creates drafts of items for an existing upload session. Writes in-memory data to files in the spool. If the drafts are not stored, the
+    /// Creates drafts of items for an existing upload session. Writes in-memory data and copies to files in the spool. If the drafts are not stored, the
     /// caller must call ``discardBlobs(of:)``.
     ///
     /// - Throws: ``QueueError`` with the code `invalidRequest`, `unreadableItems` or `storageUnavailable`. After an error, no new file remains in the
@@ -211,7 +237,7 @@ extension QueueStore {
             var drafts = items.compactMap { drafting.draft(of: $0) }
             drafting.checkSum(of: drafts)
             try drafting.finish()
-            let names = try spool.write(items.compactMap(\.data))
+            let names = try spool.write(drafting.spooled)
             drafts.nameBlobs(names[...])
             return drafts
         }
@@ -246,9 +272,6 @@ extension TransferItem {
         }
     }
 
-    var data: Data? {
-        if case .data(let data) = content { data } else { nil }
-    }
 }
 
 extension [ItemDraft] {

@@ -3,8 +3,8 @@ import SystemPackage
 import TransferCore
 
 extension QueueStore {
-    /// Creates session drafts for requests: checks the requests and their local files, and chooses names. Writes in-memory data to files in
-    /// the spool. If a draft is not stored, the caller must call ``discardBlobs(of:)``.
+    /// Creates session drafts for requests: checks the requests and their local files, and chooses names. Writes in-memory data and copies
+    /// to files in the spool. If a draft is not stored, the caller must call ``discardBlobs(of:)``.
     ///
     /// - Throws: ``QueueError`` with the code `invalidRequest`, `fileExists`, `unreadableItems` or `storageUnavailable`. After an error, no new file
     ///   remains in the spool.
@@ -15,7 +15,7 @@ extension QueueStore {
             drafts.reserveCapacity(requests.count)
             for request in requests { drafts.append(try SessionDraft(request, &drafting)) }
             try drafting.finish()
-            var names = try spool.write(requests.flatMap { $0.items.compactMap(\.data) })[...]
+            var names = try spool.write(drafting.spooled)[...]
             if !names.isEmpty {
                 for index in drafts.indices { names = drafts[index].items.nameBlobs(names) }
             }

@@ -44,10 +44,10 @@ final class EventBuffer: Sendable {
         /// reported as a gap, because a gap is a range of event numbers.
         mutating func appendUnnumbered(_ event: QueueEvent, capacity: Int) {
             if event.isProgress {
-                // Newer statistics of a session replace pending statistics.
+                // Newer progress replaces pending progress.
                 for index in events[head...].indices.reversed() {
                     guard events[index].isProgress else { break }
-                    guard events[index].session == event.session else { continue }
+                    guard event.replaces(events[index]) else { continue }
                     events[index] = event
                     return
                 }

@@ -10,6 +10,7 @@ package final class QueueThroughput: Sendable {
         /// The bytes that each run had moved at its last sample.
         var seen: [UInt64: Int64] = [:]
         var moved: Int64 = 0
+        var isPublishing = false
     }
 
     /// The time without a sample after which earlier samples no longer count. Checked when a run begins while no other run is in progress.
@@ -18,6 +19,19 @@ package final class QueueThroughput: Sendable {
     private let state = Locked(State())
 
     package init() {}
+
+    /// Records that a task publishes the statistics of the queue.
+    ///
+    /// - Returns: False if another task does so already.
+    func beginPublishing() -> Bool {
+        state.withLock { state in
+            defer { state.isPublishing = true }
+            return !state.isPublishing
+        }
+    }
+
+    /// Records that the task which publishes the statistics has ended.
+    func endPublishing() { state.withLock { $0.isPublishing = false } }
 
     package func begin(_ run: UInt64, at uptime: Duration) {
         state.withLock { state in

@@ -204,12 +204,17 @@ extension TransferQueue {
         context.maximumListedNames = configuration.maximumListedNames
         context.deadlineFrom = record.deadlineFrom
         context.storageFailed = { [weak self] in self?.reportDamage($0) }
+        let (hub, clock, throughput, histories) = (hub, configuration.clock, throughput, histories)
+        context.publish = { kind in
+            guard !run.isAbandoned else { return }
+            hub.publishUnnumbered(kind, at: clock.date())
+        }
         pacer.setRate(record.options.rateLimit, session: key)
         if stale.remove(key) != nil {
             refresh(key)
             if let fresh = try? await store.sessions([key]).first { run.rebase(fresh.status.statistics) }
         }
-        let (hub, clock, throughput, histories) = (hub, configuration.clock, throughput, histories)
+        beginTotalProgress()
         await SessionRunner(context: context).run(histories.of(key), remember: { histories.keep($0, of: key, by: run) }) { statistics in
             guard !run.isAbandoned else { return }
             throughput.sample(number, moved: run.moved, at: clock.now())

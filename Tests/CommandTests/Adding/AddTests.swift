@@ -1,5 +1,6 @@
 import Foundation
 import SystemPackage
+import TUSLoopback
 import Testing
 import TransferCore
 
@@ -76,6 +77,21 @@ import TransferCore
         #expect(try await program.succeed("list", "--json").output == "")
     }
 
+    /// Also checks the events that the option `--item-progress` adds.
+    @Test func sendsCopyOfDeletedFile() async throws {
+        try await LoopbackStudio.with { studio in
+            let program = studio.program
+            let path = try program.folder.file("a", size: 1_000).string
+            let content = try Data(contentsOf: URL(fileURLWithPath: path))
+            try await program.succeed("add", "studio", "a", "--copy", "--item-progress")
+            try FileManager.default.removeItem(atPath: path)
+            let events = try await program.succeed("run", "--progress", "json").objects()
+            let stored = try #require(studio.server.storedFiles(named: "a").first)
+            #expect(try Data(contentsOf: URL(fileURLWithPath: stored.string)) == content)
+            #expect(events.contains { $0["event"] as? String == "itemStarted" && $0["position"] as? Int == 0 })
+        }
+    }
+
     @Test func reportsAllUnreadablePaths() async throws {
         let program = try await program()
         try program.folder.file("good", size: 1)
@@ -99,7 +115,7 @@ import TransferCore
 
     @Test(arguments: [
         ["--chunk", "0"], ["--chunk", "x"], ["--overwrite", "odd", "--download"], ["--at", "x"],
-        ["--next", "--now"],
+        ["--next", "--now"], ["--copy", "--download"],
         ["--next", "--at", "0"],
         ["--hold", "--now"], ["--now", "--after", "x"], ["--dedupe", "k", "--each"], ["--dedupe-completed"], ["--not-before", "25:00"],
         ["--not-before", "2025-02-30"], ["--not-before", "2025-06-01T12:00+25:00"], ["--not-before", "+5y"], ["--rate", "fast"],

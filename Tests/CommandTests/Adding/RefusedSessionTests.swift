@@ -1,4 +1,5 @@
 import Foundation
+import ScriptedHTTP
 import SystemPackage
 import Testing
 import TransferCommands
@@ -47,6 +48,29 @@ private func makeSparse(_ path: FilePath, size: Int64) throws {
         let refused = try await program.run(add + ["new"])
         #expect(refused.status == 2 && refused.lines == [] && refused.diagnostics.contains("\"a b\""), "\(refused.testDescription)")
         #expect(try await program.succeed("list", "--json").lines.count == 1)
+    }
+
+    @Test func createsUploadsOnlyAtTrustedURL() async throws {
+        let server = try ScriptedServer { request, _ in
+            [
+                request.method == "OPTIONS"
+                    ? .answer(404) : request.method == "POST" ? .tus(201, ["Location": "/1"]) : .tus(204, ["Upload-Offset": "1"])
+            ]
+        }
+        defer { server.stop() }
+        let program = try TransferQ()
+        try program.folder.file("reel", size: 1)
+        try await program.succeed("account", "add", "studio", server.url())
+        let refused = try await program.run("add", "studio", "reel", "--creation-url", "https://other.example/secret/")
+        #expect(
+            refused.status == 2 && refused.diagnostics.contains("--setting 'origins=https://other.example'")
+                && !refused.diagnostics.contains("secret"), "\(refused.testDescription)")
+        try await program.succeed("account", "add", "sftp", "sftp://me@one.example/")
+        let unsupported = try await program.run("add", "sftp", "reel", "--creation-url", "https://one.example/")
+        #expect(unsupported.status == 2 && unsupported.diagnostics.contains("creation URL"), "\(unsupported.testDescription)")
+        try await program.succeed("add", "studio", "reel", "--creation-url", server.url("/projects/7/"))
+        try await program.succeed("run")
+        #expect(server.requests.map { "\($0.method) \($0.path)" } == ["OPTIONS /projects/7/", "POST /projects/7/", "PATCH /1"])
     }
 
     @Test func rejectsImpossibleSessionsFromApps() async throws {

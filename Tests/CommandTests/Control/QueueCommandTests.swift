@@ -21,10 +21,12 @@ import TransferKit
         let set = try await program.succeed("queue", "set", "--max-sessions", "3", "--rate", "1.5M", "--json").objects().first
         #expect(set?["maxSessions"] as? Int == 3 && set?["rateLimit"] as? Int == 1_572_864)
         let status = try #require(try await program.succeed("queue", "status", "--json").objects().first)
-        #expect(status["waiting"] as? Int == 1 && status["held"] as? Int == 1 && status["sessions"] as? Int == 2)
+        #expect(
+            status["remaining"] as? Int == 1 && status["waiting"] as? Int == 1 && status["held"] as? Int == 1
+                && status["sessions"] as? Int == 2)
         #expect(status["bytesTotal"] as? Int == 14 && status["maxSessions"] as? Int == 3 && status["rateLimit"] as? Int == 1_572_864)
         let text = try await program.succeed("queue", "status").output
-        #expect(text.contains("2: 1 waiting, 1 held") && text.contains("1.50 MiB/s"))
+        #expect(text.contains("2: 1 waiting, 1 held") && text.contains("Remaining: 1 session\n") && text.contains("1.50 MiB/s"))
         #expect(text.contains("Limit:     3 concurrent sessions"))
         try await program.succeed("queue", "set", "--rate", "0")
         #expect(try await program.succeed("queue", "status", "--json").objects().first?["rateLimit"] is NSNull)

@@ -18,8 +18,8 @@ enum SessionSchema {
     static let event: Set<String> = ["revision", "time", "event", "id", "index"]
 
     static let queue: Set<String> = [
-        "mode", "idle", "sessions", "running", "waiting", "scheduled", "paused", "held", "cancelled", "completed", "failed", "nextDue",
-        "maxSessions", "rateLimit", "files", "filesDone", "filesFailed", "bytesTotal", "bytesDone", "bytesSent", "rate", "averageRate",
-        "secondsRemaining", "removalsDue", "orderRevision", "revision",
+        "mode", "idle", "remaining", "sessions", "running", "waiting", "scheduled", "paused", "held", "cancelled", "completed", "failed",
+        "nextDue", "maxSessions", "rateLimit", "files", "filesDone", "filesFailed", "bytesTotal", "bytesDone", "bytesSent", "rate",
+        "averageRate", "secondsRemaining", "removalsDue", "orderRevision", "revision",
     ]
 }

@@ -76,6 +76,11 @@ private func migrating(_ queue: TransferQueue, tokens: any TokenSource, address:
     print(one.id, many.count, text.id, pages.count)
 
     // ARTICLE
+    let project = SessionOptions(creationURL: "https://tusd.example.com/projects/7/files/")
+    try await queue.enqueue(.upload(["/srv/in/h.mov"], to: "main", options: project))
+    // END
+
+    // ARTICLE
     try await queue.save(Account("archive", endpoints: [.tus("https://archive.example.com/files/", credentials: .bearer(.environment("TOKEN")))]))
     let kept = try await queue.enqueue(.upload(["/srv/in/e.mov"], to: "archive"))
     // END
@@ -95,9 +100,11 @@ private func migrating(_ queue: TransferQueue, tokens: any TokenSource, address:
     print(again as Any)
 
     // ARTICLE
+    let remaining = await queue.remainingUploads()  // 0 when nothing more happens automatically
     let figures = try await queue.statistics()
     print("\(figures.files - figures.filesDone) files remain, \(figures.bytesDone) of \(figures.bytesTotal) bytes arrived")
     // END
+    print(remaining)
 
     // ARTICLE
     for session in try await queue.sessions() where session.state == .failed {

@@ -21,6 +21,9 @@ import TransferKit
             .didActivate(id), .willStartRunning(id), .didStartRunning(id), .willStopRunning(id), .didStopRunning(id), .willDeactivate(id),
             .didDeactivate(id), .changed([other, id], .held), .updated(id), .completed(id), .failed(id, error), .cancelled([id]),
             .progress(id, SessionStatistics(files: 2, bytesTotal: 10, rate: 1.5)),
+            .totalProgress(QueueStatistics(files: 3, bytesTotal: 10, rate: 2.5)), .itemStarted(id, position: 1),
+            .itemProgress(id, position: 1, ItemProgress(bytesTotal: nil, bytesDone: 1, bytesSent: 2)),
+            .itemProgress(id, position: 1, ItemProgress(bytesTotal: 9, bytesDone: 1, bytesSent: 2)),
             .itemCompleted(id, position: 1 << 40, TransferReceipt(bytes: 7)),
             .itemCompleted(
                 id, position: 0,

@@ -43,6 +43,45 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    @Test func passesCreationURLToTransportAfterRestart() async throws {
+        var queue = try await open()
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint()]))
+        var items = ["1", "2", "3"].map { TransferItem(fixture.folder.path.appending($0)) }
+        for name in ["1", "2", "3"] { _ = try fixture.folder.file(name, size: 10) }
+        items[1].creationURL = Self.url + "-item"
+        let folder = fixture.folder.path.appending("empty")
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: false)
+        var blob = TransferItem.data(Data("x".utf8), as: try RemotePath("blob"))
+        blob.creationURL = Self.url + "-blob"
+        items[2].uploadURL = Self.url + "-existing"
+        let options = SessionOptions(creationURL: Self.url)
+        let session = try await queue.enqueue(
+            .upload(items: [items[0], items[1], TransferItem(folder), blob, items[2]], to: "a", options: options))
+        await queue.shutdown()
+        queue = try await open()
+        try await queue.addItems([items[1]], to: .id(session.id))
+        try await queue.start()
+        #expect(try await queue.session(session.id).value.state == .completed)
+        let given = attempts.withLock { $0 }.sorted { $0.origin.item < $1.origin.item }.map(\.options.creationURL)
+        #expect(given == [Self.url, Self.url + "-item", Self.url + "-blob", Self.url, Self.url + "-item"])
+        await queue.shutdown()
+    }
+
+    @Test func rejectsInvalidCreationURLs() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let path = try fixture.folder.file("1", size: 10)
+        var items = [TransferItem(path), TransferItem(path), TransferItem(fixture.folder.path)]
+        items[0].creationURL = "https://example.com/4711 b"
+        items[1].creationURL = Self.url
+        items[1].uploadURL = Self.url
+        items[2].creationURL = Self.url
+        for (item, words) in zip(items, ["a space", "both an upload URL and a creation URL", "is a folder"]) {
+            let error = await #expect(throws: QueueError.self) { try await queue.enqueue(.upload(items: [item], to: "a")) }
+            #expect(error?.message.contains(words) == true && error?.message.contains("4711") == false)
+        }
+        await queue.shutdown()
+    }
+
     /// The server's upload may contain bytes of an earlier version of the file, so the transport must know about the restart.
     @Test func transportLearnsThatFileRestarts() async throws {
         let queue = try await open()
@@ -88,7 +127,11 @@ import TransportTesting
         let session = try await queue.enqueue(.upload(items: [item], to: "a"))
         var shown = ""
         dump(item, to: &shown)
-        dump(AttemptOptions(uploadURL: Self.url), to: &shown)
+        dump(AttemptOptions(uploadURL: Self.url, creationURL: Self.url), to: &shown)
+        dump(SessionOptions(creationURL: Self.url), to: &shown)
+        var created = TransferItem(fixture.folder.path)
+        created.creationURL = Self.url
+        dump(created, to: &shown)
         dump(try await queue.items(of: session.id), to: &shown)
         shown += "\(item) \(String(reflecting: AttemptOptions(uploadURL: Self.url)))"
         #expect(item.uploadURL == Self.url && !shown.contains("4711"))

@@ -164,7 +164,7 @@ import TransportTesting
         let secret = "https://one.example/files/secret"
         await queue.shutdown()
         try change("UPDATE session SET direction = 'sideways'")
-        try change("UPDATE file SET upload_url = '\(secret)'")
+        try change("UPDATE file SET upload_url = '\(secret)', creation_url = '\(secret)'")
         queue = try await fixture.open()
         let events = queue.events
         #expect(try await queue.sessions().isEmpty)
@@ -174,7 +174,7 @@ import TransportTesting
         #expect(!parts.isEmpty && !parts.contains { $0.content.contains(secret) })
         try await queue.restoreQuarantined(2)
         await queue.shutdown()
-        #expect(try count("file WHERE upload_url = '\(secret)'") == 1)
+        #expect(try count("file WHERE upload_url = '\(secret)' AND creation_url = upload_url") == 1)
     }
 
     @Test func doesNotRestoreSessionWithoutAccount() async throws {

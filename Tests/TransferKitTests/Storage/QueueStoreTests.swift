@@ -221,7 +221,9 @@ import TransferKit
             try $0.execute(
                 sql: """
                     ALTER TABLE session DROP COLUMN deadline_from;
-                    DELETE FROM grdb_migrations WHERE identifier = '6';
+                    ALTER TABLE file DROP COLUMN creation_url;
+                    ALTER TABLE item DROP COLUMN creation_url;
+                    DELETE FROM grdb_migrations WHERE identifier IN ('6', '7');
                     PRAGMA user_version = 5;
                     """)
         }

@@ -7,6 +7,7 @@ import TransportTUS
     /// Options whose values all differ from the defaults.
     private static let nonDefaults = TUSOptions(
         chunkSize: 52_428_800, chunkMultiple: 262_144, singleRequestSize: 0, methodOverride: true,
+        extensions: [.creation, .checksumTrailer],
         requests: RequestOptions(
             network: NetworkOptions(
                 proxy: .url("socks5h://proxy.example.com:1080"), proxyUser: "me", proxyExceptions: ["localhost", "10.0.0.0/8"],
@@ -33,6 +34,16 @@ import TransportTUS
     func suggestsNearestSetting(name: String, nearest: String) {
         let error = #expect(throws: TransferError.self) { try TUSOptions(settings: [name: "1"]) }
         #expect(error?.message.contains("Did you mean \(nearest)?") == true)
+    }
+
+    @Test func writesAndReadsLackOfExtensions() throws {
+        #expect(TUSOptions(extensions: []).settings == ["extensions": "none"])
+        #expect(try TUSOptions(settings: ["extensions": "none"]).extensions == [])
+        #expect(try TUSOptions(settings: ["extensions": "Creation, termination"]).extensions == [.creation, .termination])
+        for text in ["", "creation,teleportation"] {
+            let error = #expect(throws: TransferError.self) { try TUSOptions(settings: ["extensions": text]) }
+            #expect(error?.message.contains("concatenation-unfinished") == true)
+        }
     }
 
     @Test(arguments: [

@@ -135,4 +135,35 @@ import TransportTUS
         _ = try await upload.run()
         await upload.end()
     }
+
+    /// The server lists an extension that it does not support.
+    @Test func settingExcludesExtension() async throws {
+        var upload = try TestUpload(size: 10, offers: "creation,creation-with-upload,termination", Self.upload)
+        upload.endpoint.settings["extensions"] = "creation"
+        _ = try await upload.run()
+        #expect(upload.methods == ["POST", "PATCH"])
+        let error = await #expect(throws: TransferError.self) {
+            try await upload.transport.discard(upload.checkpoint(), at: upload.endpoint, credentials: upload.credentials)
+        }
+        #expect(error?.failureClass == .unsupported)
+        #expect(!upload.methods.contains("DELETE"))
+        await upload.end()
+    }
+
+    /// The server supports extensions that it does not list.
+    @Test(arguments: [404, 500]) func settingAddsExtensions(status: Int) async throws {
+        var upload = try TestUpload(size: 10, options: [.answer(status)]) { request, _ in
+            request.contentLength == 0
+                ? [.created] : request.method == "POST" ? [.tus(201, ["Location": "/1", "Upload-Offset": "10"])] : [.accepted(10)]
+        }
+        upload.endpoint.settings["extensions"] = "creation-with-upload,checksum"
+        _ = try await upload.run()
+        #expect(upload.methods == ["POST"])
+        // Each server with this extension supports SHA-1.
+        upload.options.verification = .checksum
+        _ = try await upload.run()
+        #expect(upload.methods == ["POST", "POST", "PATCH"])
+        #expect(upload.requests.last?.headers["upload-checksum"]?.hasPrefix("sha1 ") == true)
+        await upload.end()
+    }
 }

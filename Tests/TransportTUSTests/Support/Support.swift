@@ -58,6 +58,8 @@ struct TestUpload {
     var remotePath = "a.bin"
     /// The number of the attempt.
     var number = 1
+    /// The position of the item.
+    var item: Int64 = 3
     /// Whether an earlier transfer of the file may have left content.
     var isRestarted = false
     var logger = Logger(label: "test")
@@ -118,7 +120,7 @@ struct TestUpload {
         let attempt = FileAttempt(
             transferID: "t-1", number: number, isRestarted: isRestarted, endpoint: endpoint, source: try source ?? file.source,
             remotePath: try RemotePath(remotePath), checkpoint: checkpoint, options: options,
-            origin: AttemptOrigin(session: "s-1", item: 3, context: Data("{}".utf8)),
+            origin: AttemptOrigin(session: "s-1", item: item, context: Data("{}".utf8)),
             credentials: credentials, logger: logger)
         return try await (other ?? transport).perform(attempt, reporting: recorder.reporter(allowance: allowance))
     }

@@ -31,6 +31,13 @@ public struct RequestInfo: Sendable {
     /// Why the hook is called.
     public var reason: Reason
 
+    /// Decodes ``context``; nil if the session has none.
+    ///
+    /// - Throws: `DecodingError` if the context has another type.
+    public func context<Value: Decodable>(as type: Value.Type) throws -> Value? {
+        try context.map { try JSONDecoder().decode(type, from: $0) }
+    }
+
     package init(method: String, url: String, endpoint: String, origin: AttemptOrigin, attempt: Int) {
         self.method = method
         self.url = url
@@ -46,7 +53,7 @@ public struct RequestInfo: Sendable {
 
 /// An app's function that adds, changes or removes headers of a request before it is sent, for example to sign it or to add a fresh token.
 ///
-/// A transport calls the hook from one of its tasks, before every request to the endpoint's origin or to an origin in the setting
+/// A transport calls the hook from one of its tasks, before every request (see ``HeaderReuse``) to the endpoint's origin or to an origin in the setting
 /// `origins`, except after a redirect to another origin. The hook receives the headers of the request, including credentials, and returns
 /// the headers to send. When the attempt is cancelled, the hook's task is cancelled, and the attempt does not wait for the hook.
 ///
@@ -57,6 +64,28 @@ public struct RequestInfo: Sendable {
 /// An error from the hook ends the attempt. The attempt throws a `TransferError` or `CancellationError` unchanged; any other error becomes
 /// a transient failure.
 public typealias HeaderHook = @Sendable (_ request: RequestInfo, _ headers: HTTPHeaders) async throws -> HTTPHeaders
+
+/// How long a transport uses the headers that an app's header hook returned.
+///
+/// ```swift
+/// // One token for each file, also for its retries.
+/// let transport = TUSTransport(reusingHeaders: .untilRejected) { request, headers in
+///     var headers = headers
+///     headers["Authorization"] = "Bearer \(try await tokens.token(for: request.item))"
+///     return headers
+/// }
+/// ```
+public enum HeaderReuse: Hashable, Sendable {
+    /// The transport calls the hook before each request. Use this for headers that sign the method or the URL.
+    case never
+    /// The transport calls the hook before the first request for each file. It repeats the hook's changes in the other requests for the file to the
+    /// same origin, including those of retries, until the server responds with 401 or 403.
+    ///
+    /// The headers are only in memory, so the hook is also called after a restart of the process. A transport remembers the headers of up to
+    /// 1,000 files. If it forgets headers, or if the headers of another file at the same endpoint were rejected and renewed, it calls the hook
+    /// again. Requests outside a session, such as the removal of an upload, always call the hook.
+    case untilRejected
+}
 
 extension TransferError.Code {
     /// An app's header hook changed a reserved header.

@@ -152,7 +152,7 @@ package struct EndpointClient: Sendable {
     private func headers(from hook: HeaderSource, for request: HTTPRequest, rejectedSince: Int?) async throws -> HTTPHeaders {
         let info = RequestInfo(
             method: request.method, url: request.url, endpoint: location, origin: attempt.origin, attempt: attempt.number)
-        guard let rejectedSince else { return try await hook.headers(for: info, request.headers) }
+        guard let rejectedSince else { return try await hook.headers(for: info, request.headers, account: account) }
         return try await hook.headersAfterRejection(for: info, request.headers, account: account, since: rejectedSince)
     }
 

@@ -1,4 +1,5 @@
 package import CurlEngine
+import Foundation
 import Locking
 import TransferCore
 
@@ -13,7 +14,19 @@ package final class HeaderSource: Sendable {
         /// The number of renewals of each account's credentials.
         var renewals: [String: Int] = [:]
         var lastRequest = 0
+        /// The hook's changes to reuse.
+        var changes: [File: (change: HeaderChange, renewals: Int)] = [:]
     }
+
+    /// A file, and the endpoint and origin that its requests go to.
+    private struct File: Hashable {
+        var account: String
+        var origin: Origin
+        var session: String
+        var item: Int64
+    }
+
+    private static let maximumChanges = 1_000
 
     /// The value of `owner` for a renewal that was skipped because another call had already renewed the credentials. Otherwise, `owner` is the number
     /// of the call that renewed the credentials. Call numbers start at 1.
@@ -21,13 +34,17 @@ package final class HeaderSource: Sendable {
 
     private let hook: HeaderHook
     private let reserved: ReservedHeaders
+    private let reuse: HeaderReuse
     private let state = Locked(State())
     private let work = SingleFlight<Work, (owner: Int, headers: HTTPHeaders)>()
 
-    /// - Parameter reserved: The headers that the hook must not change.
-    package init(_ hook: @escaping HeaderHook, reserved: ReservedHeaders) {
+    /// - Parameters:
+    ///   - reserved: The headers that the hook must not change.
+    ///   - reuse: How long the headers of a file are used.
+    package init(_ hook: @escaping HeaderHook, reserved: ReservedHeaders, reuse: HeaderReuse) {
         self.hook = hook
         self.reserved = reserved
+        self.reuse = reuse
     }
 
     /// The number of renewals of an account's credentials. Read it before a request is sent.
@@ -36,9 +53,37 @@ package final class HeaderSource: Sendable {
     }
 
     /// Returns the headers to send with a request.
-    package func headers(for request: RequestInfo, _ headers: HTTPHeaders) async throws -> HTTPHeaders {
+    package func headers(for request: RequestInfo, _ headers: HTTPHeaders, account: String) async throws -> HTTPHeaders {
+        let (file, renewals) = (file(of: request, account), renewals(of: account))
+        if let file, let known = state.withLock({ $0.changes[file] }), known.renewals == renewals {
+            return known.change.applied(to: headers)
+        }
         let number = nextNumber()
-        return try await work.value(for: .request(number)) { (number, try await self.callHook(request, headers)) }.headers
+        return try await work.value(for: .request(number)) {
+            let changed = try await self.callHook(request, headers)
+            self.keep(headers, changed, for: file, renewals)
+            return (number, changed)
+        }.headers
+    }
+
+    /// The file whose requests reuse the headers of this request; nil for a request that reuses none.
+    private func file(of request: RequestInfo, _ account: String) -> File? {
+        guard reuse == .untilRejected, !request.session.isEmpty, let origin = URL(string: request.url).flatMap(Origin.init) else {
+            return nil
+        }
+        return File(account: account, origin: origin, session: request.session, item: request.item)
+    }
+
+    /// Keeps the hook's changes for the other requests of a file.
+    ///
+    /// - Parameter renewals: The number of renewals of the account's credentials before the hook was called, including a renewal by this call.
+    private func keep(_ headers: HTTPHeaders, _ changed: HTTPHeaders, for file: File?, _ renewals: Int) {
+        guard let file else { return }
+        let change = HeaderChange(from: headers, to: changed)
+        state.withLock { state in
+            if state.changes.count >= Self.maximumChanges { state.changes.removeAll() }
+            state.changes[file] = (change, renewals)
+        }
     }
 
     /// Returns the headers for retrying a rejected request.
@@ -54,15 +99,20 @@ package final class HeaderSource: Sendable {
             let renewal = try await work.value(for: .renewal(account: account)) {
                 // Another call may have renewed the credentials just before this renewal started.
                 guard self.renewals(of: account) == renewals else { return (Self.noOwner, headers) }
+                let original = headers
                 var request = request
                 request.reason = .rejected
                 let headers = try await self.callHook(request, headers)
-                self.state.withLock { $0.renewals[account, default: 0] += 1 }
+                let renewed = self.state.withLock { state in
+                    state.renewals[account, default: 0] += 1
+                    return state.renewals[account, default: 0]
+                }
+                self.keep(original, headers, for: self.file(of: request, account), renewed)
                 return (number, headers)
             }
             if renewal.owner == number { return renewal.headers }
         }
-        return try await self.headers(for: request, headers)
+        return try await self.headers(for: request, headers, account: account)
     }
 
     private func nextNumber() -> Int {
@@ -91,6 +141,29 @@ package final class HeaderSource: Sendable {
             }
         }
         return changed
+    }
+}
+
+/// The headers that an app's hook added, changed or removed.
+private struct HeaderChange: Sendable {
+    /// The values of each changed name, in lowercase; empty for a removed name.
+    private let values: [(name: String, fields: [HTTPHeaders.Field])]
+
+    init(from before: HTTPHeaders, to after: HTTPHeaders) {
+        let names = Set((Array(before) + Array(after)).map { $0.name.lowercased() })
+        values = names.sorted().compactMap { name in
+            guard before.values(of: name) != after.values(of: name) else { return nil }
+            return (name, after.filter { $0.name.lowercased() == name })
+        }
+    }
+
+    func applied(to headers: HTTPHeaders) -> HTTPHeaders {
+        var headers = headers
+        for (name, fields) in values {
+            headers[name] = nil
+            for field in fields { headers.append(field.name, field.value) }
+        }
+        return headers
     }
 }
 

@@ -6,7 +6,12 @@ package enum UploadURLCheck {
     /// Rejects a URL that has a user name, password, fragment or invalid port, or that is not an `http` or `https` URL with a host.
     ///
     /// - Throws: A ``TransferError`` with only the scheme, host and port of the URL, because its path may be secret.
-    package static func check(_ text: String) throws(TransferError) {
+    ///
+    /// - Parameter name: The name of the URL in errors.
+    package static func check(_ text: String, as name: String = "upload URL") throws(TransferError) {
+        func refused(_ what: String) -> TransferError {
+            TransferError(.permanent, .invalidUploadURL, "The file's \(name) \(what); write it as https://host/path.")
+        }
         guard let url = URL(string: text, encodingInvalidCharacters: false),
             let components = URLComponents(url: url, resolvingAgainstBaseURL: false)
         else { throw refused("is not a URL") }
@@ -26,9 +31,5 @@ package enum UploadURLCheck {
         guard components.fragment == nil else {
             throw refused("for \(shown.debugDescription) ends with a fragment (#…), which is not sent to servers")
         }
-    }
-
-    private static func refused(_ what: String) -> TransferError {
-        TransferError(.permanent, .invalidUploadURL, "The file's upload URL \(what); write it as https://host/path.")
     }
 }

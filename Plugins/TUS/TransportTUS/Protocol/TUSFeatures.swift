@@ -1,19 +1,9 @@
 import CurlEngine
 import Foundation
+import TransportSupport
 
 /// The features of a server (tus 1.0.0, "OPTIONS").
 struct TUSFeatures: Hashable, Sendable {
-    /// An extension of the protocol that this transport uses.
-    enum Extension: String {
-        case creation
-        case creationWithUpload = "creation-with-upload"
-        case creationDeferLength = "creation-defer-length"
-        case checksum
-        case checksumTrailer = "checksum-trailer"
-        case concatenation
-        case concatenationUnfinished = "concatenation-unfinished"
-    }
-
     /// The server's versions, in its order of preference.
     var versions: [String] = []
     /// The names of the extensions, as the server sent them.
@@ -26,7 +16,7 @@ struct TUSFeatures: Hashable, Sendable {
     private(set) var isGuess = false
 
     /// The features that are assumed for a server that does not report any.
-    static let minimal = TUSFeatures(extensions: [Extension.creation.rawValue])
+    static let minimal = TUSFeatures(extensions: [TUSExtension.creation.rawValue])
 
     /// The features that are assumed for a server that can't be queried at the moment.
     static let guess = {
@@ -49,8 +39,19 @@ struct TUSFeatures: Hashable, Sendable {
         self.extensions = extensions
     }
 
-    func offers(_ feature: Extension) -> Bool {
+    func offers(_ feature: TUSExtension) -> Bool {
         extensions.contains { $0.lowercased() == feature.rawValue }
+    }
+
+    /// Replaces the extensions that the server lists.
+    ///
+    /// If the extensions contain `checksum`, and the server lists no algorithms, SHA-1 is assumed, which each such server supports (tus 1.0.0,
+    /// "Checksum").
+    mutating func replaceExtensions(_ replacement: [TUSExtension]) {
+        extensions = replacement.map(\.rawValue)
+        if checksumAlgorithms.isEmpty, offers(.checksum) || offers(.checksumTrailer) {
+            checksumAlgorithms = [ChecksumAlgorithm.sha1.rawValue]
+        }
     }
 
     private static func list(_ text: String?) -> [String] {

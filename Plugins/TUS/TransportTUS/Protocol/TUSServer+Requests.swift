@@ -14,13 +14,13 @@ extension TUSServer {
     /// Returns the server's features (tus 1.0.0, "OPTIONS"), which all attempts share for a day.
     ///
     /// A server that does not report its features, or left the last two requests for them unanswered, is assumed to support the core
-    /// protocol and *creation*.
+    /// protocol and *creation*. The endpoint's ``TUSOptions/extensions`` replace those of the server.
     ///
     /// - Parameter verification: The session's verification. With `checksum`, a guess (``TUSFeatures/isGuess``) is not sufficient.
     /// - Throws: A ``TransferError``, for example of the class ``FailureClass/transient`` if a guess is not sufficient; or
     ///   `CancellationError`.
     func features(for verification: Verification) async throws -> TUSFeatures {
-        let features = try await profiles.features(of: address) {
+        var features = try await profiles.features(of: address) {
             // Uploads must not wait for a server that never responds to OPTIONS.
             guard profiles.quirks(of: address).unansweredOptionsRequests < Self.maximumUnansweredOptionsRequests else {
                 profiles.learn(of: address) { $0.unansweredOptionsRequests -= 1 }
@@ -38,7 +38,9 @@ extension TUSServer {
             default: return (.minimal, lifetime: ServerProfileCache.lifetime)
             }
         }
-        if features.isGuess, verification == .checksum {
+        if let extensions = options.extensions {
+            features.replaceExtensions(extensions)
+        } else if features.isGuess, verification == .checksum {
             throw TransferError(
                 .transient, .serverError,
                 "The server \(origin) currently does not report whether it can compare checksums, which the session requires.")
@@ -119,7 +121,7 @@ extension TUSServer {
                     + "(X-Forwarded-Proto). The new upload remains there until it expires.")
         }
         guard answer.isSuccess, let location else { throw try await refused(answer) }
-        if let target = Origin(location), target != origin, !options.requests.trustedOrigins.contains(target) {
+        if let target = Origin(location), target != origin, target != client.origin, !options.requests.trustedOrigins.contains(target) {
             throw TransferError(
                 .permanent, .invalidResponse,
                 "The server \(origin) requires the content to be sent to \(target), which this endpoint does not trust. If that is right, add it to the "
@@ -226,6 +228,10 @@ extension TUSServer {
     /// - Throws: A ``TransferError``. The class is ``FailureClass/unsupported`` if the upload remains until it expires, and the code is
     ///   ``TransferError/Code/unsupported`` if the server removes no uploads at all.
     func delete(_ url: String) async throws {
+        guard options.extensions?.contains(.termination) ?? true else {
+            throw TransferError(
+                .unsupported, .unsupported, "The endpoint's setting extensions excludes termination, so the upload remains.")
+        }
         let answer = try await ask(.delete, at: url) { try await send(.delete, to: url) }
         if answer.isSuccess || answer.status == 404 || answer.status == 410 { return }
         throw try await refused(answer)
@@ -255,7 +261,7 @@ extension TUSServer {
         do {
             return try await body()
         } catch let error as CurlEngineError {
-            throw client.transferError(error, at: url, isEndpoint: request.targetsEndpoint)
+            throw client.transferError(error, at: url ?? address, isEndpoint: request.targetsEndpoint)
         }
     }
 }

@@ -8,29 +8,37 @@ import TransportSupport
 /// An endpoint of a tus server, for the requests of one operation: an attempt, a check of the endpoint, or the removal of an upload.
 struct TUSServer {
     let dialect: Dialect
-    /// The URL at which uploads are created.
+    /// The URL at which uploads are created: the endpoint's address, or the creation URL of the attempt.
     let address: String
+    /// The origin of ``address``.
+    let origin: Origin
     let options: TUSOptions
     let profiles: ServerProfileCache
     let client: EndpointClient
 
-    var origin: Origin { client.origin }
-
     /// - Parameter attempt: The attempt that the requests belong to; nil for requests outside a session.
+    /// - Throws: A ``TransferError`` for an invalid endpoint. Its class is ``FailureClass/unsupported`` if the endpoint does not trust the
+    ///   attempt's creation URL.
     init(
         _ endpoint: Endpoint, credentials: any CredentialProvider, resources: TransportResources, attempt: FileAttempt? = nil
     ) throws(TransferError) {
         let url = try endpoint.validate()
-        guard let origin = Origin(url), var components = URLComponents(url: url, resolvingAgainstBaseURL: true) else {
+        guard let endpointOrigin = Origin(url), var components = URLComponents(url: url, resolvingAgainstBaseURL: true) else {
             throw TransferError(.permanent, .invalidEndpoint, "The endpoint address must begin with https:// or http:// for tus.")
         }
         let userName = components.user
         try ReservedHeaders.tus.check(endpoint.credentials)
         components.user = nil
-        address = components.string ?? endpoint.address
         options = try TUSOptions(settings: endpoint.settings)
+        if let creationURL = attempt?.options.creationURL {
+            origin = try options.origin(ofCreationURL: creationURL, at: endpoint, endpointOrigin)
+            address = creationURL
+        } else {
+            origin = endpointOrigin
+            address = components.string ?? endpoint.address
+        }
         client = EndpointClient(
-            endpoint, origin: origin, userName: userName, options: options.requests,
+            endpoint, origin: endpointOrigin, userName: userName, options: options.requests,
             sessionHeaders: try ReservedHeaders.tus.sessionHeaders(attempt?.options.headers ?? [:]), credentials: credentials,
             resources: resources.client, attempt: attempt)
         profiles = resources.profiles

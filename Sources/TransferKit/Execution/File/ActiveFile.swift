@@ -129,6 +129,8 @@ package final class ActiveFile: Sendable {
     /// The confirmed position to report. Confirmed bytes also count as sent, regardless of the transport's report.
     var shownConfirmed: Int64 { max(confirmed, floor) }
     var shownSent: Int64 { max(sent, shownConfirmed) }
+    /// The progress to report.
+    var progress: ItemProgress { ItemProgress(bytesTotal: size, bytesDone: shownConfirmed, bytesSent: shownSent) }
     /// The number of bytes that this attempt transferred.
     var moved: Int64 { max(0, sent - start) }
 

@@ -22,7 +22,7 @@ extension FileRunner {
         let attempt = FileAttempt(
             transferID: transferID, number: history.attempts, isRestarted: isRestarted(at: endpoint), endpoint: endpoint,
             payload: inspected.payload, remotePath: try RemotePath(bytes: file.destination), checkpoint: stored,
-            options: AttemptOptions(context.options, uploadURL: file.uploadPlace),
+            options: AttemptOptions(context.options, uploadURL: file.uploadPlace, creationURL: file.creationPlace),
             origin: AttemptOrigin(
                 session: "\(context.id)", item: file.position, context: context.live.context, account: availability.account.name),
             credentials: context.credentials, logger: logger)
@@ -33,6 +33,8 @@ extension FileRunner {
                 turns.isWaitingForTurn(position) || stream?.isAwaited(at: $0) ?? false
             })
         file.size = inspected.size
+        if !hasStarted, context.options.reportsItemProgress { context.publish(.itemStarted(context.id, position: file.position)) }
+        hasStarted = true
         // The size of a stream becomes known when the stream ends.
         inspected.stream?.whenComplete { [self] in setSize(of: active, $0) }
         return PreparedAttempt(

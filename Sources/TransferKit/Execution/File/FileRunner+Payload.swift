@@ -39,7 +39,7 @@ extension FileRunner {
             guard file.kind == .blob, error.code == .noSuchFile else { throw error }
             throw TransferError(
                 .sourceLost, .noSuchFile,
-                "The data of \(String(decoding: file.destination, as: UTF8.self)) no longer exists: the queue keeps data from memory only until it has arrived. Enqueue it again.",
+                "The data of \(String(decoding: file.destination, as: UTF8.self)) no longer exists: the queue keeps data from memory and copies only until they have arrived. Enqueue it again.",
                 cause: error.cause)
         }
         guard identity.size <= FileSize.maximum else { throw FileSize.tooLarge(path) }

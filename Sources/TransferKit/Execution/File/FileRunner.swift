@@ -32,6 +32,8 @@ struct FileRunner: Sendable {
     /// The checkpoints of earlier attempts, by the endpoint's address.
     var checkpoints: [String: StoredCheckpoint]
     var history: FileHistory
+    /// Whether this run has begun an attempt for the file.
+    var hasStarted = false
     /// The account that the current attempt uses, with its endpoints in the order in which they are tried.
     private(set) var availability: EndpointAvailability
     /// The parameters of the listing, if this runner lists a folder; nil for a file.

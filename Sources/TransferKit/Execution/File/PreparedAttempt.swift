@@ -84,11 +84,15 @@ final class EndpointActivity: Sendable {
 
 extension AttemptOptions {
     /// The transport options for a session's current options.
-    init(_ options: SessionOptions, uploadURL: Capability? = nil) {
+    ///
+    /// - Parameters:
+    ///   - uploadURL: The item's upload URL.
+    ///   - creationURL: The item's creation URL; nil for the session's.
+    init(_ options: SessionOptions, uploadURL: Capability? = nil, creationURL: Capability? = nil) {
         self.init(
             metadata: options.metadata, headers: options.headers, verification: options.verification, creation: options.creation,
             chunkSize: options.chunkSize, segmentsPerFile: options.segmentsPerFile, overwrite: options.overwrite,
-            uploadURL: uploadURL?.text,
+            uploadURL: uploadURL?.text, creationURL: creationURL?.text ?? options.creationURL,
             expectedChecksum: options.expectedChecksum, settings: options.settings)
     }
 }

@@ -117,6 +117,11 @@ package final class LiveRun: Sendable {
 
     package var activeFiles: [ActiveFile] { state.withLock { Array($0.active.values) } }
 
+    /// Calls the body with each file in flight, under the lock, so that no call follows the end of the file's attempt.
+    func forEachActiveFile(_ body: (ActiveFile) -> Void) {
+        state.withLock { for file in $0.active.values { body(file) } }
+    }
+
     /// Records the start of an attempt.
     ///
     /// - Parameters:

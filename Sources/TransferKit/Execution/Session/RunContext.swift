@@ -25,6 +25,8 @@ package struct RunContext: Sendable {
     package var streams: StreamRegistry
     /// Reports that the session can't continue, because the store is damaged.
     var storageFailed: @Sendable (QueueError) -> Void = { _ in }
+    /// Publishes an event that is not stored, unless the queue abandoned the run.
+    var publish: @Sendable (QueueEvent.Kind) -> Void = { _ in }
     /// The maximum number of files and folders in a session with remote folders.
     package var maximumListedNames: Int64 = 10_000_000
     /// The time from which ``SessionOptions/deadline`` counts; nil for the start of the run.

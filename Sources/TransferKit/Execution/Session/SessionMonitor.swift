@@ -9,8 +9,15 @@ struct SessionMonitor {
     private static let longestGap = Duration.seconds(5)
 
     /// Runs until its task is cancelled.
-    func watch(_ publish: @Sendable (SessionStatistics) -> Void) async {
+    ///
+    /// - Parameters:
+    ///   - publishItem: Receives the progress of the files in flight, if the session reports it.
+    ///   - publish: Receives the statistics.
+    func watch(
+        publishItem: @Sendable (_ position: Int64, ItemProgress) -> Void, _ publish: @Sendable (SessionStatistics) -> Void
+    ) async {
         var watches: [ObjectIdentifier: (file: ActiveFile, watch: StallWatch)] = [:]
+        var shown: [ObjectIdentifier: ItemProgress] = [:]
         var published: SessionStatistics?
         var sampledAt = clock.now()
         while (try? await clock.sleep(Self.interval)) != nil {
@@ -28,6 +35,14 @@ struct SessionMonitor {
                     ?? (file, StallWatch(file, stallTimeout: options.stallTimeout, responseTimeout: options.responseTimeout, at: now))
                 if entry.watch.sample(file, at: now) { file.stall() }
                 watches[ObjectIdentifier(file)] = entry
+            }
+            if options.reportsItemProgress {
+                shown = shown.filter { present.contains($0.key) }
+                live.forEachActiveFile { file in
+                    let progress = file.progress
+                    guard shown.updateValue(progress, forKey: ObjectIdentifier(file)) != progress else { return }
+                    publishItem(file.position, progress)
+                }
             }
             let sample = live.sample(at: now)
             if sample != published {

@@ -28,7 +28,10 @@ package struct SessionRunner: Sendable {
         _ histories: [Int64: FileHistory], remember: @Sendable ([Int64: FileHistory]) -> Void,
         publish: @escaping @Sendable (SessionStatistics) -> Void
     ) async {
-        let monitor = Task { await SessionMonitor(live: context.live, clock: context.clock).watch(publish) }
+        let monitor = Task { [context] in
+            await SessionMonitor(live: context.live, clock: context.clock).watch(
+                publishItem: { context.publish(.itemProgress(context.id, position: $0, $1)) }, publish)
+        }
         var files = SessionFiles(context: context, histories: histories)
         let listing = RemoteFolderExpansion(context: context, history: histories[RemoteFolderExpansion.position])
         var outcome: RunOutcome

@@ -17,6 +17,8 @@ struct EventFields: Codable {
     var state: SessionState?
     var position: Int64?
     var statistics: SessionStatistics?
+    var totals: QueueStatistics?
+    var progress: ItemProgress?
     var receipt: TransferReceipt?
     var error: TransferError?
     var storageError: QueueError?
@@ -46,6 +48,9 @@ extension EventFields {
         case .failed(let id, let error): (self.id, self.error) = (id, error)
         case .cancelled(let ids): self.ids = ids
         case .progress(let id, let statistics): (self.id, self.statistics) = (id, statistics)
+        case .totalProgress(let totals): self.totals = totals
+        case .itemStarted(let id, let position): (self.id, self.position) = (id, position)
+        case .itemProgress(let id, let position, let progress): (self.id, self.position, self.progress) = (id, position, progress)
         case .itemCompleted(let id, let position, let receipt): (self.id, self.position, self.receipt) = (id, position, receipt)
         case .itemFailed(let id, let position, let error), .itemRestarted(let id, let position, let error):
             (self.id, self.position, self.error) = (id, position, error)
@@ -67,6 +72,7 @@ extension EventFields {
         case "storageFailed": storageError.map { .storageFailed($0) }
         case "quarantined": message.map { .quarantined($0) }
         case "storeTrimmed": message.map { .storeTrimmed($0) }
+        case "totalProgress": totals.map { .totalProgress($0) }
         case "accountUnblocked": account.map { .accountUnblocked(account: $0) }
         case "accountBlocked": accountAndError { .accountBlocked(account: $0, $1) }
         case "needsCredentials": accountAndError { .needsCredentials(account: $0, $1) }
@@ -113,6 +119,8 @@ extension EventFields {
         case "updated": .updated(id)
         case "completed": .completed(id)
         case "progress": statistics.map { .progress(id, $0) }
+        case "itemStarted": position.map { .itemStarted(id, position: $0) }
+        case "itemProgress": position.flatMap { position in progress.map { .itemProgress(id, position: position, $0) } }
         case "endpointChanged": endpoint.map { .endpointChanged(id, from: previousEndpoint, to: $0) }
         case "itemCompleted": position.flatMap { position in receipt.map { .itemCompleted(id, position: position, $0) } }
         default: error.flatMap { failureKind(id, $0) }

@@ -4,7 +4,8 @@ public import TransferCore
 /// An event of the queue. An event that reports a stored change is sent after the change is durable.
 public struct QueueEvent: Hashable, Sendable {
     /// The number of the event, which grows by one with each event, even across restarts. The unstored events ``Kind/progress(_:_:)``,
-    /// ``Kind/storageFailed(_:)`` and ``Kind/storeTrimmed(_:)`` have the number of the event before them. A ``Kind/gap(from:to:)`` has the
+    /// ``Kind/totalProgress(_:)``, ``Kind/itemStarted(_:position:)``, ``Kind/itemProgress(_:position:_:)``, ``Kind/storageFailed(_:)`` and
+    /// ``Kind/storeTrimmed(_:)`` have the number of the event before them. A ``Kind/gap(from:to:)`` has the
     /// last number of its range.
     public var revision: UInt64
     /// The time of the event.
@@ -43,6 +44,9 @@ public struct QueueEvent: Hashable, Sendable {
         /// The store reached a limit and deleted the oldest sessions in quarantine, or the oldest pending removals of remote content. The text
         /// contains the number of deleted sessions or removals. Not stored.
         case storeTrimmed(String)
+        /// The statistics of the whole queue, at the interval ``QueueConfiguration/totalProgressInterval`` while sessions run, and once after the last
+        /// run. Not sent without such an interval; never stored.
+        case totalProgress(QueueStatistics)
         /// Events are missing: this subscriber did not read them in time, the change log does not contain them, or this version can't read
         /// them. Read the current state again. A gap never begins or ends between a `willChangeQueue` and its `didChangeQueue`.
         case gap(from: UInt64, to: UInt64)
@@ -93,6 +97,11 @@ public struct QueueEvent: Hashable, Sendable {
 
         /// The statistics of a running session changed. At most ten events a second for each session; never stored.
         case progress(SessionID, SessionStatistics)
+        /// An item starts or resumes: its first attempt in a run begins. Only for sessions with ``SessionOptions/reportsItemProgress``; never stored.
+        case itemStarted(SessionID, position: Int64)
+        /// The progress of an item in flight changed. At most ten events a second for each item, and none after the item has ended. Only for sessions
+        /// with ``SessionOptions/reportsItemProgress``; never stored.
+        case itemProgress(SessionID, position: Int64, ItemProgress)
         /// An item is at its destination. Sent for each file of a folder, but not for the folder.
         case itemCompleted(SessionID, position: Int64, TransferReceipt)
         /// An item failed. The session does not retry the item automatically.
@@ -124,11 +133,12 @@ public struct QueueEvent: Hashable, Sendable {
             id
         case .moved(let id, _, _), .failed(let id, _), .progress(let id, _), .attemptFailed(let id, _, _), .endpointChanged(let id, _, _):
             id
-        case .itemCompleted(let id, _, _), .itemFailed(let id, _, _), .itemRestarted(let id, _, _): id
+        case .itemCompleted(let id, _, _), .itemFailed(let id, _, _), .itemRestarted(let id, _, _), .itemStarted(let id, _),
+            .itemProgress(let id, _, _):
+            id
         case .added(let ids, _), .removed(let ids, _), .changed(let ids, _), .cancelled(let ids): ids.count == 1 ? ids.first : nil
-        case .queueStarted, .queueStopped, .queueBecameIdle, .limitsChanged, .storageFailed, .quarantined, .storeTrimmed, .gap,
-            .willChangeQueue,
-            .didChangeQueue, .accountBlocked, .accountUnblocked, .needsCredentials:
+        case .queueStarted, .queueStopped, .queueBecameIdle, .limitsChanged, .storageFailed, .quarantined, .storeTrimmed, .totalProgress,
+            .gap, .willChangeQueue, .didChangeQueue, .accountBlocked, .accountUnblocked, .needsCredentials:
             nil
         }
     }
@@ -141,8 +151,23 @@ public struct QueueEvent: Hashable, Sendable {
         }
     }
 
-    var isProgress: Bool {
-        if case .progress = kind { true } else { false }
+    /// Whether the event reports only progress. Newer progress replaces it.
+    package var isProgress: Bool {
+        switch kind {
+        case .progress, .itemProgress, .totalProgress: true
+        default: false
+        }
+    }
+
+    /// Whether the event reports newer progress of the same session, item or queue.
+    func replaces(_ earlier: QueueEvent) -> Bool {
+        switch (kind, earlier.kind) {
+        case (.progress(let id, _), .progress(let other, _)): id == other
+        case (.itemProgress(let id, let position, _), .itemProgress(let other, let otherPosition, _)):
+            id == other && position == otherPosition
+        case (.totalProgress, .totalProgress): true
+        default: false
+        }
     }
 
     /// The sessions that the event names.
@@ -151,5 +176,21 @@ public struct QueueEvent: Hashable, Sendable {
         case .added(let ids, _), .removed(let ids, _), .changed(let ids, _), .cancelled(let ids): ids
         default: session.map { [$0] } ?? []
         }
+    }
+}
+
+/// The progress of an item in flight, or of a file of a folder.
+public struct ItemProgress: Hashable, Sendable, Codable {
+    /// The size in bytes; nil while it is unknown.
+    public var bytesTotal: Int64?
+    /// The number of confirmed bytes, including those of earlier attempts.
+    public var bytesDone: Int64
+    /// The number of bytes that the network accepted or delivered, whether confirmed or not; at least ``bytesDone``.
+    public var bytesSent: Int64
+
+    package init(bytesTotal: Int64?, bytesDone: Int64, bytesSent: Int64) {
+        self.bytesTotal = bytesTotal
+        self.bytesDone = bytesDone
+        self.bytesSent = bytesSent
     }
 }

@@ -60,6 +60,10 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// response can only leave an empty file.
     public var creation: CreationMode
 
+    /// Whether events report the start and the progress of each item: ``QueueEvent/Kind/itemStarted(_:position:)`` and
+    /// ``QueueEvent/Kind/itemProgress(_:position:_:)``. Default: no, because a session can have a million items. The ends of items are always reported.
+    public var reportsItemProgress: Bool
+
     /// Whether the session may run while the network is expensive, according to the app; see ``TransferQueue/setNetworkCondition(_:)``. Default: yes.
     public var allowsExpensiveNetwork: Bool
 
@@ -89,6 +93,23 @@ public struct SessionOptions: Hashable, Sendable, Codable {
 
     private var ownSettings: NamedCapabilities
 
+    /// The URL at which the uploads of the session are created, instead of the endpoint's address, for transports that create uploads (tus). Default:
+    /// nil, for the endpoint's address. ``TransferItem/creationURL`` takes precedence.
+    ///
+    /// The endpoint must trust the URL: its origin must be that of the address, or one of the endpoint's setting `origins`. Endpoints that can't
+    /// use the URL are skipped. If the account has only such endpoints, `enqueue` throws an error that names the reason. The store contains the
+    /// URL until the session is removed. Logs, errors, events and statuses never contain it.
+    ///
+    /// ```swift
+    /// let options = SessionOptions(creationURL: "https://upload.example.com/projects/7/files/")
+    /// ```
+    public var creationURL: String? {
+        get { creationPlace?.text }
+        set { creationPlace = newValue.map(Capability.init) }
+    }
+
+    private var creationPlace: Capability?
+
     /// The expected checksum of a download of exactly one file: `sha256:`, `sha512:`, `sha1:` or `md5:`, followed by hexadecimal digits.
     /// Default: nil, for no comparison.
     public var expectedChecksum: String?
@@ -99,9 +120,11 @@ public struct SessionOptions: Hashable, Sendable, Codable {
         stallTimeout: Duration = .seconds(60), responseTimeout: Duration = .seconds(300), deadline: Duration? = nil,
         onSourceChange: SourceChangePolicy = .fail,
         rateLimit: Int64? = nil, filesInFlight: Int? = nil, verification: Verification = .size, creation: CreationMode = .automatic,
-        allowsExpensiveNetwork: Bool = true, headers: [String: String] = [:], chunkSize: Int64? = nil, segmentsPerFile: Int = 1,
-        overwrite: OverwritePolicy = .never, settings: [String: String] = [:], expectedChecksum: String? = nil
+        reportsItemProgress: Bool = false, allowsExpensiveNetwork: Bool = true, headers: [String: String] = [:], chunkSize: Int64? = nil,
+        segmentsPerFile: Int = 1,
+        overwrite: OverwritePolicy = .never, settings: [String: String] = [:], creationURL: String? = nil, expectedChecksum: String? = nil
     ) {
+        creationPlace = creationURL.map(Capability.init)
         ownSettings = NamedCapabilities(settings)
         self.expectedChecksum = expectedChecksum
         self.headers = headers
@@ -113,6 +136,7 @@ public struct SessionOptions: Hashable, Sendable, Codable {
         self.filesInFlight = filesInFlight
         self.verification = verification
         self.creation = creation
+        self.reportsItemProgress = reportsItemProgress
         self.allowsExpensiveNetwork = allowsExpensiveNetwork
         self.metadata = metadata
         self.onItemFailure = onItemFailure
@@ -138,21 +162,24 @@ public struct SessionOptions: Hashable, Sendable, Codable {
             filesInFlight: try container.decodeIfPresent(Int.self, forKey: .filesInFlight),
             verification: try container.decodeIfPresent(Verification.self, forKey: .verification) ?? defaults.verification,
             creation: try container.decodeIfPresent(CreationMode.self, forKey: .creation) ?? defaults.creation,
+            reportsItemProgress: try container.decodeIfPresent(Bool.self, forKey: .reportsItemProgress) ?? false,
             allowsExpensiveNetwork: try container.decodeIfPresent(Bool.self, forKey: .allowsExpensiveNetwork) ?? true,
             headers: try container.decodeIfPresent([String: String].self, forKey: .headers) ?? defaults.headers,
             chunkSize: try container.decodeIfPresent(Int64.self, forKey: .chunkSize),
             segmentsPerFile: try container.decodeIfPresent(Int.self, forKey: .segmentsPerFile) ?? defaults.segmentsPerFile,
             overwrite: try container.decodeIfPresent(OverwritePolicy.self, forKey: .overwrite) ?? defaults.overwrite,
             settings: try container.decodeIfPresent([String: String].self, forKey: .ownSettings) ?? defaults.settings,
+            creationURL: try container.decodeIfPresent(String.self, forKey: .creationPlace),
             expectedChecksum: try container.decodeIfPresent(String.self, forKey: .expectedChecksum))
     }
 
     private enum CodingKeys: String, CodingKey {
         case metadata, onItemFailure, retry, stallTimeout, responseTimeout, deadline, onSourceChange, rateLimit, filesInFlight, verification
-        case creation, allowsExpensiveNetwork, headers, chunkSize, overwrite, expectedChecksum
+        case creation, reportsItemProgress, allowsExpensiveNetwork, headers, chunkSize, overwrite, expectedChecksum
         // Existing stores use these names.
         case segmentsPerFile = "parallel"
         case ownSettings = "settings"
+        case creationPlace = "creationURL"
     }
 }
 

@@ -40,6 +40,29 @@ public struct TransferItem: Hashable, Sendable {
 
     package var uploadPlace: Capability?
 
+    /// The URL at which the item's upload is created, instead of the endpoint's address or the session's ``SessionOptions/creationURL``; nil for
+    /// those. The rules are those of ``SessionOptions/creationURL``. Not for folders, downloads, and items with an ``uploadURL``.
+    public var creationURL: String? {
+        get { creationPlace?.text }
+        set { creationPlace = newValue.map(Capability.init) }
+    }
+
+    package var creationPlace: Capability?
+
+    /// Whether `enqueue` copies the local file into the queue's storage folder, so that the app can change or delete the file as soon as the call
+    /// returns. Only for a single file. Default: false, so the queue reads the file in place.
+    ///
+    /// The copy shares the blocks of the file if the file system supports that (Btrfs, XFS); otherwise it takes the time and the space of a copy. It
+    /// is on disk when `enqueue` returns, and only its owner can read it. It is deleted when the item is completed or the session is removed, so
+    /// a completed item can't be sent again. A failed or cancelled item keeps its copy for a retry. The copy keeps the file's modification time,
+    /// but not its permissions.
+    ///
+    /// ```swift
+    /// var item = TransferItem("/tmp/export.mov")
+    /// item.keepsCopy = true
+    /// ```
+    public var keepsCopy = false
+
     /// The local file or folder to send; nil for other kinds of items. A relative path is resolved against the working directory when `enqueue` is
     /// called.
     public var source: FilePath? {

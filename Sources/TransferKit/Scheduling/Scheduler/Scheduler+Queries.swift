@@ -49,7 +49,7 @@ extension Scheduler {
     }
 
     /// Whether a session of a line can start now, or later just because time passes.
-    private func canStartEventually(_ line: SessionIndex.LineKey, at now: DualInstant) -> Bool {
+    func canStartEventually(_ line: SessionIndex.LineKey, at now: DualInstant) -> Bool {
         guard flags.scarceSpace == nil, flags.network.permits(needsCheapNetwork: line.needsCheapNetwork) else { return false }
         return switch ability(of: line, at: now) {
         case .able, .unavailable: true

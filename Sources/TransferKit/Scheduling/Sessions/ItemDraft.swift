@@ -5,7 +5,7 @@ package import TransferCore
 package enum ItemKind: String, Sendable, Codable {
     case file
     case folder
-    /// Data from the app's memory, kept in a file of the ``Spool``.
+    /// Data from the app's memory, or a copy of a local file, kept in a file of the ``Spool``.
     case blob
     /// Data that an app produces during the transfer, passed through a file of the ``Spool``.
     case stream
@@ -48,11 +48,14 @@ package struct ItemDraft: Sendable, Codable, Equatable {
     package var symbolicLinks: SymbolicLinkPolicy
     /// The URL of an existing upload for the file.
     package var uploadPlace: Capability?
+    /// The URL at which the file's upload is created; nil for that of the session.
+    package var creationPlace: Capability?
 
     package init(
         kind: ItemKind = .file, source: Data, destination: Data, size: Int64, symbolicLinks: SymbolicLinkPolicy = .follow,
-        uploadPlace: Capability? = nil, isUnsized: Bool = false
+        uploadPlace: Capability? = nil, creationPlace: Capability? = nil, isUnsized: Bool = false
     ) {
+        self.creationPlace = creationPlace
         self.isUnsized = isUnsized
         self.uploadPlace = uploadPlace
         self.kind = kind

@@ -17,6 +17,8 @@ package struct PendingFile: Sendable {
     package var confirmed: Int64
     /// The URL of an existing upload on the server.
     package var uploadPlace: Capability?
+    /// The URL at which the upload is created; nil for that of the session.
+    package var creationPlace: Capability?
     package var kind = ItemKind.file
     /// Which symbolic links the path of a file found in a folder may contain; nil for no restriction.
     package var confinement: SourceConfinement?
@@ -62,7 +64,7 @@ extension QueueStore {
                         SELECT position, kind, directory, source, destination, size, generation,
                             (SELECT max(confirmed) FROM checkpoint
                                 WHERE checkpoint.session = file.session AND checkpoint.position = file.position),
-                            upload_url, unsized, symbolic_links
+                            upload_url, unsized, symbolic_links, creation_url
                         FROM file
                         WHERE session = ? AND position > ? AND state NOT IN ('completed', 'failed', 'skipped') ORDER BY position LIMIT ?
                         """),
@@ -79,6 +81,7 @@ extension QueueStore {
                     size: isUnsized ? nil : try Self.bytes(row, atIndex: 5),
                     generation: try Self.bytes(row, atIndex: 6), confirmed: (try? Self.bytes(row, atIndex: 7)) ?? 0,
                     uploadPlace: try row.decode(String?.self, atIndex: 8).map(Capability.init),
+                    creationPlace: try row.decode(String?.self, atIndex: 11).map(Capability.init),
                     kind: kind, confinement: location.confinement(try row.decode(String?.self, atIndex: 10)),
                     localName: kind == .download ? FilePath(bytes: try paths.localName(of: location, in: db)) : nil,
                     isListed: try kind == .download && row.decode(Int64?.self, atIndex: 2) != nil)

@@ -102,7 +102,7 @@ extension QueueStore {
             try StoredRow.fetchAll(
                 db,
                 sql: """
-                    SELECT number, origin, CASE WHEN json_valid(content) THEN json_remove(content, '$.upload_url') ELSE '{}' END
+                    SELECT number, origin, CASE WHEN json_valid(content) THEN json_remove(content, '$.upload_url', '$.creation_url') ELSE '{}' END
                     FROM quarantined_row WHERE quarantine = ? AND number > ? ORDER BY number LIMIT ?
                     """,
                 arguments: [number, part, limit]

@@ -6,7 +6,7 @@ enum Schema {
     static let applicationID: Int32 = 0x544B_6974
 
     /// The newest schema that this version reads and writes; stored as SQLite's user version.
-    static let version: Int32 = 6
+    static let version: Int32 = 7
 
     /// The oldest schema that this version migrates to ``version``.
     static let oldestVersion: Int32 = 5
@@ -25,6 +25,11 @@ enum Schema {
             // The time at which the deadline of a session began to run; NULL: not begun.
             try db.execute(sql: "ALTER TABLE session ADD COLUMN deadline_from INTEGER")
             try db.execute(sql: "PRAGMA user_version = 6")
+        }
+        migrator.registerMigration("7") { db in
+            // The URL at which the upload of an item is created, a capability; NULL: that of the session.
+            for table in ["file", "item"] { try db.execute(sql: "ALTER TABLE \(table) ADD COLUMN creation_url TEXT") }
+            try db.execute(sql: "PRAGMA user_version = 7")
         }
         try migrator.migrate(database)
     }

@@ -27,8 +27,7 @@ extension Spool {
     /// Creates an empty file, and the folder if necessary. Blocks.
     static func make(_ path: FilePath) throws -> FileDescriptor {
         try Spool(folder: path.removingLastComponent()).makeFolder()
-        return try FileDescriptor.open(
-            path, .writeOnly, options: [.create, .exclusiveCreate, .noFollow, .closeOnExec], permissions: [.ownerReadWrite])
+        return try create(path)
     }
 
     /// Opens a file of an earlier process to continue the stream at an offset. Blocks.

@@ -9,12 +9,19 @@ import TransferCore
     import Darwin
 #endif
 
-/// The files with the data that apps passed in memory or as streams. Only the owner of the storage folder can read them.
+/// The files with the data that apps passed in memory or as streams, and copies of local files. Only the owner of the storage folder can read them.
 ///
-/// A file with data from memory is synced to disk before the commit of its session, and deleted after the commit that makes it unnecessary.
+/// A file with data from memory, or a copy, is synced to disk before the commit of its session, and deleted after the commit that makes it unnecessary.
 /// A crash between these steps can leave an unused file, which the next opening removes.
 package struct Spool: Sendable {
     package let folder: FilePath
+
+    /// The content of a new file.
+    enum Content: Sendable {
+        case data(Data)
+        /// The content of a local file, whose size must not have changed; see ``TransferItem/keepsCopy``.
+        case copy(of: FilePath, size: Int64)
+    }
 
     init(in storage: FilePath) {
         self.init(folder: storage.appending("spool"))
@@ -26,8 +33,9 @@ package struct Spool: Sendable {
 
     /// Writes files, and returns their names once the files and the folder are on disk. Blocks.
     ///
-    /// - Throws: ``QueueError`` with the code `storageUnavailable`. After an error, no file is left.
-    func write(_ contents: [Data]) throws(QueueError) -> [Data] {
+    /// - Throws: ``QueueError`` with the code `storageUnavailable`, or `unreadableItems` if a file to copy can't be read or changes. After an
+    ///   error, no file is left.
+    func write(_ contents: [Content]) throws(QueueError) -> [Data] {
         guard !contents.isEmpty else { return [] }
         var names: [Data] = []
         do {
@@ -35,10 +43,16 @@ package struct Spool: Sendable {
             for content in contents {
                 let name = UUID().uuidString
                 names.append(Data(name.utf8))
-                try Self.write(content, to: folder.appending(name))
+                switch content {
+                case .data(let data): try Self.write(data, to: folder.appending(name))
+                case .copy(let path, let size): try Self.copy(path, size: size, to: folder.appending(name))
+                }
             }
             try Self.sync(folder)
             return names
+        } catch let error as TransferError {
+            delete(names)
+            throw QueueError(.unreadableItems, error.message)
         } catch {
             delete(names)
             throw QueueError(
@@ -72,12 +86,16 @@ package struct Spool: Sendable {
     }
 
     private static func write(_ content: Data, to path: FilePath) throws {
-        let file = try FileDescriptor.open(
-            path, .writeOnly, options: [.create, .exclusiveCreate, .noFollow, .closeOnExec], permissions: [.ownerReadWrite])
+        let file = try create(path)
         try file.closeAfter {
             try unsafe content.withUnsafeBytes { _ = unsafe try file.writeAll($0) }
             guard fsync(file.rawValue) == 0 else { throw Errno(rawValue: errno) }
         }
+    }
+
+    static func create(_ path: FilePath) throws -> FileDescriptor {
+        try FileDescriptor.open(
+            path, .writeOnly, options: [.create, .exclusiveCreate, .noFollow, .closeOnExec], permissions: [.ownerReadWrite])
     }
 
     static func sync(_ folder: FilePath) throws {

@@ -99,9 +99,10 @@ extension QueueStore {
         try execute(
             db,
             """
-            INSERT INTO file(session, position, kind, directory, source, destination, state, size, upload_url, unsized)
+            INSERT INTO file(session, position, kind, directory, source, destination, state, size, upload_url, unsized,
+                creation_url)
             SELECT session, ifnull((SELECT max(position) FROM file WHERE session = ?1), -1) + row_number() OVER (ORDER BY sequence),
-                kind, directory, source, destination, 'pending', size, upload_url, unsized
+                kind, directory, source, destination, 'pending', size, upload_url, unsized, creation_url
             FROM item WHERE session = ?1 AND sequence < ?2
             """, [session, end])
         try execute(db, "DELETE FROM item WHERE session = ? AND sequence < ?", [session, end])

@@ -20,14 +20,14 @@ extension QueueStore {
         let files = items.prefix { !$0.kind.isFolder }
         let insertion = try db.cachedStatement(
             sql: """
-                INSERT INTO file(session, position, kind, source, destination, state, size, upload_url, unsized)
-                VALUES (?, ?, ?, ?, ?, 'pending', ?, ?, ?)
+                INSERT INTO file(session, position, kind, source, destination, state, size, upload_url, unsized, creation_url)
+                VALUES (?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?)
                 """)
         for (position, file) in zip(firstPosition..., files) {
             try insertion.execute(
                 arguments: [
                     key, position, file.kind.rawValue, file.source, file.destination, min(max(0, file.size), FileSize.maximum),
-                    file.uploadPlace?.text, file.isUnsized,
+                    file.uploadPlace?.text, file.isUnsized, file.creationPlace?.text,
                 ])
         }
         try insertPendingItems(items.dropFirst(files.count), of: key, in: db)
@@ -39,15 +39,16 @@ extension QueueStore {
             db.cachedStatement(sql: "SELECT max(sequence) FROM item WHERE session = ?"), arguments: [key])
         let insertion = try db.cachedStatement(
             sql: """
-                INSERT INTO item(session, sequence, kind, source, destination, size, symbolic_links, upload_url, unsized)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+                INSERT INTO item(session, sequence, kind, source, destination, size, symbolic_links, upload_url, unsized,
+                    creation_url)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """)
         for (sequence, item) in zip(try next(after: last)..., items) {
             try insertion.execute(
                 arguments: [
                     key, sequence, item.kind.rawValue, item.source, item.destination, min(max(0, item.size), FileSize.maximum),
                     item.symbolicLinks.rawValue,
-                    item.uploadPlace?.text, item.isUnsized,
+                    item.uploadPlace?.text, item.isUnsized, item.creationPlace?.text,
                 ])
         }
     }

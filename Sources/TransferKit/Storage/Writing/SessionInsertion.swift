@@ -21,8 +21,8 @@ struct SessionInsertion {
         file = try RowInsertion(
             db,
             """
-            INSERT INTO file(session, position, kind, source, destination, state, size, upload_url, unsized)
-            VALUES (?, ?, ?, ?, ?, 'pending', ?, ?, ?)
+            INSERT INTO file(session, position, kind, source, destination, state, size, upload_url, unsized, creation_url)
+            VALUES (?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?)
             """)
     }
 
@@ -52,6 +52,7 @@ struct SessionInsertion {
             file.bind(min(max(0, item.size), FileSize.maximum))
             file.bind(item.uploadPlace?.text)
             file.bind(item.isUnsized)
+            file.bind(item.creationPlace?.text)
             try file.insert()
         }
         guard files.count < draft.items.count else { return }

@@ -58,6 +58,7 @@ struct ModelRun {
         let after = scheduler.observation(at: now)
         try compare(after, after: event)
         shown = after
+        if let what = scheduler.remainingError(at: now) { throw disagreement("\(event): \(what)") }
         if let what = scheduler.remoteError { throw disagreement("\(event): \(what)") }
         if let what = Invariants.firstViolation(before: before, after: after, outcome: outcome, event: event, limits: scheduler.limits) {
             throw disagreement("\(event): \(what)")

@@ -126,6 +126,16 @@ struct ModelledScheduler {
         return remote.firstInconsistency(with: scheduler, endingSessions: Set(leftovers))
     }
 
+    /// A contradiction between the number of remaining sessions and the state of a started queue; nil if they agree.
+    func remainingError(at now: DualInstant) -> String? {
+        let (remaining, status) = (scheduler.remaining(at: now), scheduler.status(at: now))
+        guard status.mode != .running || (remaining == 0) == status.isIdle else {
+            return "\(remaining) sessions remain, but the queue is \(status.isIdle ? "" : "not ")idle"
+        }
+        let most = status.running + status.waiting + status.paused + scheduler.flags.ending.count
+        return remaining <= most ? nil : "\(remaining) sessions remain, but only \(most) can"
+    }
+
     func nextDue(after now: DualInstant) -> Duration? { scheduler.nextDue(after: now) }
 
     var limits: SlotLimits {

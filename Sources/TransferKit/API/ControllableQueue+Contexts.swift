@@ -1,0 +1,41 @@
+import Foundation
+
+extension ControllableQueue {
+    /// Returns the app's context value for the session that an event concerns. Reads the value only when called, so events without an interested
+    /// receiver cost nothing.
+    ///
+    /// ```swift
+    /// func queue(_ queue: TransferQueue, didReceive event: QueueEvent) async {
+    ///     guard case .completed = event.kind, let ticket = try? await queue.context(of: event, as: Ticket.self) else { return }
+    ///     print("ticket \(ticket.id) is done")
+    /// }
+    /// ```
+    ///
+    /// - Returns: nil if the event concerns no session or several sessions, if the session has no context, or if it was removed.
+    /// - Throws: ``QueueError`` if the store can't be read, or `DecodingError` if the context has another type.
+    public func context<Value: Decodable>(of event: QueueEvent, as type: Value.Type) async throws -> Value? {
+        guard let id = event.session else { return nil }
+        return try await context(of: id, as: type)
+    }
+
+    /// Returns the app's current context value for a session, for example in ``TransferQueueDelegate/queue(_:endpointFor:among:)``.
+    ///
+    /// - Returns: nil if the session has no context, or if it was removed.
+    /// - Throws: ``QueueError`` if the store can't be read, or `DecodingError` if the context has another type.
+    public func context<Value: Decodable>(of id: SessionID, as type: Value.Type) async throws -> Value? {
+        do {
+            return try await status(of: id).context(as: type)
+        } catch let error as QueueError where error.code == .noSuchSession {
+            return nil
+        }
+    }
+}
+
+extension SessionStatus {
+    /// Decodes ``context``; nil if the session has none.
+    ///
+    /// - Throws: `DecodingError` if the context has another type.
+    public func context<Value: Decodable>(as type: Value.Type) throws -> Value? {
+        try context.map { try JSONDecoder().decode(type, from: $0) }
+    }
+}

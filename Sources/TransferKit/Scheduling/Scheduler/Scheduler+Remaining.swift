@@ -1,0 +1,79 @@
+import TransferCore
+
+extension Scheduler {
+    /// The number of sessions that run, or that start without an action by the app or the user: in turn, at a later time, or after another such
+    /// session. Includes removed sessions whose runs have not ended. In a started queue, 0 if and only if the queue is idle.
+    ///
+    /// The time does not depend on the number of sessions, except for those that wait for another session, and except in a strict queue.
+    package func remaining(at now: DualInstant) -> Int {
+        let live = sessionIndex.live.count + flags.ending.count
+        guard settings.ordering != .strict else { return live + remainingInStrictOrder(at: now) }
+        var count = live + followers(at: now)
+        for (line, sessions) in sessionIndex.lines where continues(line, at: now) { count += sessions.count }
+        for (line, sessions) in sessionIndex.timed where continues(line, at: now) { count += sessions }
+        // These sessions have a run and also wait for a point in time.
+        count -= sessionIndex.live.count { key in sessionIndex[key].map { $0.isTimed && continues($0.line, at: now) } ?? false }
+        return count
+    }
+
+    /// Whether the sessions of a line start automatically. If paused sessions keep all slots, they do not.
+    private func continues(_ line: SessionIndex.LineKey, at now: DualInstant) -> Bool {
+        guard sessionIndex.slots.paused < maxConcurrentSessions, canStartEventually(line, at: now) else { return false }
+        let limit = accounts[line.account]?.account.maxConcurrentSessions ?? .max
+        return sessionIndex.accountSlots[line.account]?.paused ?? 0 < limit
+    }
+
+    /// Whether a session runs, or starts automatically without waiting for another session.
+    private func continues(_ entry: Entry, at now: DualInstant) -> Bool {
+        if sessionIndex.live.contains(entry.key) { return entry.state == .running || entry.state == .waiting }
+        return (entry.isEligible || entry.isTimed) && continues(entry.line, at: now)
+    }
+
+    /// The number of sessions that wait for another session to end or to release its slot, if that session continues automatically.
+    private func followers(at now: DualInstant) -> Int {
+        guard !sessionIndex.dependents.isEmpty || !sessionIndex.owners.isEmpty else { return 0 }
+        let awaited = Set(sessionIndex.dependents.keys.compactMap(sessionIndex.key(of:))).union(sessionIndex.owners.keys)
+        var open = awaited.filter { key in sessionIndex[key].map { continues($0, at: now) } ?? false }
+        open.formUnion(flags.releases.compactMap { sessionIndex.key(of: $0.session) })
+        var found: Set<SessionKey> = []
+        while let key = open.popFirst() {
+            let waiting = (sessionIndex[key].flatMap { sessionIndex.dependents[$0.id] } ?? []).union(sessionIndex.owners[key] ?? [])
+            for follower in waiting where !found.contains(follower) {
+                guard let entry = sessionIndex[follower], waitsForSession(entry), continues(entry.line, at: now) else { continue }
+                found.insert(follower)
+                open.insert(follower)
+            }
+        }
+        return found.count
+    }
+
+    private func waitsForSession(_ entry: Entry) -> Bool {
+        entry.state == .waiting && !sessionIndex.live.contains(entry.key) && !entry.conditions.isDisjoint(with: [.dependent, .displaced])
+            && entry.conditions.isDisjoint(with: [.noSpace, .runNotEnded, .unreadable])
+    }
+
+    /// The number of sessions without a run that a strict queue starts automatically.
+    private func remainingInStrictOrder(at now: DualInstant) -> Int {
+        let preferred = sessionIndex.claimants.union(sessionIndex.yielded).compactMap { sessionIndex[$0] }.filter {
+            $0.startPriority == .now
+        }
+        let candidates = (preferred + strictTurns).filter { !sessionIndex.live.contains($0.key) && continues($0, at: now) }
+        let starting = Set(candidates.map(\.key))
+        var count = starting.count
+        for key in sessionIndex.unfinished {
+            guard let entry = sessionIndex[key] else { continue }
+            if starting.contains(key) || sessionIndex.live.contains(key) && continues(entry, at: now) { continue }
+            // All later sessions wait for this session.
+            guard entry.state == .waiting, entry.conditions.isDisjoint(with: [.noSpace, .runNotEnded, .unreadable]),
+                !waitsForEndedSession(entry), continues(entry.line, at: now)
+            else { break }
+            count += 1
+        }
+        return count
+    }
+
+    private func waitsForEndedSession(_ entry: Entry) -> Bool {
+        guard entry.conditions.contains(.dependent), let dependency = sessionIndex.details(entry.key).dependency else { return false }
+        return sessionIndex.key(of: dependency.session).flatMap { sessionIndex[$0] }?.state.isEnded ?? true
+    }
+}

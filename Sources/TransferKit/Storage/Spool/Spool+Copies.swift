@@ -1,0 +1,86 @@
+import SystemPackage
+import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Copies of local files; see ``TransferItem/keepsCopy``.
+extension Spool {
+    private static let bufferSize = 1 << 20
+
+    /// Copies a file, and syncs the copy to disk. Blocks.
+    ///
+    /// - Parameter size: The expected size of the file in bytes.
+    /// - Throws: A ``TransferError`` if the file can't be read, or has changed; an `Errno` if the copy can't be written.
+    static func copy(_ source: FilePath, size: Int64, to path: FilePath) throws {
+        let original = try open(source)
+        try original.closeAfter {
+            let before = try SourceIdentity(of: original, path: source)
+            let file = try create(path)
+            try file.closeAfter {
+                if !clone(original, to: file) { try copyBytes(of: original, source, atMost: size, to: file) }
+                let after = try SourceIdentity(of: original, path: source)
+                guard after == before, after.size == size, try SourceIdentity(of: file, path: path).size == size else {
+                    throw TransferError(.sourceChanged, .sourceChanged, "\(source) changed while it was copied. Enqueue it again.")
+                }
+                try setModificationTime(of: file, after.modificationTime)
+                guard fsync(file.rawValue) == 0 else { throw Errno(rawValue: errno) }
+            }
+        }
+    }
+
+    private static func open(_ source: FilePath) throws(TransferError) -> FileDescriptor {
+        do {
+            // If another process has replaced the file with a FIFO, opening it does not wait.
+            return try FileDescriptor.open(source, .readOnly, options: [.nonBlocking, .closeOnExec])
+        } catch let error as Errno {
+            throw .sourceUnavailable(source, errno: error.rawValue)
+        } catch {
+            throw .sourceUnavailable(source, errno: EIO)
+        }
+    }
+
+    /// Copies the bytes of a file. Stops at the first byte after `size`, so that a file that grows does not fill the disk.
+    private static func copyBytes(of original: FileDescriptor, _ source: FilePath, atMost size: Int64, to file: FileDescriptor) throws {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: bufferSize, alignment: 1)
+        defer { unsafe buffer.deallocate() }
+        var copied: Int64 = 0
+        while copied <= size {
+            let count: Int
+            do {
+                count = unsafe try original.read(into: buffer)
+            } catch let error as Errno {
+                throw TransferError.sourceUnavailable(source, errno: error.rawValue)
+            }
+            guard count > 0 else { return }
+            unsafe try file.writeAll(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            copied += Int64(count)
+        }
+    }
+
+    /// Lets the new file share the blocks of the source (ioctl_ficlone(2)).
+    ///
+    /// - Returns: False if the file system does not support that, or if the files are on different file systems. The new file is then empty.
+    private static func clone(_ source: FileDescriptor, to file: FileDescriptor) -> Bool {
+        #if os(Linux) && (arch(x86_64) || arch(arm64))
+            // FICLONE of linux/fs.h: _IOW(0x94, 9, int).
+            ioctl(file.rawValue, 0x4004_9409, source.rawValue) == 0
+        #else
+            false
+        #endif
+    }
+
+    /// - Parameter time: The time in nanoseconds since 1970.
+    private static func setModificationTime(of file: FileDescriptor, _ time: Int64) throws {
+        let (seconds, nanoseconds) = time.quotientAndRemainder(dividingBy: 1_000_000_000)
+        // The nanoseconds must not be negative, even before 1970.
+        let modified = timespec(
+            tv_sec: nanoseconds < 0 ? Int(seconds) - 1 : Int(seconds),
+            tv_nsec: nanoseconds < 0 ? Int(nanoseconds) + 1_000_000_000 : Int(nanoseconds))
+        let times = [modified, modified]
+        guard unsafe futimens(file.rawValue, times) == 0 else { throw Errno(rawValue: errno) }
+    }
+}

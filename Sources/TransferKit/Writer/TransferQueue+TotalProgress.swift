@@ -1,0 +1,25 @@
+import TransferCore
+
+extension TransferQueue {
+    /// The shortest interval between two events with the total progress, because each reads the store.
+    private static let shortestInterval = Duration.milliseconds(100)
+
+    /// Publishes the statistics of the whole queue at the configured interval while sessions run, and once after the last run.
+    func beginTotalProgress() {
+        guard let interval = configuration.totalProgressInterval, throughput.beginPublishing() else { return }
+        let clock = configuration.clock
+        Task { [weak self] in
+            repeat { try? await clock.sleep(max(interval, Self.shortestInterval)) } while await self?.publishTotalProgress() == true
+        }
+    }
+
+    /// - Returns: Whether another session runs, so the statistics must be published again.
+    private func publishTotalProgress() async -> Bool {
+        let isLast = runs.isEmpty
+        // If the store can't be read now, the next event has the statistics.
+        if let statistics = try? await statistics() { hub.publishUnnumbered(.totalProgress(statistics), at: configuration.clock.date()) }
+        guard isLast, runs.isEmpty else { return true }
+        throughput.endPublishing()
+        return false
+    }
+}

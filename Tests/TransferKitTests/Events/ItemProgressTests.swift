@@ -1,0 +1,170 @@
+import Foundation
+import Logging
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// Optional events about the progress of items and of the whole queue, and the contexts of sessions in events.
+@Suite struct ItemProgressTests {
+    private struct Ticket: Codable, Equatable {
+        var id: Int
+    }
+
+    private let fixture: QueueFixture
+
+    init() throws {
+        fixture = try QueueFixture()
+    }
+
+    /// Advances the clock by the interval of the progress, as soon as `count` tasks wait for it.
+    private func tick(_ count: Int = 1) async {
+        await fixture.clock.waitForSleep(of: .milliseconds(100), count: count)
+        fixture.clock.advance(by: .milliseconds(100))
+    }
+
+    @Test func reportsStartProgressAndEndOfEachItem() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let events = queue.events
+        let options = SessionOptions(filesInFlight: 1, reportsItemProgress: true)
+        let gates = ["1", "2"].map { fixture.memory.gate($0, atByte: 4_000) }
+        let session = try await queue.enqueue(try fixture.upload("1", "2", options: options))
+        try await queue.start()
+        for gate in gates {
+            try await gate.reached()
+            await tick()
+            // A tick without progress reports nothing.
+            await tick()
+            await fixture.clock.waitForSleep(of: .milliseconds(100))
+            gate.open()
+        }
+        _ = try await session.value
+        await queue.shutdown()
+        var names: [Int64: [String]] = [:]
+        var shown: [Int64: ItemProgress] = [:]
+        for await event in events {
+            switch event.kind {
+            case .itemStarted(session.id, let position): names[position, default: []].append(event.kind.name)
+            case .itemCompleted(session.id, let position, _): names[position, default: []].append(event.kind.name)
+            case .itemProgress(session.id, let position, let progress):
+                names[position, default: []].append(event.kind.name)
+                shown[position] = progress
+            default: break
+            }
+        }
+        let expected = ["itemStarted", "itemProgress", "itemCompleted"]
+        #expect(names == [0: expected, 1: expected])
+        #expect(shown.values.allSatisfy { $0.bytesTotal == 10_000 && $0.bytesSent >= 4_000 && $0.bytesSent >= $0.bytesDone })
+    }
+
+    @Test func reportsOnlyEndsByDefault() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let events = queue.events
+        let gate = fixture.memory.gate("1", atByte: 4_000)
+        let session = try await queue.enqueue(try fixture.upload("1"))
+        try await queue.start()
+        try await gate.reached()
+        await tick()
+        gate.open()
+        _ = try await session.value
+        await queue.shutdown()
+        let names = Set(await events.collect().map(\.kind.name))
+        #expect(names.contains("itemCompleted") && names.isDisjoint(with: ["itemStarted", "itemProgress", "totalProgress"]))
+    }
+
+    /// An item that resumes after a pause starts again, once in each run.
+    @Test func resumedItemStartsAgain() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let events = queue.events
+        let gate = fixture.memory.gate("1", atByte: 4_000)
+        fixture.memory.faults.append(.cut(afterBytes: 2_000))
+        let session = try await queue.enqueue(
+            try fixture.upload("1", options: SessionOptions(retry: RetryPolicy(base: .zero), reportsItemProgress: true)))
+        try await queue.start()
+        try await gate.reached()
+        try await session.pause()
+        gate.open()
+        try await session.resume()
+        _ = try await session.value
+        await queue.shutdown()
+        #expect(await events.collect().count { if case .itemStarted = $0.kind { true } else { false } } == 2)
+    }
+
+    @Test func keepsLatestProgressOfEachItem() async throws {
+        let hub = EventHub()
+        let events = hub.subscribe()
+        let id = SessionID()
+        func progress(_ bytes: Int64) -> ItemProgress { ItemProgress(bytesTotal: 1_000, bytesDone: 0, bytesSent: bytes) }
+        for bytes in 1...1_000 as ClosedRange<Int64> {
+            for position in [0, 1] as [Int64] { hub.publishUnnumbered(.itemProgress(id, position: position, progress(bytes)), at: .now) }
+            hub.publishUnnumbered(.totalProgress(QueueStatistics(bytesSent: bytes)), at: .now)
+            hub.publishUnnumbered(.progress(id, SessionStatistics(bytesSent: bytes)), at: .now)
+        }
+        hub.finish()
+        #expect(
+            await events.collect().map(\.kind) == [
+                .itemProgress(id, position: 0, progress(1_000)), .itemProgress(id, position: 1, progress(1_000)),
+                .totalProgress(QueueStatistics(bytesSent: 1_000)), .progress(id, SessionStatistics(bytesSent: 1_000)),
+            ])
+    }
+
+    @Test func reportsTotalProgressUntilAllSessionsEnd() async throws {
+        var configuration = QueueConfiguration()
+        configuration.logger.logLevel = .critical
+        configuration.clock = fixture.clock.engineClock
+        configuration.totalProgressInterval = .seconds(1)
+        let queue = try await TransferQueue(
+            storage: .folder(fixture.folder.path.appending("store")), transports: [fixture.memory], configuration: configuration)
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        let totals = queue.events
+        let gate = fixture.memory.gate("1", atByte: 4_000)
+        let session = try await queue.enqueue(try fixture.upload("1", "2", size: 10_000))
+        try await queue.start()
+        try await gate.reached()
+        await fixture.clock.waitForSleep(of: .seconds(1))
+        fixture.clock.advance(by: .seconds(1))
+        var iterator = totals.makeAsyncIterator()
+        func next() async -> QueueStatistics? {
+            while let event = await iterator.next() {
+                if case .totalProgress(let statistics) = event.kind { return statistics }
+            }
+            return nil
+        }
+        let first = try #require(await next())
+        #expect(first.files == 2 && first.bytesTotal == 20_000 && first.bytesSent >= 4_000 && first.bytesSent < 20_000)
+        gate.open()
+        #expect(try await session.value.state == .completed)
+        var last = first
+        while last.filesDone < 2 {
+            await fixture.clock.waitForSleep(of: .seconds(1))
+            fixture.clock.advance(by: .seconds(1))
+            last = try #require(await next())
+        }
+        #expect(last.bytesDone == 20_000)
+        await queue.shutdown()
+    }
+
+    @Test func contextsOfEventsAreDecodedOnRequest() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let events = queue.events
+        var request = try fixture.upload("1")
+        request.context = try JSONEncoder().encode(Ticket(id: 7))
+        let session = try await queue.enqueue(request)
+        let other = try await queue.enqueue(try fixture.upload("2"))
+        try await queue.start()
+        _ = try await other.value
+        #expect(try await session.status.context(as: Ticket.self) == Ticket(id: 7))
+        await #expect(throws: DecodingError.self) { try await queue.context(of: session.id, as: [Int].self) }
+        #expect(try await queue.context(of: other.id, as: Ticket.self) == nil)
+        #expect(try await queue.context(of: SessionID(), as: Ticket.self) == nil)
+        var tickets: [String: Ticket?] = [:]
+        for await event in events {
+            if event.session == session.id { tickets[event.kind.name] = try await queue.context(of: event, as: Ticket.self) }
+            if case .queueBecameIdle = event.kind { break }
+        }
+        #expect(
+            tickets["didActivate"] == Ticket(id: 7) && tickets["itemCompleted"] == Ticket(id: 7) && tickets["completed"] == Ticket(id: 7))
+        await queue.shutdown()
+    }
+}

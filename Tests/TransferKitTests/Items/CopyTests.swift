@@ -1,0 +1,153 @@
+import Foundation
+import ProcessFixture
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Items whose file is copied into the storage folder.
+@Suite struct CopyTests {
+    private let fixture: QueueFixture
+
+    init() throws {
+        fixture = try QueueFixture()
+    }
+
+    private var spool: FilePath { fixture.folder.path.appending("store").appending("spool") }
+
+    private func spooled() -> [String] { (try? FileManager.default.contentsOfDirectory(atPath: spool.string)) ?? [] }
+
+    private func item(_ name: String, size: Int = 10_000) throws -> TransferItem {
+        var item = TransferItem(try fixture.folder.file(name, size: size))
+        item.keepsCopy = true
+        return item
+    }
+
+    @Test func sendsCopyAfterFileVanished() async throws {
+        var queue = try await fixture.openWithAccounts()
+        let modified = Date(timeIntervalSince1970: 1_000_000_000)
+        let items = [try item("1"), try item("empty", size: 0)]
+        let content = try fixture.content("1")
+        let path = fixture.folder.path.appending("1").string
+        try FileManager.default.setAttributes([.modificationDate: modified, .posixPermissions: 0o644], ofItemAtPath: path)
+        let session = try await queue.enqueue(.upload(items: items, to: "a"))
+        try FileManager.default.removeItem(atPath: path)
+        let copy = try #require(try await queue.items(of: session.id).first).source
+        let attributes = try FileManager.default.attributesOfItem(atPath: copy.string)
+        #expect(attributes[.posixPermissions] as? Int == 0o600 && attributes[.modificationDate] as? Date == modified)
+        await queue.shutdown()
+        queue = try await fixture.open()
+        #expect(spooled().count == 2)
+        try await queue.start()
+        let status = try await queue.session(session.id).value
+        #expect(status.state == .completed)
+        #expect(fixture.memory.contents(of: "1") == content && fixture.memory.contents(of: "empty") == Data())
+        await queue.shutdown()
+        #expect(spooled() == [])
+    }
+
+    /// The session is retried with the content at the time of `enqueue`.
+    @Test func failedItemKeepsCopyUntilSessionIsRemoved() async throws {
+        let queue = try await fixture.openWithAccounts()
+        fixture.memory.faults.append(.fail(TransferError(.permanent, .rejected, "No.")))
+        let (first, second) = (try item("1"), try item("2"))
+        let session = try await queue.enqueue(.upload(items: [first], to: "a"))
+        let content = try fixture.content("1")
+        _ = try fixture.folder.file("1", size: 3)
+        try await queue.start()
+        await #expect(throws: TransferError.self) { try await session.value }
+        #expect(spooled().count == 1)
+        try await queue.retry(session.id)
+        #expect(try await session.value.state == .completed)
+        #expect(fixture.memory.contents(of: "1") == content && spooled() == [])
+        let held = try await queue.enqueue(.upload(items: [second], to: "a"), held: true)
+        #expect(spooled().count == 1)
+        try await queue.remove(held.id)
+        #expect(spooled() == [])
+        await queue.shutdown()
+    }
+
+    @Test func copiesAddedItems() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let session = try await queue.enqueue(try fixture.upload("1"))
+        try await queue.addItems([try item("2")], to: .id(session.id))
+        try FileManager.default.removeItem(atPath: fixture.folder.path.appending("2").string)
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        await queue.shutdown()
+    }
+
+    @Test func rejectsFoldersAndUnreadableFiles() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let good = try item("1")
+        var folder = TransferItem(fixture.folder.path)
+        folder.keepsCopy = true
+        var missing = TransferItem(fixture.folder.path.appending("missing"))
+        missing.keepsCopy = true
+        for (bad, words) in [(folder, "is a folder"), (missing, "does not exist")] {
+            let error = await #expect(throws: QueueError.self) { try await queue.enqueue(.upload(items: [good, bad], to: "a")) }
+            #expect(error?.code == .unreadableItems && error?.message.contains(words) == true, "\(String(describing: error))")
+            #expect(spooled() == [])
+        }
+        await queue.shutdown()
+    }
+
+    #if os(Linux)
+        /// A file of the kernel has a size of 0 but content, like a file that grows during the copy.
+        @Test func rejectsFileThatChanges() async throws {
+            let queue = try await fixture.openWithAccounts()
+            var changing = TransferItem("/proc/version")
+            changing.keepsCopy = true
+            let good = try item("1")
+            let error = await #expect(throws: QueueError.self) { try await queue.enqueue(.upload(items: [good, changing], to: "a")) }
+            #expect(error?.code == .unreadableItems && error?.message.contains("changed while it was copied") == true)
+            #expect(spooled() == [])
+            await queue.shutdown()
+        }
+    #endif
+
+    /// The second request is a duplicate, so it needs no copy, even after the file has vanished.
+    @Test func duplicateLeavesNoCopy() async throws {
+        let queue = try await fixture.openWithAccounts()
+        var request = try SessionRequest.upload(items: [try item("1")], to: "a")
+        request.deduplicationKey = "key"
+        let first = try await queue.enqueue(request)
+        request.id = SessionID()
+        #expect(try await queue.enqueue(request).id == first.id && spooled().count == 1)
+        try FileManager.default.removeItem(atPath: fixture.folder.path.appending("1").string)
+        request.id = SessionID()
+        #expect(try await queue.enqueue(request).id == first.id && spooled().count == 1)
+        await queue.shutdown()
+    }
+
+    /// A process that is killed after the copy, but before its session is stored, leaves a copy that the next opening removes.
+    @Test(.oneProcessAtATime) func openingRemovesCopyOfKilledProcess() async throws {
+        try await fixture.openWithAccounts().shutdown()
+        let source = try fixture.folder.file("1", size: 10_000).string
+        await #expect(processExitsWith: .signal(SIGKILL)) { [path = fixture.folder.path.string as String, source = source as String] in
+            var configuration = QueueConfiguration()
+            let spool = FilePath(path).appending("store/spool").string
+            configuration.storeObserver = { _ in
+                guard let names = try? FileManager.default.contentsOfDirectory(atPath: spool), !names.isEmpty else { return }
+                kill(getpid(), SIGKILL)
+            }
+            let queue = try await TransferQueue(
+                storage: .folder(FilePath(path).appending("store")), transports: [MemoryTransport()], configuration: configuration)
+            var item = TransferItem(FilePath(source))
+            item.keepsCopy = true
+            try await queue.enqueue(.upload(items: [item], to: "a"))
+        }
+        #expect(spooled().count == 1)
+        let queue = try await fixture.open()
+        #expect(spooled() == [])
+        #expect(try await queue.sessions().isEmpty)
+        await queue.shutdown()
+    }
+}
