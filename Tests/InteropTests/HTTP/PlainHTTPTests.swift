@@ -231,6 +231,31 @@ import TransportHTTP
         await queue.shutdown()
     }
 
+    /// Sends a stream before its end is known: in chunks with HTTP/1.1, and in DATA frames with HTTP/2.
+    @Test(.timeLimit(.minutes(10)), arguments: ["1.1", "2"]) func sendsLiveStreamOverTLS(version: String) async throws {
+        let server = try await PlainServer.start(.put, in: workshop.folder.appending(path: "server"))
+        defer { withExtendedLifetime(server) {} }
+        let proxy = try await NginxProxy.start(
+            in: workshop.folder.appending(path: "proxy"), before: server.port, largestBody: "100m")
+        defer { withExtendedLifetime(proxy) {} }
+        let settings = ["caFile": proxy.certificate, "httpVersion": version]
+        let queue = try await openQueue(Endpoint(transport: .http, address: "https+put://127.0.0.1:\(proxy.port)/in/", settings: settings))
+        let content = try workshop.content(workshop.file("content", size: 3_000_000))
+        let (stream, writer) = TransferItem.stream(as: "live")
+        let session = try await queue.enqueue(.upload(items: [stream], to: "real"))
+        try await queue.start()
+        try await writer.write(content.prefix(1_000_000))
+        // The request is under way although the stream has no end yet.
+        await session.waitUntilSent(500_000)
+        try await writer.write(content.dropFirst(1_000_000))
+        writer.finish()
+        #expect(try await session.value.statistics.bytesDone == content.count)
+        #expect(try server.content(of: RemotePath("in/live")) == content)
+        let requests = try await proxy.requests.map { "\($0.version) \($0.method) \($0.status)" }
+        #expect(requests == ["HTTP/\(version == "2" ? "2.0" : version) PUT 201"])
+        await queue.shutdown()
+    }
+
     @Test func rejectsUntrustedCertificate() async throws {
         let server = try await PlainServer.start(.put, in: workshop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
