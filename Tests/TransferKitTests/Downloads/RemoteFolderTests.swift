@@ -224,7 +224,7 @@ import TransportTesting
         }
         let upload = await #expect(throws: QueueError.self) { try await queue.enqueue(.upload(items: [try folder("trip")], to: "a")) }
         #expect(upload?.code == .invalidRequest)
-        #expect(upload?.message == "trip is a download item. Add it to a download, without an upload URL.")
+        #expect(upload?.message == "trip is a download item. Add it to a download, without an upload URL or a creation URL.")
         let checksum = SessionOptions(expectedChecksum: "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
         let single = await #expect(throws: QueueError.self) { try await queue.enqueue(try request(folder("trip"), options: checksum)) }
         #expect(single?.code == .invalidRequest)
