@@ -47,6 +47,35 @@ import TransportTesting
         }
     }
 
+    /// A form whose data does not fit into one message arrives unchanged.
+    @Test(arguments: [5, 1 << 20]) func sendsForms(size: Int) async throws {
+        try await ControlFixture.with { fixture in
+            let remote = fixture.remote
+            let data = Data((0..<size).map { UInt8(truncatingIfNeeded: $0) })
+            let form = TransferItem.form(
+                [
+                    .text("Day one", field: "title"), .data(data, name: "first", mediaType: "image/png"),
+                    .file(try fixture.file("a"), field: "f"),
+                    .data(Data("second".utf8), field: "é\n", name: "s\"2"),
+                ], as: "form")
+            let id = try await remote.enqueue(
+                .upload(items: [form, TransferItem(try fixture.file("b"))], to: "a", options: SessionOptions(filesInFlight: 1)))
+            let items = try await remote.items(of: id)
+            #expect(try await items == fixture.queue.items(of: id))
+            #expect(items.first?.formFiles.map(\.name) == ["first", "a", "s\"2"])
+            try await remote.addItems([.form(files: [.data(data, name: "added")])], to: .id(id))
+            try await remote.start()
+            #expect(try await remote.value(of: id).state == .completed)
+            let forms = fixture.memory.forms
+            #expect(forms.map(\.path.description) == ["form", "added"])
+            #expect(forms.first?.parts.map(\.field) == ["title", "file", "f", "é\n"])
+            #expect(forms.first?.parts.map(\.mediaType) == [nil, "image/png", nil, nil])
+            let contents = forms.first?.parts.map(\.content)
+            #expect(contents == [Data("Day one".utf8), data, Data(repeating: 7, count: 1_000), Data("second".utf8)])
+            #expect(forms.last?.parts.map(\.content) == [data])
+        }
+    }
+
     @Test func performsOrRejectsOperations() async throws {
         try await ControlFixture.with { fixture in
             let (queue, remote) = (fixture.queue, fixture.remote)

@@ -1,5 +1,7 @@
 import Foundation
+import Locking
 import ScriptedHTTP
+import SystemPackage
 import Testing
 import TransferCore
 import TransportHTTP
@@ -81,11 +83,66 @@ import TransportHTTP
         await transfer.end()
     }
 
+    /// A form with several files, of which the settings and the metadata contain other text fields. A text field of the form takes precedence.
+    @Test func progressCountsAllFilesOfForm() async throws {
+        var transfer = try TestTransfer("form", answers: [[.answer(201)]])
+        let (first, second) = (try TemporaryFile(size: 1_500_000), try TemporaryFile(size: 700_000))
+        let form = UploadForm(parts: [
+            .file(.init(field: "a", name: "first.png", source: try first.source)), .field(name: "title", value: "{name}"),
+            .file(.init(field: "b", name: "second", mediaType: "text/x-own", source: try second.source, offset: 100, length: 600_000)),
+        ])
+        transfer.form = form
+        transfer.endpoint.settings = ["field.title": "unused", "field.id": "{transfer}", "fileField": "unused"]
+        // The text is long, so that its bytes would show in the progress if they counted.
+        let text = String(repeating: "7", count: 3_000_000)
+        transfer.options.metadata = ["take": text]
+        let receipt = try await transfer.run()
+        #expect(receipt.bytes == 2_100_000 && form.size == 2_100_000)
+        let progress = transfer.recorder.progress
+        #expect(progress.map(\.sent) == progress.map(\.sent).sorted() && progress.last?.sent == 2_100_000)
+        #expect(progress.filter { $0.sent == 0 }.count > 1)
+        #expect(progress.dropLast().allSatisfy { $0.confirmed == 0 } && progress.last?.confirmed == 2_100_000)
+        let request = try #require(transfer.server.requests.first)
+        let boundary = "--" + (request.headers["content-type"]?.split(separator: "=").last ?? "")
+        let head = "\(boundary)\r\nContent-Disposition: form-data; name="
+        var body = Array((head + "\"id\"\r\n\r\nt-1\r\n" + head + "\"take\"\r\n\r\n\(text)\r\n").utf8)
+        body += Array((head + "\"a\"; filename=\"first.png\"\r\nContent-Type: image/png\r\n\r\n").utf8)
+        body += TemporaryFile.content(size: 1_500_000) + Array("\r\n".utf8)
+        body += Array((head + "\"title\"\r\n\r\n{name}\r\n").utf8)
+        body += Array((head + "\"b\"; filename=\"second\"\r\nContent-Type: text/x-own\r\n\r\n").utf8)
+        body += TemporaryFile.content(size: 700_000)[100..<600_100] + Array("\r\n\(boundary)--\r\n".utf8)
+        #expect(request.body == body)
+        await transfer.end()
+    }
+
+    /// A file of the form changes while the form is sent, and the next attempt is for another endpoint.
+    @Test func detectsChangedFileOfForm() async throws {
+        let changes = Locked<@Sendable () -> Void>({})
+        var transfer = try TestTransfer(
+            "form", answers: [[.read(nil), .call { changes.withLock { $0 }() }, .answer(200)], [.answer(413)]])
+        let (first, second) = (try TemporaryFile(size: 10), try TemporaryFile(size: 20))
+        transfer.form = UploadForm(parts: try [first, second].map { .file(.init(field: "f", name: "x", source: try $0.source)) })
+        let path = second.path.string
+        changes.withLock { $0 = { try? Data("changed".utf8).write(to: URL(fileURLWithPath: path)) } }
+        let failure = await transfer.failure()
+        #expect(failure?.failureClass == .sourceChanged && failure?.message.contains(path) == true)
+        let server = transfer.server
+        #expect(await transfer.failure()?.failureClass == .sourceChanged && server.connectionCount == 1, "the new content is not sent")
+        transfer.endpoint = .http("http+put://127.0.0.1:\(server.port)/")
+        #expect(await transfer.failure()?.failureClass == .unsupported)
+        #expect(throws: TransferError.self) { try transfer.transport.validateForms(with: transfer.options, at: transfer.endpoint) }
+        transfer.options.settings = ["upload": "form"]
+        try transfer.transport.validateForms(with: transfer.options, at: transfer.endpoint)
+        await transfer.end()
+    }
+
     @Test func truncatesLongResponse() async throws {
         let transfer = try TestTransfer("form", size: 1, answers: [[.answer(200, body: String(repeating: "x", count: 5000))]])
         let answer = try #require(try await transfer.run().answer)
         #expect(answer.text.utf8.count == 4096)
         #expect(answer.isTruncated)
+        let error = #expect(throws: TransferError.self) { try answer.decoded(as: String.self) }
+        #expect(error?.message.contains("4096") == true)
         await transfer.end()
     }
 

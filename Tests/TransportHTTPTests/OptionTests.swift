@@ -9,7 +9,7 @@ import TransportSupport
         upload: .form, fileField: "reel", fields: ["title": "Day one", "a.b": ""],
         files: ["picture": ["{source}.jpg"], "papers": ["/srv/a.pdf", "/srv/b.pdf"]], contentType: "video/quicktime",
         metadataPrefix: "x-amz-meta-", acceptedStatuses: [302, 303], transferTimeout: .seconds(90.5),
-        uploadURLs: ["a.mov": "https://host/a?signature=needle"],
+        uploadURLs: ["a.mov": "https://host/a?signature=needle"], responseLimit: 65_536,
         requests: RequestOptions(parallelThreshold: 1, contentDisposition: true))
 
     /// Options for an endpoint, with values that differ from the defaults.
@@ -67,7 +67,8 @@ import TransportSupport
     @Test(arguments: [
         HTTPOptions(upload: .form), HTTPOptions(uploadURLs: ["a": "https://host/needle"]), HTTPOptions(fileField: ""),
         HTTPOptions(files: ["a": ["relative"]]), HTTPOptions(files: ["a": []]), HTTPOptions(acceptedStatuses: [200]),
-        HTTPOptions(transferTimeout: .zero), HTTPOptions(metadataPrefix: "x: "),
+        HTTPOptions(transferTimeout: .zero), HTTPOptions(metadataPrefix: "x: "), HTTPOptions(responseLimit: -1),
+        HTTPOptions(responseLimit: 262_145),
     ])
     func rejectsInvalidOptions(options: HTTPOptions) {
         let error = #expect(throws: TransferError.self) { try HTTPTransport.validate(.http("https+put://host/", options: options)) }

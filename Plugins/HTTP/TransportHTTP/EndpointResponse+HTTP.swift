@@ -5,14 +5,16 @@ import TransferCore
 
 extension EndpointResponse {
     /// The response in the form that the receipt stores.
-    var forReceipt: ServerResponse {
+    ///
+    /// - Parameter limit: The maximum number of bytes of the text.
+    func forReceipt(upTo limit: Int = ServerResponse.defaultLimit) -> ServerResponse {
         guard !response.repeats(secrets) else {
             return ServerResponse(status: status, text: "(The server's text is omitted, because it repeats a credential or a signature.)")
         }
         return ServerResponse(
             status: status, mediaType: response.headers["Content-Type"].map { String($0.prefix(200)) },
-            text: String(decoding: response.body.prefix(ServerResponse.maximumBytes), as: UTF8.self),
-            isTruncated: response.isBodyTruncated || response.body.count > ServerResponse.maximumBytes)
+            text: String(decoding: response.body.prefix(limit), as: UTF8.self),
+            isTruncated: response.isBodyTruncated || response.body.count > limit)
     }
 
     /// Returns a URL without its query and fragment; nil if the remaining URL contains a secret.

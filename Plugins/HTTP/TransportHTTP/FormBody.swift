@@ -11,43 +11,64 @@ struct FormBody {
         var name: [UInt8]
         var mediaType: String
         var reader: FileReader
+        var offset: Int64 = 0
         var size: Int64
+        /// Whether the progress counts the file.
+        var isCounted = true
+    }
+
+    enum Part {
+        case field(name: String, value: String)
+        case file(File)
     }
 
     /// The value of `Content-Type`.
     let contentType: String
     let body: HTTPBody
-    /// The number of bytes before the content of the last file.
-    let prefixLength: Int64
+    /// The number of bytes of all files that the progress counts.
+    let size: Int64
+    /// The positions in the body of the files that the progress counts, in order.
+    private let counted: [Range<Int64>]
 
     /// - Parameters:
-    ///   - fields: The text fields, in the order in which they are sent.
-    ///   - companions: The additional files, which precede the last file.
+    ///   - parts: The text fields and files, in the order in which they are sent. The sum of their sizes must not overflow.
     ///   - boundary: A text that must not occur in the parts (RFC 2046, section 5.1.1). A long random text practically never occurs in them.
-    init(
-        fields: [(name: String, value: String)], companions: [File] = [], file: File,
-        boundary: String = "----TransferKit" + Self.random()
-    ) {
-        var parts: [HTTPBody] = []
+    init(_ parts: [Part], boundary: String = "----TransferKit" + Self.random()) {
+        var bodies: [HTTPBody] = []
+        var counted: [Range<Int64>] = []
         var text: [UInt8] = []
+        var position: Int64 = 0
         func disposition(_ name: String) {
             text += "--\(boundary)\r\nContent-Disposition: form-data; name=\"".utf8
             text += Self.quoted(Array(name.utf8)) + Array("\"".utf8)
         }
-        for field in fields {
-            disposition(field.name)
-            text += "\r\n\r\n\(field.value)\r\n".utf8
-        }
-        for file in companions + [file] {
-            disposition(file.field)
-            text += Array("; filename=\"".utf8) + Self.quoted(file.name)
-            text += "\"\r\nContent-Type: \(file.mediaType)\r\n\r\n".utf8
-            parts += [.bytes(text), .file(file.reader, offset: 0, length: file.size)]
-            text = Array("\r\n".utf8)
+        for part in parts {
+            switch part {
+            case .field(let name, let value):
+                disposition(name)
+                text += "\r\n\r\n\(value)\r\n".utf8
+            case .file(let file):
+                disposition(file.field)
+                text += Array("; filename=\"".utf8) + Self.quoted(file.name)
+                text += "\"\r\nContent-Type: \(file.mediaType)\r\n\r\n".utf8
+                bodies += [.bytes(text), .file(file.reader, offset: file.offset, length: file.size)]
+                position += Int64(text.count)
+                if file.isCounted { counted.append(position..<position + file.size) }
+                position += file.size
+                text = Array("\r\n".utf8)
+            }
         }
         contentType = "multipart/form-data; boundary=\(boundary)"
-        prefixLength = (HTTPBody.sequence(parts).length ?? 0) - file.size
-        body = .sequence(parts + [.bytes(text + Array("--\(boundary)--\r\n".utf8))])
+        body = .sequence(bodies + [.bytes(text + Array("--\(boundary)--\r\n".utf8))])
+        self.counted = counted
+        size = counted.reduce(0) { $0 + Int64($1.count) }
+    }
+
+    /// Returns how many bytes of the counted files are among the first bytes of the body.
+    ///
+    /// - Parameter accepted: The number of bytes of the body.
+    func contentBytes(in accepted: Int64) -> Int64 {
+        counted.reduce(0) { $0 + Int64($1.clamped(to: 0..<max(0, accepted)).count) }
     }
 
     /// Escapes a name for use between quotes, as browsers do (HTML standard, "Multipart form data"). RFC 7578 does not define the escaping.

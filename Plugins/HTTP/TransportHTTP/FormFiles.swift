@@ -28,7 +28,9 @@ struct FormFiles {
             let reader = try await FileReader.open(source, on: disks.threads(for: source))
             let name = path.lastComponent.map { Array($0.string.utf8) } ?? []
             opened.append(
-                FormBody.File(field: field, name: name, mediaType: MediaType.ofFile(named: name), reader: reader, size: identity.size))
+                FormBody.File(
+                    field: field, name: name, mediaType: MediaType.ofFile(named: name), reader: reader,
+                    size: identity.size, isCounted: false))
         }
         return opened
     }

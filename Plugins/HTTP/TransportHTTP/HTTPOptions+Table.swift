@@ -51,6 +51,10 @@ extension HTTPOptions {
                 [.put]),
             FileSetting(
                 Setting(
+                    "responseLimit", \.responseLimit, .number(0...ServerResponse.maximumLimit),
+                    "the maximum number of bytes of the server's response to keep with a file, from 0 to 262144"), [.put, .form]),
+            FileSetting(
+                Setting(
                     "transferTimeout", \.transferTimeout, .seconds, "the time limit of one attempt for a file, in seconds",
                     nil: "no limit"), [.put, .form, .download]),
             FileSetting(

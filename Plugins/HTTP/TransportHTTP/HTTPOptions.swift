@@ -30,7 +30,7 @@ public struct HTTPOptions: Hashable, Sendable {
     /// The upload method; nil for the method of the address. Only for sessions.
     public var upload: Upload?
 
-    /// The name of the form field that contains the file; not empty.
+    /// The name of the form field that contains the file; not empty. The files of a `TransferItem.form` have field names of their own.
     public var fileField: String
 
     /// The additional text fields of the form, by name. In a value, `{name}`, `{path}` and `{transfer}` are replaced without encoding;
@@ -38,7 +38,8 @@ public struct HTTPOptions: Hashable, Sendable {
     /// file is the last part of the form.
     public var fields: [String: String]
 
-    /// The local paths of additional files in the form, by the names of their fields. Each path begins with `/` or `{source}`.
+    /// The local paths of additional files in the form, by the names of their fields. Each path begins with `/` or `{source}`. For a form
+    /// whose files are chosen by the app, use `TransferItem.form` instead.
     ///
     /// `{name}`, `{path}` and `{transfer}` are replaced. `{source}` is replaced with the path of the uploaded file, so `{source}.xmp` is a
     /// file next to that file. Each attempt sends these files before the uploaded file, under the last component of their paths. Progress
@@ -60,6 +61,9 @@ public struct HTTPOptions: Hashable, Sendable {
     /// progress.
     public var transferTimeout: Duration?
 
+    /// The maximum number of bytes of the server's response to keep with a complete file or form, from 0 to 262,144. Default: 4,096.
+    public var responseLimit: Int
+
     /// The options for all requests.
     public var requests: RequestOptions
 
@@ -77,7 +81,7 @@ public struct HTTPOptions: Hashable, Sendable {
     public init(
         upload: Upload? = nil, fileField: String = "file", fields: [String: String] = [:], files: [String: [String]] = [:],
         contentType: String? = nil, metadataPrefix: String? = nil, acceptedStatuses: Set<Int> = [], transferTimeout: Duration? = nil,
-        uploadURLs: [String: String] = [:], requests: RequestOptions = RequestOptions()
+        uploadURLs: [String: String] = [:], responseLimit: Int = ServerResponse.defaultLimit, requests: RequestOptions = RequestOptions()
     ) {
         self.upload = upload
         self.fileField = fileField
@@ -87,6 +91,7 @@ public struct HTTPOptions: Hashable, Sendable {
         self.metadataPrefix = metadataPrefix
         self.acceptedStatuses = acceptedStatuses
         self.transferTimeout = transferTimeout
+        self.responseLimit = responseLimit
         self.requests = requests
         capabilities = NamedCapabilities(uploadURLs)
     }

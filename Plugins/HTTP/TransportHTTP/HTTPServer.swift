@@ -57,6 +57,7 @@ struct HTTPServer {
         var request = EndpointRequest(
             HTTPRequest(method: method, url: url, headers: headers, body: body, expectsContinue: expectsContinue), secrets: signatures,
             sink: sink, writingOn: threads, pacing: pacing, progress: progress)
+        request.request.maximumResponseBody = options.responseLimit
         request.prepare = prepare
         do {
             let answer = try await client.send(&request)

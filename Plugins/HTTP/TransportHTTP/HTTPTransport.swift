@@ -20,7 +20,7 @@ public import TransportSupport
 ///
 /// A transport value is only a configuration. Each queue creates an instance with its own connections (``makeInstance()``), so several
 /// queues can use one value, at the same time or one after the other.
-public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, EndpointChecking, FileNaming {
+public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, EndpointChecking, FileNaming, FormUploading {
     /// The ID of this transport, `http`.
     public let id: TransportID = .http
 
@@ -75,6 +75,14 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
     /// executors of its callers.
     public func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash { Self.nameClash(options, at: endpoint) }
 
+    /// Checks that an endpoint receives forms with a session's options. The queue calls this method before it stores a form, and before
+    /// each attempt.
+    ///
+    /// - Throws: A `TransferError` that names the option or the setting.
+    public func validateForms(with options: AttemptOptions, at endpoint: Endpoint) throws(TransferError) {
+        try SessionPlan(endpoint, options, for: .upload).checkForms()
+    }
+
     private let resources: ClientResources
     private let wait: @Sendable (Duration) async throws -> Void
 
@@ -110,7 +118,7 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
         HTTPTransport(resources: resources.makeInstance(), wait: wait)
     }
 
-    /// Uploads or downloads one file in one request, or in several for a download with segments.
+    /// Uploads or downloads one file, or uploads one form, in one request. A download with segments takes several requests.
     ///
     /// The queue calls this method on a separate task.
     ///
@@ -123,7 +131,9 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
                 let threads = resources.disks.threads(for: destination)
                 return try await HTTPDownload(attempt, from: server.source(attempt), on: threads, reporting: reporter).run()
             case .upload(let source):
-                return try await HTTPUpload(attempt, source, to: server, on: resources.disks, reporting: reporter).run()
+                return try await HTTPUpload(attempt, to: server, on: resources.disks, reporting: reporter).run(source)
+            case .form(let form):
+                return try await HTTPUpload(attempt, to: server, on: resources.disks, reporting: reporter).run(form)
             }
         }
     }

@@ -19,7 +19,7 @@ extension HTTPUpload {
     ///
     /// - Returns: The receipt; nil if the server requires the length before the first byte.
     func sendLive(_ file: FileReader, _ growth: SourceGrowth) async throws -> TransferReceipt? {
-        let body = LiveBody(file, growth, on: disks.threads(for: source))
+        let body = LiveBody(file, growth, on: disks.threads(for: file.source))
         defer { body.end() }
         let answer: EndpointResponse
         do {
@@ -41,7 +41,7 @@ extension HTTPUpload {
             guard case .complete(let size) = growth.extent, accepted == size else {
                 throw answer.earlySuccess(after: accepted, afterEarlySuccess())
             }
-            return receipt(answer, size)
+            return receipt(answer, size, growth)
         } catch let error as TransferError where body.released > 0 {
             throw body.lost(error.message)
         }

@@ -5,7 +5,7 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// One attempt to upload one file, from its first byte.
+/// One attempt to upload one file or one form, from its first byte.
 struct HTTPUpload {
     /// The maximum size in bytes of a body that the first attempt sends without `Expect: 100-continue`. With `Expect`, the rejection of a
     /// larger body costs one round trip instead of the whole body.
@@ -15,37 +15,33 @@ struct HTTPUpload {
     /// The number of times that a server may report success too early, that is, before it can have received the whole file.
     private static let toleratedEarlySuccesses = 2
 
-    private let attempt: FileAttempt
-    let source: UploadSource
+    let attempt: FileAttempt
     let server: HTTPServer
     let disks: DiskThreads
     let reporter: AttemptReporter
 
-    /// - Throws: A ``TransferError`` if the file is sent in a form, and its remote name is not UTF-8.
-    init(
-        _ attempt: FileAttempt, _ source: UploadSource, to server: HTTPServer, on disks: DiskThreads,
-        reporting reporter: AttemptReporter
-    ) throws(TransferError) {
-        // Some form handlers silently drop a part whose name they can't decode.
-        guard server.upload == .put || String(validating: attempt.remotePath.bytes, as: UTF8.self) != nil else {
-            throw TransferError(
-                .permanent, .unsafeName,
-                "The remote name \"\(attempt.remotePath)\" is not UTF-8, which forms require; choose another one.")
-        }
+    init(_ attempt: FileAttempt, to server: HTTPServer, on disks: DiskThreads, reporting reporter: AttemptReporter) {
         self.attempt = attempt
-        self.source = source
         self.server = server
         self.disks = disks
         self.reporter = reporter
     }
 
     var isForm: Bool { server.upload == .form }
-    private var names: TransferNames { TransferNames(attempt) }
-    private var mediaType: String {
-        server.plan.contentType ?? server.options.contentType ?? MediaType.ofFile(named: attempt.remotePath.lastComponent)
+    var names: TransferNames { TransferNames(attempt) }
+
+    func mediaType(ofFile name: [UInt8]) -> String {
+        server.plan.contentType ?? server.options.contentType ?? MediaType.ofFile(named: name)
     }
 
-    func run() async throws -> TransferReceipt {
+    /// Sends a file by `PUT`, or as the only counted file of a form.
+    func run(_ source: UploadSource) async throws -> TransferReceipt {
+        // Some form handlers silently drop a part whose name they can't decode.
+        guard server.upload == .put || String(validating: attempt.remotePath.bytes, as: UTF8.self) != nil else {
+            throw TransferError(
+                .permanent, .unsafeName,
+                "The remote name \"\(attempt.remotePath)\" is not UTF-8, which forms require; choose another one.")
+        }
         if source.growth != nil, let sent = attempt.checkpoint?.confirmed, sent > 0 {
             throw TransferError(
                 .sourceLost, .producerGone,
@@ -53,27 +49,27 @@ struct HTTPUpload {
         }
         let file = try await FileReader.open(source, on: disks.threads(for: source))
         if let growth = source.growth, canSendLive(growth), let receipt = try await sendLive(file, growth) { return receipt }
-        let size = try await completeSize()
-        let companions = try await FormFiles(server.options, for: source, names).open(on: disks)
-        if isForm { reporter.reportRecord() }
-        let (answer, length) = try await send(file, size, with: companions)
-        guard isSuccess(answer) else { throw answer.uploadFailure(isOneTime: server.givenURL != nil) }
-        // If the server responded before all bytes were sent, it does not have the whole file.
-        let accepted = answer.response.sent.accepted
-        guard accepted == length else { throw answer.earlySuccess(after: accepted, of: length, afterEarlySuccess()) }
-        for file in [file] + companions.map(\.reader) { try await file.verifyUnchanged() }
-        var receipt = receipt(answer, size)
-        if source.growth != nil, !isForm, server.client.quirks.requiresLength(server.origin) {
+        let size = try await completeSize(source)
+        if isForm {
+            let companions = try await FormFiles(server.options, for: source, names).open(on: disks)
+            let form = form(file, size, with: companions)
+            let answer = try await send(form, from: [file] + companions.map(\.reader))
+            return receipt(answer, size, source.growth)
+        }
+        let answer = try await send("PUT", putHeaders, .file(file, offset: 0, length: size), size, from: [file]) { $0 }
+        var receipt = receipt(answer, size, source.growth)
+        if source.growth != nil, server.client.quirks.requiresLength(server.origin) {
             receipt.warnings.append("The server \(server.origin) requires the length of a stream, so it was sent after its end.")
         }
         return receipt
     }
 
     /// Reports that the server has the whole file, and returns its receipt.
-    func receipt(_ answer: EndpointResponse, _ size: Int64) -> TransferReceipt {
-        source.growth?.confirmed(before: size)
+    func receipt(_ answer: EndpointResponse, _ size: Int64, _ growth: SourceGrowth? = nil) -> TransferReceipt {
+        growth?.confirmed(before: size)
         reporter.report(sent: size, confirmed: size)
-        return TransferReceipt(bytes: size, remoteURL: uploadedURL(answer), answer: answer.forReceipt)
+        return TransferReceipt(
+            bytes: size, remoteURL: uploadedURL(answer), answer: answer.forReceipt(upTo: server.options.responseLimit))
     }
 
     /// Returns the class of the error after a success that came too early. A `PUT` can be repeated (RFC 9110, section 9.2.2), even at
@@ -85,7 +81,7 @@ struct HTTPUpload {
     }
 
     /// Waits until the source is complete, and returns its size. The request must contain the size before the first byte of the file.
-    private func completeSize() async throws -> Int64 {
+    private func completeSize(_ source: UploadSource) async throws -> Int64 {
         guard let growth = source.growth else { return source.size }
         try await growth.waitUntilComplete()
         switch growth.extent {
@@ -99,53 +95,58 @@ struct HTTPUpload {
 
     /// The headers of a `PUT` for the file.
     var putHeaders: HTTPHeaders {
-        var headers: HTTPHeaders = ["Content-Type": mediaType]
+        var headers: HTTPHeaders = ["Content-Type": mediaType(ofFile: attempt.remotePath.lastComponent)]
         for (name, value) in attempt.options.metadata.sorted(by: { $0.key < $1.key }) {
             headers.append((server.options.metadataPrefix ?? "") + name, value)
         }
         return headers
     }
 
-    private func send(_ file: FileReader, _ size: Int64, with companions: [FormBody.File]) async throws -> (EndpointResponse, length: Int64)
-    {
+    /// Sends a form in a `POST`. See ``send(_:_:_:_:from:contentBytes:)``.
+    func send(_ form: FormBody, from files: [FileReader]) async throws -> EndpointResponse {
+        reporter.reportRecord()
+        return try await send(
+            "POST", ["Content-Type": form.contentType], form.body, form.size, from: files, contentBytes: form.contentBytes)
+    }
+
+    /// Sends the whole body in one request, and returns the response of a server that has all of it.
+    ///
+    /// - Parameters:
+    ///   - size: The number of bytes of the body that the progress counts.
+    ///   - files: The files from which the body is read.
+    ///   - contentBytes: Returns how many of the counted bytes are among the first bytes of the body.
+    /// - Throws: A ``TransferError`` if the server does not have the whole body, or if a file has changed; or `CancellationError`.
+    private func send(
+        _ method: String, _ headers: HTTPHeaders, _ body: HTTPBody, _ size: Int64, from files: [FileReader],
+        contentBytes: @escaping @Sendable (Int64) -> Int64
+    ) async throws -> EndpointResponse {
         let reporter = reporter
-        let (headers, body, prefix): (HTTPHeaders, HTTPBody, Int64)
-        if isForm {
-            let form = form(file, size, with: companions)
-            (headers, body, prefix) = (["Content-Type": form.contentType], form.body, form.prefixLength)
-        } else {
-            (headers, body, prefix) = (putHeaders, .file(file, offset: 0, length: size), 0)
-        }
         let length = body.length ?? size
         let position = Locked((furthest: Int64(0), accepted: Int64(0)))
         let answer = try await server.send(
-            isForm ? "POST" : "PUT", to: url, headers: headers, body: body,
+            method, to: url, headers: headers, body: body,
             // A server that rejects the content may close the connection before its response is read, so later attempts always send Expect.
-            expectsContinue: prefix + size > (attempt.number > 1 ? 0 : Self.maximumSizeWithoutExpect),
+            expectsContinue: length > (attempt.number > 1 ? 0 : Self.maximumSizeWithoutExpect),
             pacing: { reporter.allowance(upTo: $0) },
             progress: { accepted in
+                let content = min(contentBytes(accepted), size)
                 let (furthest, isRepeated) = position.withLock { position in
-                    let hasMoved = position.accepted != accepted
-                    let isRepeated = hasMoved && accepted - prefix <= position.furthest
                     // After a redirect, the body is sent again from its first byte.
-                    position = (max(position.furthest, min(accepted - prefix, size)), accepted)
+                    let isRepeated = position.accepted != accepted && content <= position.furthest && accepted < length
+                    position = (max(position.furthest, content), accepted)
                     return (position.furthest, isRepeated)
                 }
-                // Bytes before the file and repeated bytes count as activity, but not as progress.
+                // Repeated bytes, and bytes that the progress does not count, are activity, but not progress.
                 if isRepeated { reporter.reportActivity() }
                 reporter.report(sent: furthest, confirmed: 0)
                 if accepted == length, length > Self.quickContent { reporter.reportWaiting() }
             })
-        return (answer, length)
-    }
-
-    private func form(_ file: FileReader, _ size: Int64, with companions: [FormBody.File]) -> FormBody {
-        var fields = server.options.fields.mapValues { names.fill($0, percentEncoded: false) }
-        fields.merge(attempt.options.metadata) { $1 }
-        return FormBody(
-            fields: fields.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }, companions: companions,
-            file: FormBody.File(
-                field: server.options.fileField, name: attempt.remotePath.lastComponent, mediaType: mediaType, reader: file, size: size))
+        guard isSuccess(answer) else { throw answer.uploadFailure(isOneTime: server.givenURL != nil) }
+        // If the server responded before all bytes were sent, it does not have the whole file.
+        let accepted = answer.response.sent.accepted
+        guard accepted == length else { throw answer.earlySuccess(after: accepted, of: length, afterEarlySuccess()) }
+        for file in files { try await file.verifyUnchanged() }
+        return answer
     }
 
     func isSuccess(_ answer: EndpointResponse) -> Bool {

@@ -83,6 +83,21 @@ struct SessionPlan {
         }
     }
 
+    /// Checks that a form with several files can be sent.
+    ///
+    /// - Throws: A ``TransferError`` if the endpoint sends files by `PUT`, or if the settings contain additional files.
+    func checkForms() throws(TransferError) {
+        guard upload == .form else {
+            throw Self.unsupported(
+                "The endpoint \(address.origin) sends files by PUT, not in forms; write its address with https+form://, or add the setting "
+                    + "upload=form.")
+        }
+        guard options.files.isEmpty else {
+            throw Self.unsupported(
+                "The settings file.NAME add files to a form with one file; remove them for sessions whose forms list their files.")
+        }
+    }
+
     private static func unsupported(_ message: String) -> TransferError { TransferError(.unsupported, .unsupported, message) }
 }
 
@@ -90,7 +105,7 @@ extension FileAttempt {
     /// The direction of the attempt.
     var direction: TransferDirection {
         switch payload {
-        case .upload: .upload
+        case .upload, .form: .upload
         case .download: .download
         }
     }

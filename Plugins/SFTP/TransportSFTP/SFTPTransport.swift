@@ -163,6 +163,8 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
                     attempt, server, over: connection, features, others: others, from: file, on: threads, reporting: reporter
                 ).run()
             }
+        case .form:
+            throw TransferError(.unsupported, .unsupported, "SFTP has no forms; use an account with an endpoint for forms.")
         case .download(let destination):
             let threads = disks.threads(for: destination)
             return try await use(attempt, server, reporter) { connection, features in

@@ -60,8 +60,20 @@ extension JSONValue {
             ("answer", JSONValue(item.answer)),
             ("warnings", .array(item.warnings.map(JSONValue.string))),
             ("error", JSONValue(item.error, file: item.source.string)),
+            ("formFiles", .array(item.formFiles.map(JSONValue.init))),
         ]
         self = .object(members)
+    }
+
+    /// A file of a form in the output of `show`.
+    private init(_ file: FormFileStatus) {
+        self = [
+            "field": .string(file.field),
+            "name": .string(file.name),
+            "source": JSONValue(file.source?.string),
+            "mediaType": JSONValue(file.mediaType),
+            "bytesTotal": JSONValue(file.bytesTotal),
+        ]
     }
 
     /// The server's response to the upload of a file; null if it was not recorded.

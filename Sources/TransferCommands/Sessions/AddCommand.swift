@@ -20,6 +20,7 @@ struct AddCommand: AsyncParsableCommand {
 
             Example: transferq add studio reel.mov stills/ --to 2025/june --name 'Day one' --next
             Example: transferq add studio reels/day1.mov --download --to ~/Movies
+            Example: transferq add site --form title='Day one' --form reel=@day1.mov --form 'papers=@a.pdf;type=application/pdf'
             Example: find . -name '*.wav' -print0 | transferq add studio -
             """)
 
@@ -34,6 +35,12 @@ struct AddCommand: AsyncParsableCommand {
     @Argument(
         help: "Files and folders (remote ones with --download), or - for paths from standard input, separated by NUL or line breaks.")
     var paths: [PathArgument] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "A part of a form that is sent in one request, instead of paths: NAME=TEXT for a text field, or NAME=@FILE for a file; repeatable, in the given order. After FILE, ;name=NAME and ;type=TYPE set the file's name and media type for the server.",
+            valueName: "name=value"))
+    var form: [FormArgument] = []
 
     @Flag(help: "Also read paths from standard input, like -.")
     var stdin = false
@@ -73,7 +80,19 @@ struct AddCommand: AsyncParsableCommand {
     var each = false
 
     func validate() throws {
-        if paths.isEmpty, !stdin { throw ValidationError("No paths are given. Name files or folders, or use - or --stdin.") }
+        if !form.isEmpty {
+            guard paths.isEmpty, !stdin else {
+                throw ValidationError("--form and paths can't be used together. Add each file as --form NAME=@FILE.")
+            }
+            guard !direction.download, !each, !copy else {
+                throw ValidationError("--form can't be used with --download, --each or --copy.")
+            }
+            guard form.contains(where: { $0.path != nil }) else {
+                throw ValidationError("A form needs at least one file. Add it as --form NAME=@FILE.")
+            }
+        } else if paths.isEmpty, !stdin {
+            throw ValidationError("No paths are given. Name files or folders, or use - or --stdin.")
+        }
         if let name, name.isEmpty { throw ValidationError("--name is empty. Omit it to use the name of the first path.") }
         if transfer.readsStandardInput, stdin || paths.contains(where: { $0.path == LocalPaths.standardInput }) {
             throw ValidationError("Standard input can be read only once. Pass the paths or the settings in another way.")
@@ -96,7 +115,9 @@ struct AddCommand: AsyncParsableCommand {
 
     func run() async throws {
         let given = try await LocalPaths.read(paths + (stdin ? [PathArgument(bytes: LocalPaths.standardInput.bytes)] : []))
-        let items = direction.download ? try remoteItems(given.map(\.path)) : try await localItems(given.map(\.path))
+        let items =
+            direction.download
+            ? try remoteItems(given.map(\.path)) : form.isEmpty ? try await localItems(given.map(\.path)) : [try await formItem()]
         let requests = try requests(for: each ? items.map { [$0] } : [items], try await transfer.options())
         let hasParallelOption = transfer.parallel != nil
         let (clash, isSingleFile) = await BlockingIO.run {
@@ -157,6 +178,7 @@ struct AddCommand: AsyncParsableCommand {
         // With `--dedupe`, the session may already exist. The command then leaves errors in the sessions' options and remote names to the
         // queue.
         if dedupe == nil { try check.check(for: direction.download ? .download : .upload) }
+        if dedupe == nil, !form.isEmpty { try check.checkForms() }
         guard !direction.download else {
             if let folder = given.first(where: \.endsInSlash) { try check.check(folder: folder.path) }
             return []
@@ -171,6 +193,14 @@ struct AddCommand: AsyncParsableCommand {
 
     private func remoteItems(_ paths: [FilePath]) throws -> [TransferItem] {
         try paths.map { .remote(try RemotePath(bytes: $0.bytes)) }
+    }
+
+    private func formItem() async throws -> TransferItem {
+        let (naming, first) = (try RemoteNaming(to: to.map(ProcessArguments.bytes)), form.compactMap(\.path).first)
+        let name = try await BlockingIO.run { () throws(TransferError) in
+            try to == nil ? nil : first.flatMap { path throws(TransferError) in try naming.destination(of: path) }
+        }
+        return .form(form.map(\.part), as: name)
     }
 
     private func localItems(_ paths: [FilePath]) async throws -> [TransferItem] {

@@ -41,6 +41,14 @@ struct AdmissionCheck {
         }
     }
 
+    /// Checks a form with several files.
+    ///
+    /// - Throws: A `CommandFailure` if no endpoint can receive forms.
+    func checkForms() throws(CommandFailure) {
+        let options = attemptOptions
+        try check { endpoint throws(TransferError) in try endpoint.checkForms(options, with: transports[endpoint]?.transport) }
+    }
+
     private func check(_ validate: (Endpoint) throws(TransferError) -> Void) throws(CommandFailure) {
         do throws(TransferError) { try endpoints.check(by: validate) } catch { throw CommandFailure(.usage, error.message) }
     }

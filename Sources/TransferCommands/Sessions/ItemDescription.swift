@@ -31,6 +31,10 @@ enum ItemDescription {
             let text = error.description
             lines.append(text.contains(path) ? text : "\(path): \(text)")
         }
+        lines += item.formFiles.map { file in
+            let type = file.mediaType.map { " (\($0))" } ?? ""
+            return "\(path): the form's field \(file.field) has \(Figures.size(file.bytesTotal)) of \(file.name)\(type)"
+        }
         lines += item.warnings.map { "\(path): \($0)" }
         if let answer = item.answer { lines.append("\(path): the server responded \(text(of: answer))") }
         if item.state == .failed, item.bytesDone > 0 {

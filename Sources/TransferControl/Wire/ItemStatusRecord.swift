@@ -19,6 +19,8 @@ struct ItemStatusRecord: Codable, Sendable {
     /// Nil if the queue's owner is an older version that does not report warnings.
     var warnings: [String]?
     var error: TransferError?
+    /// Nil if the item is not a form.
+    var formFiles: [FormFileStatus]?
 
     init(_ item: ItemStatus) {
         position = item.position
@@ -34,6 +36,7 @@ struct ItemStatusRecord: Codable, Sendable {
         answer = item.answer
         warnings = item.warnings
         error = item.error
+        formFiles = item.formFiles.isEmpty ? nil : item.formFiles
     }
 
     var status: ItemStatus {
@@ -41,7 +44,7 @@ struct ItemStatusRecord: Codable, Sendable {
             ItemStatus(
                 position: position, source: FilePath(bytes: source), destination: try RemotePath(bytes: destination), isFolder: isFolder,
                 state: state, bytesTotal: bytesTotal, bytesDone: bytesDone, remoteURL: remoteURL, checksum: checksum,
-                partialExpiresAt: partialExpiresAt, answer: answer, warnings: warnings ?? [], error: error)
+                partialExpiresAt: partialExpiresAt, answer: answer, warnings: warnings ?? [], error: error, formFiles: formFiles ?? [])
         }
     }
 }

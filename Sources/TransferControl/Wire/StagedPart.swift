@@ -87,6 +87,7 @@ struct ItemRecord: Codable, Sendable {
     private enum Kind: String, Codable {
         case path
         case data
+        case form
         case remote
         case remoteFolder
     }
@@ -103,6 +104,7 @@ struct ItemRecord: Codable, Sendable {
     private var uploadURL: String?
     private var creationURL: String?
     private var keepsCopy: Bool?
+    private var parts: [FormPartRecord]?
 
     /// - Throws: ``QueueError`` with the code `invalidRequest` for a stream.
     init(_ item: TransferItem, in workingFolder: FilePath) throws(QueueError) {
@@ -124,6 +126,10 @@ struct ItemRecord: Codable, Sendable {
         case .data(let data):
             kind = .data
             self.data = data
+        case .form(let parts):
+            kind = .form
+            self.parts = parts.map { FormPartRecord($0, in: workingFolder) }
+            data = item.data
         case .remote(let name):
             kind = .remote
             path = name.map { Data($0.bytes) }
@@ -140,7 +146,9 @@ struct ItemRecord: Codable, Sendable {
     }
 
     /// The approximate size in a message, in bytes.
-    var cost: Int { 128 + ((path?.count ?? 0) + (data?.count ?? 0) + (destination?.count ?? 0)) * 4 / 3 }
+    var cost: Int {
+        128 + ((path?.count ?? 0) + (data?.count ?? 0) + (destination?.count ?? 0)) * 4 / 3 + (parts ?? []).reduce(0) { $0 + $1.cost }
+    }
 
     var item: TransferItem {
         get throws {
@@ -149,6 +157,7 @@ struct ItemRecord: Codable, Sendable {
             switch (kind, path, name) {
             case (.path, let path?, let name): item = TransferItem(FilePath(bytes: path), as: name, symbolicLinks: symbolicLinks ?? .follow)
             case (.data, _, let name?): item = .data(data ?? Data(), as: name)
+            case (.form, _, let name): item = .form(try FormPartRecord.parts(parts ?? [], with: data ?? Data()), as: name)
             case (.remote, let path, let name?): item = .remote(name, as: path.map { FilePath(bytes: $0) })
             case (.remoteFolder, let path, let name?):
                 item = .remoteFolder(name, as: path.map { FilePath(bytes: $0) }, symbolicLinks: symbolicLinks ?? .skip)

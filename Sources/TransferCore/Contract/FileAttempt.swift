@@ -7,6 +7,8 @@ public struct FileAttempt: Sendable {
     public enum Payload: Hashable, Sendable {
         /// Upload a local file or a growing source to the endpoint.
         case upload(UploadSource)
+        /// Upload text fields and files in one request. Only for transports that conform to ``FormUploading``.
+        case form(UploadForm)
         /// Download a remote file to this machine.
         case download(DownloadDestination)
     }
@@ -86,11 +88,14 @@ public struct FileAttempt: Sendable {
     ///
     /// A transport that supports only uploads should read this property first, so that a download fails with the correct error.
     ///
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if the attempt is a download.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if the attempt is a download, or the upload of a form.
     public var source: UploadSource {
         get throws(TransferError) {
-            guard case .upload(let source) = payload else { throw unsupported("download") }
-            return source
+            switch payload {
+            case .upload(let source): return source
+            case .form: throw unsupported("send forms")
+            case .download: throw unsupported("download files")
+            }
         }
     }
 
@@ -99,13 +104,13 @@ public struct FileAttempt: Sendable {
     /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if the attempt is an upload.
     public var destination: DownloadDestination {
         get throws(TransferError) {
-            guard case .download(let destination) = payload else { throw unsupported("upload") }
+            guard case .download(let destination) = payload else { throw unsupported("upload files") }
             return destination
         }
     }
 
-    private func unsupported(_ direction: String) -> TransferError {
-        TransferError(.unsupported, .unsupported, "The transport \"\(endpoint.transport)\" can't \(direction) files.")
+    private func unsupported(_ action: String) -> TransferError {
+        TransferError(.unsupported, .unsupported, "The transport \"\(endpoint.transport)\" can't \(action).")
     }
 }
 

@@ -34,6 +34,25 @@ public protocol SessionValidating: Transport {
     func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError)
 }
 
+/// A transport that can send a form: text fields and several files in one request.
+///
+/// The queue passes the payload ``FileAttempt/Payload/form(_:)`` to ``Transport/perform(_:reporting:)`` only if the transport conforms to
+/// this protocol. It rejects a form if no endpoint of its account can receive forms. The positions that such an attempt reports count the
+/// bytes of all files, one after the other, and neither the text fields nor the headers of the parts. The size in the receipt is
+/// ``UploadForm/size``. If the server creates a record for each form, call ``AttemptReporter/reportRecord()``.
+public protocol FormUploading: Transport {
+    /// Checks that an endpoint receives forms, and that a session's options are valid for forms, without a connection.
+    ///
+    /// The queue calls this method on its callers' executors, before it stores a form, and on a task of its own before each attempt.
+    ///
+    /// - Parameters:
+    ///   - options: The session's options.
+    ///   - endpoint: An endpoint of the session's account.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if another endpoint of the account could receive the form,
+    ///   otherwise of the class ``FailureClass/permanent``. The message must name the remedy, because the queue shows it unchanged.
+    func validateForms(with options: AttemptOptions, at endpoint: Endpoint) throws(TransferError)
+}
+
 /// A transport whose endpoints store files under their remote names, so files with the same name can collide.
 ///
 /// The queue assumes that the endpoints of other transports keep all files, even with the same name.

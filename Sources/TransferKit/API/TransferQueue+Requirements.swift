@@ -50,9 +50,9 @@ extension TransferQueue {
         try await BlockingIO.run { () throws(QueueError) in try names.check(items, after: taken, refusal) }
     }
 
-    /// Rejects items with an upload URL or a creation URL that their session's account can't use.
+    /// Rejects items that their session's account can't use: items with an upload URL or a creation URL, and forms.
     nonisolated func check(_ items: [TransferItem], of requirements: SessionRequirements) async throws(QueueError) {
-        guard items.contains(where: \.hasURL),
+        guard items.contains(where: { $0.hasURL || $0.isForm }),
             let account = await definitions(of: [requirements.account])[requirements.account]
         else {
             return
@@ -88,6 +88,15 @@ extension TransferQueue {
     private nonisolated func check(_ items: [TransferItem], of requirements: SessionRequirements, at account: Account) throws(QueueError) {
         for item in items {
             if item.hasURL { try check(requirements, for: item, at: account) }
+        }
+        guard items.contains(where: \.isForm) else { return }
+        let options = AttemptOptions(requirements.options)
+        do throws(TransferError) {
+            try account.endpoints.check { endpoint throws(TransferError) in
+                try endpoint.checkForms(options, with: transports[endpoint.transport])
+            }
+        } catch {
+            throw QueueError(.invalidRequest, error.message)
         }
     }
 

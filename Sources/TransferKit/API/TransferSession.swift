@@ -1,3 +1,4 @@
+public import Foundation
 import TransferCore
 
 /// A lightweight handle to a session, valid as long as the session exists.
@@ -52,6 +53,30 @@ public struct TransferSession: Sendable {
             case .removed, nil: throw removedError
             }
         }
+    }
+
+    /// Waits until the session has ended, and decodes the server's response to one of its items, such as the JSON of a form handler.
+    ///
+    /// ```swift
+    /// struct Created: Decodable, Sendable { var id: Int }
+    /// let id = try await session.response(as: Created.self).id
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - type: The type of the value.
+    ///   - position: The position of the item in the session, from 0.
+    ///   - decoder: The decoder, for example with another strategy for dates.
+    /// - Throws: The errors of ``value``; ``QueueError`` with the code `noSuchSession` if the session was removed after its end; a
+    ///   `TransferError` with the code `invalidResponse` if the item has no response, or only the beginning of a response, or if the
+    ///   response is not the JSON of such a value.
+    public func response<Value: Decodable>(
+        as type: Value.Type, ofItem position: Int64 = 0, with decoder: sending JSONDecoder = JSONDecoder()
+    ) async throws -> Value {
+        _ = try await value
+        guard let item = try await queue.items(of: id, from: position, limit: 1).first, item.position == position else {
+            throw TransferError(.permanent, .invalidResponse, "The session \(id) has no item \(position).")
+        }
+        return try item.response(as: type, with: decoder)
     }
 
     /// The statistics of the session: first the current statistics, then updates. A slow consumer gets only the latest update. The stream

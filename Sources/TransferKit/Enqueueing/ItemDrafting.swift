@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 import SystemPackage
 import TransferCore
 
@@ -13,16 +13,16 @@ struct ItemDrafting {
     /// The maximum number of problems that the error's message lists.
     private static let maximumListedProblems = 20
 
-    private let sources: SourceFolders
-    private let workingFolder: FilePath
+    let sources: SourceFolders
+    let workingFolder: FilePath
     private var problems: [TransferError] = []
     /// The number of problems before the current session.
     private var earlierProblems = 0
     /// Creates the drafts of a download; nil for an upload, and for a download whose folder is unusable.
     private var downloads: DownloadDrafting?
     private var direction = TransferDirection.upload
-    /// The contents to write to the spool, one for each draft of the kind `blob`, in their order.
-    private(set) var spooled: [Spool.Content] = []
+    /// The contents to write to the spool, one for each draft with data, in their order.
+    var spooled: [Spool.Content] = []
 
     init(_ sources: SourceFolders) {
         self.sources = sources
@@ -85,6 +85,7 @@ struct ItemDrafting {
                     size: producer.length ?? 0, uploadPlace: item.uploadPlace,
                     creationPlace: item.creationPlace, isUnsized: producer.length == nil)
             case .path(let path): return try draft(of: item, at: path)
+            case .form(let parts): return try draft(of: item, with: parts)
             case .data(let data):
                 spooled.append(.data(data))
                 return ItemDraft(
@@ -119,7 +120,7 @@ struct ItemDrafting {
 
     private mutating func draft(of item: TransferItem, at given: FilePath) throws(TransferError) -> ItemDraft {
         guard !given.isEmpty else { throw TransferError(.sourceLost, .noSuchFile, "An item has an empty path.") }
-        let path = given.isAbsolute ? given : workingFolder.pushing(given)
+        let path = absolute(given)
         let local = try LocalFile(at: path)
         let destination = if let given = item.destination { given.bytes } else { try Self.name(of: path) }
         var draft = ItemDraft(
@@ -152,6 +153,8 @@ struct ItemDrafting {
         return draft
     }
 
+    func absolute(_ path: FilePath) -> FilePath { path.isAbsolute ? path : workingFolder.pushing(path) }
+
     /// Checks the syntax of a URL. The error does not contain the URL, because the URL can grant access.
     private func check(_ place: Capability?, _ name: String) throws(TransferError) {
         guard let place else { return }
@@ -161,7 +164,7 @@ struct ItemDrafting {
     }
 
     /// The last component of a path. If it is "." or "..", the name of the folder that the path refers to.
-    private static func name(of path: FilePath) throws(TransferError) -> [UInt8] {
+    static func name(of path: FilePath) throws(TransferError) -> [UInt8] {
         var component = path.lastComponent
         if component?.kind != .regular { component = resolve(path)?.lastComponent }
         guard let component else {
@@ -247,7 +250,9 @@ extension QueueStore {
 extension TransferItem {
     /// The item's name for messages.
     var shownName: String {
-        source.map { $0.lastComponent?.string ?? $0.string } ?? destination.map { String(decoding: $0.lastComponent, as: UTF8.self) }
+        source.map { $0.lastComponent?.string ?? $0.string } ?? shownFormName ?? destination.map {
+            String(decoding: $0.lastComponent, as: UTF8.self)
+        }
             ?? invalidDestination ?? ""
     }
 
@@ -260,7 +265,7 @@ extension TransferItem {
     var isReceived: Bool {
         switch content {
         case .remote, .remoteFolder: true
-        case .path, .data, .stream: false
+        case .path, .data, .stream, .form: false
         }
     }
 
@@ -269,19 +274,28 @@ extension TransferItem {
         switch content {
         case .path, .remote, .remoteFolder: true
         case .data, .stream: false
+        case .form: data == nil
         }
     }
 
+    /// The data from memory, which for a form is that of all its files, one after the other; nil for an item without such data.
+    package var data: Data? {
+        switch content {
+        case .data(let data): data
+        case .form(let parts): parts.contains { $0.data != nil } ? parts.reduce(into: Data()) { $0 += $1.data ?? Data() } : nil
+        case .path, .stream, .remote, .remoteFolder: nil
+        }
+    }
 }
 
 extension [ItemDraft] {
-    /// Assigns spool names to the blobs, in order.
+    /// Assigns spool names to the items with data, in order.
     ///
     /// - Returns: The remaining names.
     @discardableResult
     mutating func nameBlobs(_ names: ArraySlice<Data>) -> ArraySlice<Data> {
         var names = names
-        for index in indices where self[index].kind == .blob {
+        for index in indices where self[index].hasData {
             if let name = names.popFirst() { self[index].source = name }
         }
         return names

@@ -104,6 +104,6 @@ extension NameClash {
 extension SourceFolders {
     /// The local file or folder of a stored source; nil for in-memory data and streams.
     func source(of kind: ItemKind, _ stored: [UInt8]) -> FilePath? {
-        kind == .blob || kind == .stream ? nil : FilePath(bytes: path(kind, stored))
+        kind.isSpooled ? nil : FilePath(bytes: path(kind, stored))
     }
 }

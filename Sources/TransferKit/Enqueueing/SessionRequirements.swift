@@ -1,5 +1,22 @@
 package import TransferCore
 
+extension Endpoint {
+    /// Checks whether a form can be sent to the endpoint with a session's options.
+    ///
+    /// - Parameter transport: The endpoint's transport; nil if this process has none, in which case nothing is checked.
+    /// - Throws: An error of the class ``FailureClass/unsupported`` if the transport can't send forms; otherwise the error of the transport.
+    package func checkForms(_ options: AttemptOptions, with transport: (any Transport)?) throws(TransferError) {
+        guard let transport else { return }
+        guard let transport = transport as? any FormUploading else {
+            throw TransferError(
+                .unsupported, .unsupported,
+                "The transport \"\(self.transport)\" can't send forms, so \(location) can't receive them. Use an account with an endpoint "
+                    + "for forms, such as https+form://.")
+        }
+        try transport.validateForms(with: options, at: self)
+    }
+}
+
 extension Sequence<Endpoint> {
     /// Checks whether the endpoints of an account can perform a session.
     ///

@@ -22,7 +22,7 @@ public struct ItemStatus: Hashable, Sendable {
     /// The item's position in its session, from 0. It can change until the session's folders have been read. Some positions may be unused.
     public var position: Int64
     /// The local file or folder. For in-memory data or a stream, the file in the storage folder that holds the bytes until the item is
-    /// completed; for a download, the local destination.
+    /// completed; for a form, its first local file; for a download, the local destination.
     public var source: FilePath
     /// The remote path.
     public var destination: RemotePath
@@ -47,12 +47,14 @@ public struct ItemStatus: Hashable, Sendable {
     public var warnings: [String]
     /// Why the item failed or was skipped, or why its last attempt failed.
     public var error: TransferError?
+    /// The files of a form, in their order; empty for other items.
+    public var formFiles: [FormFileStatus]
 
     /// Creates a snapshot, for example from the response of another process.
     package init(
         position: Int64, source: FilePath, destination: RemotePath, isFolder: Bool = false, state: ItemState, bytesTotal: Int64?,
         bytesDone: Int64, remoteURL: String? = nil, checksum: String? = nil, partialExpiresAt: Date? = nil,
-        answer: ServerResponse? = nil, warnings: [String] = [], error: TransferError? = nil
+        answer: ServerResponse? = nil, warnings: [String] = [], error: TransferError? = nil, formFiles: [FormFileStatus] = []
     ) {
         self.position = position
         self.source = source
@@ -67,5 +69,67 @@ public struct ItemStatus: Hashable, Sendable {
         self.answer = answer
         self.warnings = warnings
         self.error = error
+        self.formFiles = formFiles
+    }
+
+    /// Returns how many bytes of each file of a form are among the form's first bytes.
+    ///
+    /// A form is sent file by file. In a session with one form, ``SessionStatistics/bytesSent`` therefore gives the progress of each file.
+    ///
+    /// - Parameter position: A number of bytes of the form.
+    /// - Returns: A number of bytes for each of ``formFiles``.
+    public func formProgress(at position: Int64) -> [Int64] {
+        var rest = max(0, position)
+        return formFiles.map { file in
+            let count = min(rest, file.bytesTotal)
+            rest -= count
+            return count
+        }
+    }
+
+    /// Decodes the server's response to the complete item, such as the JSON of a form handler.
+    ///
+    /// - Parameters:
+    ///   - type: The type of the value.
+    ///   - decoder: The decoder, for example with another strategy for dates.
+    /// - Throws: A `TransferError` with the code `invalidResponse` if the item has no response, or only the beginning of a response, or if
+    ///   the response is not the JSON of such a value.
+    public func response<Value: Decodable>(as type: Value.Type, with decoder: JSONDecoder = JSONDecoder()) throws -> Value {
+        guard let answer else {
+            throw TransferError(
+                .permanent, .invalidResponse,
+                state == .completed
+                    ? "The transport kept no response to \(destination)."
+                    : "\(destination) has no response, because it is not completed.")
+        }
+        return try answer.decoded(as: type, with: decoder)
+    }
+}
+
+/// A file of a form.
+public struct FormFileStatus: Hashable, Sendable, Codable {
+    /// The name of the form's field.
+    public var field: String
+    /// The name of the file for the server.
+    public var name: String
+    /// The local file; nil for data from memory.
+    public var source: FilePath? {
+        get { sourceBytes.map { FilePath(bytes: $0) } }
+        set { sourceBytes = newValue.map { Data($0.bytes) } }
+    }
+    /// The media type that the app set; nil if the transport chooses it.
+    public var mediaType: String?
+    /// The size in bytes when the form was enqueued.
+    public var bytesTotal: Int64
+
+    private var sourceBytes: Data?
+
+    /// Creates a status.
+    package init(field: String, name: String, source: FilePath?, mediaType: String?, bytesTotal: Int64) {
+        self.field = field
+        self.name = name
+        self.mediaType = mediaType
+        self.bytesTotal = bytesTotal
+        self.source = source
     }
 }

@@ -35,6 +35,7 @@ public final class MemoryTransport: Transport {
         var store = MemoryStore()
         var attempts: [MemoryAttempt] = []
         var listings: [RemotePath] = []
+        var forms: [MemoryForm] = []
         var gates: [MemoryGate] = []
         var refusedHosts: [String: TransferError] = [:]
         var expectations: [(count: Int, latch: Latch)] = []
@@ -71,6 +72,7 @@ public final class MemoryTransport: Transport {
             let receipt: TransferReceipt
             switch attempt.payload {
             case .upload: receipt = try await send(attempt, index, reporter, fault)
+            case .form(let form): receipt = try await send(form, attempt, index, reporter, fault)
             case .download: receipt = try await receive(attempt, index, reporter, fault)
             }
             end(index, .completed)

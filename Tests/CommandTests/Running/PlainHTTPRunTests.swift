@@ -59,6 +59,62 @@ import Testing
         }
     }
 
+    /// The server's response is longer than the part of it that is kept by default.
+    @Test func postsFormOfSeveralFiles() async throws {
+        let response = String(repeating: "x", count: 5_000)
+        let server = try ScriptedServer { _, _ in [.answer(201, body: response)] }
+        defer { server.stop() }
+        let program = try TransferQ()
+        try program.folder.file("reel.mov", bytes: Array("reel".utf8))
+        try program.folder.file("a;b.pdf", bytes: Array("paper".utf8))
+        try await program.succeed("account", "add", "site", "http+form://127.0.0.1:\(server.port)/upload/{path}")
+        let added = try await program.run(
+            "add", "site", "--to", "day", "--form", "title=Day=one", "--form", "reel=@reel.mov", "--form",
+            "papers=@a;b.pdf;type=application/pdf;name=B.pdf", "--form", "note=;type=x", "--setting", "responseLimit=6000")
+        try #require(added.status == 0, "\(added.diagnostics)")
+        try await program.succeed("run", "--progress", "none")
+        let request = try #require(server.requests.first)
+        #expect(server.requests.count == 1 && request.method == "POST" && request.path == "/upload/day/reel.mov")
+        let boundary = try #require(request.headers["content-type"]?.split(separator: "=").last)
+        let parts = String(decoding: request.body, as: UTF8.self).components(separatedBy: "--\(boundary)").dropFirst().dropLast()
+        let start = "\r\nContent-Disposition: form-data; name="
+        #expect(
+            parts == [
+                start + "\"title\"\r\n\r\nDay=one\r\n",
+                start + "\"reel\"; filename=\"reel.mov\"\r\nContent-Type: video/quicktime\r\n\r\nreel\r\n",
+                start + "\"papers\"; filename=\"B.pdf\"\r\nContent-Type: application/pdf\r\n\r\npaper\r\n",
+                start + "\"note\"\r\n\r\n;type=x\r\n",
+            ])
+        let session = try #require(try await program.succeed("show", added.lines[0], "--json").objects().first)
+        let item = try #require((session["items"] as? [[String: Any]])?.first)
+        #expect((item["answer"] as? [String: Any])?["text"] as? String == response)
+        let files = try #require(item["formFiles"] as? [[String: Any]])
+        #expect(files.compactMap { $0["field"] as? String } == ["reel", "papers"])
+        #expect(files.compactMap { $0["mediaType"] as? String } == ["application/pdf"])
+        #expect(session["bytesDone"] as? Int == 9 && session["bytesTotal"] as? Int == 9)
+        let shown = try await program.succeed("show", added.lines[0]).output
+        #expect(shown.contains("the form's field papers has 5 B of B.pdf (application/pdf)"), "\(shown)")
+    }
+
+    @Test func rejectsUselessForms() async throws {
+        let program = try TransferQ()
+        try program.folder.file("reel", size: 1)
+        try await program.succeed("account", "add", "site", "http+form://127.0.0.1:1/upload")
+        try await program.succeed("account", "add", "bucket", "http+put://127.0.0.1:1/in/")
+        try await program.succeed("account", "add", "studio", "http://127.0.0.1:1/files/")
+        let cases: [([String], String)] = [
+            (["site", "reel", "--form", "a=@reel"], "--form and paths"), (["site", "--form", "a=b"], "at least one file"),
+            (["site", "--form", "@reel"], "--form"), (["site", "--form", "a=@reel", "--each"], "--each"),
+            (["bucket", "--form", "a=@reel"], "https+form://"), (["studio", "--form", "a=@reel"], "can't send forms"),
+            (["site", "--form", "a=@missing"], "missing"),
+        ]
+        for (arguments, words) in cases {
+            let refused = try await program.run(["add"] + arguments)
+            #expect(refused.status != 0 && refused.diagnostics.contains(words), "\(arguments): \(refused.diagnostics)")
+        }
+        #expect(try await program.succeed("list", "--json").lines.isEmpty)
+    }
+
     @Test func verifiesDownload() async throws {
         let server = try ScriptedServer { _, _ in [.answer(200, body: "0123456789")] }
         defer { server.stop() }

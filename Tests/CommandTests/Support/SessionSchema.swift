@@ -10,6 +10,7 @@ enum SessionSchema {
 
     static let item: Set<String> = [
         "source", "destination", "remoteURL", "state", "bytesTotal", "bytesDone", "checksum", "partialExpiresAt", "answer", "warnings",
+        "formFiles",
         "error",
     ]
 

@@ -23,7 +23,7 @@ enum HTTPTargets {
         }
         for method in ["PUT", "POST", "GET"] {
             let answer = reply(response, to: method, from: origin)
-            _ = (answer.forReceipt, answer.uploadFailure(isOneTime: true), answer.failure("upload"))
+            _ = (answer.forReceipt(), answer.uploadFailure(isOneTime: true), answer.failure("upload"))
         }
         let head = HTTPResponseHead(status: response.status, headers: response.headers)
         let remote = RemoteFile(head)

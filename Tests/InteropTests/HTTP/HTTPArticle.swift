@@ -1,3 +1,4 @@
+import Foundation
 import SystemPackage
 import TransferCore
 import TransferKit
@@ -24,6 +25,22 @@ private func signed(_ queue: TransferQueue) async throws {
     item.uploadURL = "https://bucket.example.com/in/a.mov?signature=0123456789abcdef"
     try await queue.enqueue(.upload(items: [item], to: "bucket"))
     // END
+}
+
+private func severalFiles(_ queue: TransferQueue) async throws {
+    // ARTICLE
+    struct Created: Decodable { var id: Int }
+    let form = TransferItem.form(
+        fields: ["title": "Day one", "tag": "raw", "tag": "4k"],
+        files: [
+            .file("/srv/in/a.mov", field: "reel"),
+            .file("/srv/in/sheet", field: "papers", name: "Sheet 1.pdf", mediaType: "application/pdf"),
+            .data(Data(#"{"take":2}"#.utf8), field: "notes", name: "notes.json"),
+        ])
+    let session = try await queue.enqueue(.upload(items: [form], to: "site"))
+    let id = try await session.response(as: Created.self).id
+    // END
+    _ = id
 }
 
 private func form(_ queue: TransferQueue) async throws {

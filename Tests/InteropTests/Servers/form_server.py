@@ -5,6 +5,7 @@ Usage: form_server.py FOLDER LARGEST_BODY
 POST /upload?path=NAME stores the form's last file as FOLDER/files/HEX, where HEX is NAME in hexadecimal with a slash
 after every 100 bytes, and responds with a JSON description of the form.
 POST /page does the same, and redirects to /page/done.
+POST /parts responds with a JSON list of all parts of the form, in their order.
 POST /slow reads 1 MiB every tenth of a second, and responds three seconds after the end of the body.
 POST /refused responds with an error before it reads the form.
 POST /hasty responds with success before it reads the form.
@@ -20,6 +21,8 @@ import urllib.parse
 import uuid
 
 from flask import Flask, redirect, request
+from werkzeug.http import parse_options_header
+from werkzeug.sansio.multipart import Data, Epilogue, Field, File, MultipartDecoder
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 from test_process import end_with_tests
@@ -60,6 +63,31 @@ def upload():
 def page():
     stored()
     return redirect("/page/done", 303)
+
+
+@app.post("/parts")
+def parts():
+    decoder = MultipartDecoder(parse_options_header(request.content_type)[1]["boundary"].encode())
+    found = []
+    digest = hashlib.sha256()
+    while True:
+        event = decoder.next_event()
+        if isinstance(event, Epilogue):
+            return {"length": request.content_length, "parts": found}, 201
+        if isinstance(event, (Field, File)):
+            digest = hashlib.sha256()
+            found.append({"field": event.name, "name": getattr(event, "filename", None), "type": event.headers.get("Content-Type"),
+                          "length": 0, "text": ""})
+        elif isinstance(event, Data):
+            part = found[-1]
+            digest.update(event.data)
+            part["length"] += len(event.data)
+            part["sha256"] = digest.hexdigest()
+            if part["name"] is None:
+                part["text"] += event.data.decode()
+        else:
+            # The decoder needs more bytes. None is the end of the body.
+            decoder.receive_data(request.stream.read(1 << 16) or None)
 
 
 @app.post("/slow")

@@ -223,7 +223,11 @@ import TransferKit
                     ALTER TABLE session DROP COLUMN deadline_from;
                     ALTER TABLE file DROP COLUMN creation_url;
                     ALTER TABLE item DROP COLUMN creation_url;
-                    DELETE FROM grdb_migrations WHERE identifier IN ('6', '7');
+                    DROP INDEX file_form;
+                    DROP INDEX item_form;
+                    ALTER TABLE file DROP COLUMN form;
+                    ALTER TABLE item DROP COLUMN form;
+                    DELETE FROM grdb_migrations WHERE identifier IN ('6', '7', '8');
                     PRAGMA user_version = 5;
                     """)
         }

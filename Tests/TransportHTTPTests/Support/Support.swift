@@ -50,6 +50,8 @@ struct TestTransfer {
     var number = 1
     /// Replaces ``file``.
     var source: UploadSource?
+    /// Replaces ``file`` and ``source``.
+    var form: UploadForm?
 
     /// - Parameters:
     ///   - mode: `put`, `form` or `get`.
@@ -82,7 +84,8 @@ struct TestTransfer {
     /// Runs one attempt.
     func run(from checkpoint: Checkpoint? = nil) async throws -> TransferReceipt {
         let destination = DownloadDestination(root: folder, name: localName, partName: ".file.part", overwrite: overwrite)
-        let payload = try (source ?? file?.source).map { FileAttempt.Payload.upload($0) } ?? .download(destination)
+        let payload =
+            try form.map { .form($0) } ?? (source ?? file?.source).map { FileAttempt.Payload.upload($0) } ?? .download(destination)
         let attempt = FileAttempt(
             transferID: "t-1", number: number, endpoint: endpoint, payload: payload,
             remotePath: try RemotePath(bytes: remoteBytes ?? Array(remotePath.utf8)),

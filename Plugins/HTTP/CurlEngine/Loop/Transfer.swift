@@ -31,7 +31,8 @@ import TransferCore
         isRepeatable = pending.request.isRepeatable
         upload = UploadState(pending, source: body)
         response = ResponseCollector(
-            maximumHeaders: configuration.maximumResponseHeaders, maximumBody: configuration.maximumResponseBody)
+            maximumHeaders: configuration.maximumResponseHeaders,
+            maximumBody: max(configuration.maximumResponseBody, pending.request.maximumResponseBody))
         try configure(configuration)
     }
 

@@ -23,6 +23,9 @@ public struct HTTPRequest: Sendable {
     /// Whether to open a new connection for this request even if an idle connection is available.
     package var needsNewConnection = false
 
+    /// The number of bytes of the response's body to keep in memory, if it is more than ``CurlEngine/Configuration/maximumResponseBody``.
+    package var maximumResponseBody = 0
+
     /// Returns the trailers, the fields that follow the body. With trailers, the body is sent chunked over HTTP/1.1. The headers must
     /// announce the fields (`Trailer`, RFC 9110, section 6.6.2). Called once, on the engine's thread. Must not block. An error ends the
     /// request.

@@ -32,6 +32,7 @@ public struct FolderTransport: Transport, EndpointValidating, EndpointChecking, 
         let folder = try await open(attempt.endpoint)
         switch attempt.payload {
         case .upload(let source): return try await upload(source, attempt, to: folder, reporter)
+        case .form: throw TransferError(.unsupported, .unsupported, "A folder can't receive forms.")
         case .download(let destination): return try await download(to: destination, attempt, from: folder, reporter)
         }
     }

@@ -74,14 +74,14 @@ extension FileRunner {
             guard context.live.admits(receipt.bytes, insteadOf: active.size) else {
                 throw TransferError(
                     .protocolViolation, .invalidResponse,
-                    "\(prepared.endpoint.location) reports an impossible size for \(file.source): \(receipt.bytes) bytes.")
+                    "\(prepared.endpoint.location) reports an impossible size for \(file.shownName): \(receipt.bytes) bytes.")
             }
             // The size in a listing may be wrong, because the file may have changed since.
             if active.size == nil || file.isListed && !active.isSizeReported { setSize(of: active, receipt.bytes) }
             guard let size = active.size, receipt.bytes == size else {
                 throw TransferError(
                     .protocolViolation, .invalidResponse,
-                    "\(file.source) has \(active.size ?? 0) bytes, but \(receipt.bytes) bytes arrived according to the receipt.")
+                    "\(file.shownName) has \(active.size ?? 0) bytes, but \(receipt.bytes) bytes arrived according to the receipt.")
             }
             let report = RunEvent.Content.file(position: file.position, .completed(receipt, endpoint: prepared.endpoint))
             // The bytes of a stream must be kept until its completion is stored. If the other end records each successful attempt, the
@@ -141,7 +141,7 @@ extension FileRunner {
             let isSilent = !prepared.activity.hasAnswered && active.moved <= FileWindow.smallSize
             throw TransferError(
                 isSilent ? .unreachable : .transient, .stalled,
-                "The transfer of \(file.source) stalled: no bytes moved to or from \(attempt.endpoint.location) for \(limit).")
+                "The transfer of \(file.shownName) stalled: no bytes moved to or from \(attempt.endpoint.location) for \(limit).")
         } catch is CancellationError where Task.isCancelled {
             throw CancellationError()
         } catch {

@@ -25,6 +25,7 @@ extension FileRunner {
     mutating func payload(at endpoint: Endpoint) async throws -> AttemptPayload {
         if file.kind == .download { return downloadPayload(from: endpoint) }
         if file.kind == .stream { return try await streamPayload(to: endpoint) }
+        if file.kind == .form { return try await formPayload(to: endpoint) }
         let (path, confinement) = (file.source, file.confinement)
         let identity: SourceIdentity
         do throws(TransferError) {
@@ -36,16 +37,56 @@ extension FileRunner {
                 return try SourceIdentity(of: descriptor, path: path)
             }
         } catch {
-            guard file.kind == .blob, error.code == .noSuchFile else { throw error }
-            throw TransferError(
-                .sourceLost, .noSuchFile,
-                "The data of \(String(decoding: file.destination, as: UTF8.self)) no longer exists: the queue keeps data from memory and copies only until they have arrived. Enqueue it again.",
-                cause: error.cause)
+            throw file.kind == .blob ? Self.dataError(error, of: file.destination) : error
         }
         guard identity.size <= FileSize.maximum else { throw FileSize.tooLarge(path) }
         if let stored = checkpoints[endpoint.address] { try await compare(identity, with: stored) }
         let source = UploadSource(path: path, identity: identity, isSpooled: file.kind == .blob, confinement: confinement)
         return AttemptPayload(payload: .upload(source), size: identity.size, identity: identity)
+    }
+
+    /// The error for data from memory whose file in the spool can't be inspected.
+    private static func dataError(_ error: TransferError, of name: [UInt8]) -> TransferError {
+        guard error.code == .noSuchFile else { return error }
+        return TransferError(
+            .sourceLost, .noSuchFile,
+            "The data of \(String(decoding: name, as: UTF8.self)) no longer exists: the queue keeps data from memory and copies only until they have arrived. Enqueue it again.",
+            cause: error.cause)
+    }
+
+    /// The payload of a form, with the current identities of its files. No checkpoint refers to a form, so the files may have changed since
+    /// an earlier attempt.
+    private func formPayload(to endpoint: Endpoint) async throws -> AttemptPayload {
+        try endpoint.checkForms(AttemptOptions(context.options), with: context.transports[endpoint.transport])
+        let content = try await context.store.form(of: context.key, position: file.position)
+        let (spooled, name, sources) = (file.source, file.destination, context.store.sources)
+        let parts = try await BlockingIO.run { () throws(TransferError) in
+            try content.parts.map { part throws(TransferError) -> UploadForm.Part in
+                guard let file = part.file else { return .field(name: part.field, value: part.text ?? "") }
+                guard let path = file.localPath(sources) else {
+                    let identity: SourceIdentity
+                    do throws(TransferError) {
+                        identity = try SourceIdentity(ofFileAt: spooled)
+                    } catch {
+                        throw Self.dataError(error, of: name)
+                    }
+                    let source = UploadSource(path: spooled, identity: identity, isSpooled: true)
+                    let end = file.offset.addingSaturated(file.size)
+                    guard (0...end).contains(file.offset), end <= identity.size else {
+                        throw TransferError(.permanent, .internalFailure, "The data of \(file.name) is incomplete. Enqueue the form again.")
+                    }
+                    return .file(
+                        UploadForm.File(
+                            field: part.field, name: file.name, mediaType: file.mediaType, source: source, offset: file.offset,
+                            length: file.size))
+                }
+                let source = UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path))
+                return .file(UploadForm.File(field: part.field, name: file.name, mediaType: file.mediaType, source: source))
+            }
+        }
+        let form = UploadForm(parts: parts)
+        guard form.size <= FileSize.maximum else { throw FileSize.tooLarge(FilePath(form.files.first?.name ?? "")) }
+        return AttemptPayload(payload: .form(form), size: form.size)
     }
 
     /// The payload of a stream that an app in this process produces. Throws if the endpoint has not confirmed bytes that this machine has

@@ -3,12 +3,13 @@ public import SystemPackage
 public import TransferCore
 
 /// An item of a session, and its name at the destination. An upload item is a file, a folder with all its content, data in memory, or a
-/// stream of bytes that are produced during the transfer. A download item is a remote file, or a remote folder with all its content.
+/// stream of bytes that are produced during the transfer, or a form with several files. A download item is a remote file, or a remote folder with all its content.
 public struct TransferItem: Hashable, Sendable {
     package enum Content: Hashable, Sendable {
         case path(FilePath)
         case data(Data)
         case stream(StreamProducer)
+        case form([FormPart])
         /// A download to this local name; nil for the last component of the remote name.
         case remote(FilePath?)
         /// A download of a folder with all its content. The local name is as for ``remote(_:)``.
@@ -17,7 +18,8 @@ public struct TransferItem: Hashable, Sendable {
 
     package var content: Content
 
-    /// The remote name below the endpoint's folder; nil for the last component of ``source``. Also nil if the given name was invalid.
+    /// The remote name below the endpoint's folder; nil for the last component of ``source``, or for the name of a form's first file. Also
+    /// nil if the given name was invalid.
     public var destination: RemotePath? {
         didSet { invalidDestination = nil }
     }
@@ -68,7 +70,7 @@ public struct TransferItem: Hashable, Sendable {
     public var source: FilePath? {
         switch content {
         case .path(let path): path
-        case .data, .stream, .remote, .remoteFolder: nil
+        case .data, .stream, .form, .remote, .remoteFolder: nil
         }
     }
 

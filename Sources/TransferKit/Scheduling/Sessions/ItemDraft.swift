@@ -9,6 +9,8 @@ package enum ItemKind: String, Sendable, Codable {
     case blob
     /// Data that an app produces during the transfer, passed through a file of the ``Spool``.
     case stream
+    /// A form. The data of its files from the app's memory is in one file of the ``Spool``.
+    case form
     /// A remote file. Its source is the local name below the session's folder.
     case download
     /// A remote folder. Its source is the local name below the session's folder.
@@ -16,6 +18,9 @@ package enum ItemKind: String, Sendable, Codable {
 
     /// Whether the item must be expanded before its files are known.
     package var isFolder: Bool { self == .folder || self == .remoteFolder }
+
+    /// Whether the item's source is the name of a file in the ``Spool``.
+    package var isSpooled: Bool { self == .blob || self == .stream || self == .form }
 
     /// Whether the item is received from the server.
     package var isReceived: Bool { self == .download || self == .remoteFolder }
@@ -39,7 +44,7 @@ package struct ItemFigures: Sendable, Equatable {
 package struct ItemDraft: Sendable, Codable, Equatable {
     package var kind: ItemKind
     /// The local path, relative to the base folder unless it begins with a slash. For a download or remote folder, the local name below the
-    /// session's folder. For a blob or a stream, the name of its file in the spool.
+    /// session's folder. For a blob, a stream or a form, the name of its file in the spool. A form without data has no such file.
     package var source: Data
     package var destination: Data
     package var size: Int64
@@ -50,12 +55,15 @@ package struct ItemDraft: Sendable, Codable, Equatable {
     package var uploadPlace: Capability?
     /// The URL at which the file's upload is created; nil for that of the session.
     package var creationPlace: Capability?
+    /// The parts of a form; nil for other items.
+    package var form: FormContent?
 
     package init(
         kind: ItemKind = .file, source: Data, destination: Data, size: Int64, symbolicLinks: SymbolicLinkPolicy = .follow,
-        uploadPlace: Capability? = nil, creationPlace: Capability? = nil, isUnsized: Bool = false
+        uploadPlace: Capability? = nil, creationPlace: Capability? = nil, isUnsized: Bool = false, form: FormContent? = nil
     ) {
         self.creationPlace = creationPlace
+        self.form = form
         self.isUnsized = isUnsized
         self.uploadPlace = uploadPlace
         self.kind = kind
@@ -64,4 +72,7 @@ package struct ItemDraft: Sendable, Codable, Equatable {
         self.size = size
         self.symbolicLinks = symbolicLinks
     }
+
+    /// Whether the item has data from the app's memory, in a file of the ``Spool``.
+    package var hasData: Bool { kind == .blob || form?.hasData == true }
 }

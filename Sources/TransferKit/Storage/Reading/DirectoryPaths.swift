@@ -45,7 +45,7 @@ struct DirectoryPaths {
         _ kind: ItemKind, directory: Int64?, source: Data, destination: Data, in db: Database
     ) throws -> Location {
         if let directory { return try location(of: directory, in: db).appending([UInt8](source)) }
-        if kind == .blob || kind == .stream {
+        if kind.isSpooled {
             guard let path = Spool(folder: sources.spool).path(of: source) else {
                 throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "session \(session) names a file outside the spool")
             }

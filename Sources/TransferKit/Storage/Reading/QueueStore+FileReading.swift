@@ -26,6 +26,9 @@ package struct PendingFile: Sendable {
     package var localName: FilePath?
     /// Whether the file was found in a remote folder.
     package var isListed = false
+
+    /// The local path for messages; the remote name if the local file is in the ``Spool``.
+    var shownName: String { kind.isSpooled ? String(decoding: destination, as: UTF8.self) : source.string }
 }
 
 /// A checkpoint with the identity of its source.
@@ -140,10 +143,11 @@ extension QueueStore {
             let row = try StoredRow.fetchOne(
                 db.cachedStatement(
                     sql: """
-                        SELECT kind, directory, source, destination FROM file INDEXED BY file_failed
+                        SELECT kind, directory, source, destination, form FROM file INDEXED BY file_failed
                         WHERE session = ? AND state = 'failed' ORDER BY position LIMIT 1
                         """), arguments: [key])
         else { return nil }
+        if let file = formFiles(try row.decode(atIndex: 4), sources).shownSource { return file }
         var paths = DirectoryPaths(of: key, sources)
         return FilePath(
             bytes: try paths.location(

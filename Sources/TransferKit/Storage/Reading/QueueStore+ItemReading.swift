@@ -95,7 +95,7 @@ extension QueueStore {
                         FROM file WHERE session = ? AND position >= ? ORDER BY position LIMIT ?
                         """),
                 arguments: [key, position, limit]
-            ).map { try Self.itemStatus($0, &paths, in: db) }
+            ).map { try Self.itemStatus($0, &paths, sources, in: db) }
             guard items.count < limit else { return items }
             let last = try Int64.fetchOne(
                 db.cachedStatement(sql: "SELECT max(position) FROM file WHERE session = ?"), arguments: [key])
@@ -110,11 +110,12 @@ extension QueueStore {
                 let location = try paths.location(
                     kind, directory: try row.decode(forColumn: "directory"), source: try row.decode(forColumn: "source"),
                     destination: try row.decode(forColumn: "destination"), in: db)
+                let formFiles = try Self.formFiles(row.decode(forColumn: "form"), sources)
                 items.append(
                     ItemStatus(
-                        position: itemPosition, source: FilePath(bytes: location.source),
+                        position: itemPosition, source: formFiles.shownSource ?? FilePath(bytes: location.source),
                         destination: try RemotePath(bytes: location.destination), isFolder: kind.isFolder, state: .pending,
-                        bytesTotal: try Self.size(row), bytesDone: 0))
+                        bytesTotal: try Self.size(row), bytesDone: 0, formFiles: formFiles))
                 itemPosition += 1
             }
             return items
@@ -128,7 +129,9 @@ extension QueueStore {
 
     private static func bounded(_ size: Int64) -> Int64 { min(max(0, size), FileSize.maximum) }
 
-    private static func itemStatus(_ row: StoredRow, _ paths: inout DirectoryPaths, in db: Database) throws -> ItemStatus {
+    private static func itemStatus(
+        _ row: StoredRow, _ paths: inout DirectoryPaths, _ sources: SourceFolders, in db: Database
+    ) throws -> ItemStatus {
         let kind = ItemKind(rawValue: try row.decode(forColumn: "kind")) ?? .file
         let location = try paths.location(
             kind, directory: try row.decode(forColumn: "directory"), source: try row.decode(forColumn: "source"),
@@ -136,8 +139,10 @@ extension QueueStore {
         let receipt: TransferReceipt? = try? StoreCoding.decodeIfPresent(from: row.decode(String?.self, forColumn: "receipt"))
         // A file with an invalid state is treated as pending; see ``pendingFiles(of:after:limit:)``.
         let state = ItemState(rawValue: try row.decode(forColumn: "state")) ?? .pending
+        let formFiles = Self.formFiles(try row.decode(forColumn: "form"), sources)
         return ItemStatus(
-            position: try row.decode(forColumn: "position"), source: receipt?.localPath ?? FilePath(bytes: location.source),
+            position: try row.decode(forColumn: "position"),
+            source: receipt?.localPath ?? formFiles.shownSource ?? FilePath(bytes: location.source),
             destination: try RemotePath(bytes: location.destination), isFolder: kind.isFolder, state: state,
             bytesTotal: try Self.size(row),
             bytesDone: bounded(
@@ -147,6 +152,6 @@ extension QueueStore {
             partialExpiresAt: state == .completed ? nil : try row.decode(Int64?.self, forColumn: "expires_at").map(StoreCoding.date),
             answer: receipt?.answer,
             warnings: receipt?.warnings ?? [],
-            error: try StoreCoding.decodeIfPresent(from: row.decode(String?.self, forColumn: "error")))
+            error: try StoreCoding.decodeIfPresent(from: row.decode(String?.self, forColumn: "error")), formFiles: formFiles)
     }
 }

@@ -33,7 +33,7 @@ package struct SourceFolders: Sendable {
 
     /// Returns the path for a stored form.
     func path(_ kind: ItemKind, _ stored: [UInt8]) -> [UInt8] {
-        if kind == .blob || kind == .stream { return spool.bytes + [UInt8(ascii: "/")] + stored }
+        if kind.isSpooled { return spool.bytes + [UInt8(ascii: "/")] + stored }
         guard stored.first != UInt8(ascii: "/"), let base else { return stored }
         return stored == [UInt8(ascii: ".")] ? base.bytes : base.bytes + [UInt8(ascii: "/")] + stored
     }

@@ -6,7 +6,7 @@ enum Schema {
     static let applicationID: Int32 = 0x544B_6974
 
     /// The newest schema that this version reads and writes; stored as SQLite's user version.
-    static let version: Int32 = 7
+    static let version: Int32 = 8
 
     /// The oldest schema that this version migrates to ``version``.
     static let oldestVersion: Int32 = 5
@@ -30,6 +30,14 @@ enum Schema {
             // The URL at which the upload of an item is created, a capability; NULL: that of the session.
             for table in ["file", "item"] { try db.execute(sql: "ALTER TABLE \(table) ADD COLUMN creation_url TEXT") }
             try db.execute(sql: "PRAGMA user_version = 7")
+        }
+        migrator.registerMigration("8") { db in
+            for table in ["file", "item"] {
+                // The parts of a form as JSON (FormContent); NULL for other kinds.
+                try db.execute(sql: "ALTER TABLE \(table) ADD COLUMN form TEXT")
+                try db.execute(sql: "CREATE INDEX \(table)_form ON \(table)(source) WHERE kind = 'form'")
+            }
+            try db.execute(sql: "PRAGMA user_version = 8")
         }
         try migrator.migrate(database)
     }

@@ -125,7 +125,7 @@ package struct Spool: Sendable {
             db,
             sql: """
                 SELECT json_extract(content, '$.source') FROM quarantined_row
-                WHERE origin IN ('file', 'item') AND json_valid(content) AND json_extract(content, '$.kind') IN ('blob', 'stream')
+                WHERE origin IN ('file', 'item') AND json_valid(content) AND json_extract(content, '$.kind') IN ('blob', 'stream', 'form')
                     AND json_type(content, '$.source') = 'text'
                 """)
     }
@@ -139,6 +139,8 @@ package struct Spool: Sendable {
                 sql: """
                     SELECT EXISTS (SELECT 1 FROM file WHERE kind = 'blob' AND source = ?1 AND state <> 'completed')
                         OR EXISTS (SELECT 1 FROM item WHERE kind = 'blob' AND source = ?1)
+                        OR EXISTS (SELECT 1 FROM file WHERE kind = 'form' AND source = ?1 AND state <> 'completed')
+                        OR EXISTS (SELECT 1 FROM item WHERE kind = 'form' AND source = ?1)
                         OR EXISTS (SELECT 1 FROM file JOIN schedule ON schedule.session = file.session
                             WHERE \(Self.isNeededStream) AND source = ?1)
                         OR EXISTS (SELECT 1 FROM file JOIN removal ON removal.session = file.session
@@ -161,7 +163,7 @@ extension QueueStore {
         switch write {
         case .file(let key, let position, .completed):
             try Data.fetchAll(
-                db.cachedStatement(sql: "SELECT source FROM file WHERE session = ? AND position = ? AND kind = 'blob'"),
+                db.cachedStatement(sql: "SELECT source FROM file WHERE session = ? AND position = ? AND kind IN ('blob', 'form')"),
                 arguments: [key, position])
         default:
             []
@@ -170,6 +172,6 @@ extension QueueStore {
 
     /// Removes the spool files of items that were not added.
     package func discardBlobs(of items: [ItemDraft]) async {
-        await spool.remove(items.filter { $0.kind == .blob }.map(\.source))
+        await spool.remove(items.filter(\.hasData).map(\.source))
     }
 }

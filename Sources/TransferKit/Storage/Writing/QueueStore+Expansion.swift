@@ -100,9 +100,9 @@ extension QueueStore {
             db,
             """
             INSERT INTO file(session, position, kind, directory, source, destination, state, size, upload_url, unsized,
-                creation_url)
+                creation_url, form)
             SELECT session, ifnull((SELECT max(position) FROM file WHERE session = ?1), -1) + row_number() OVER (ORDER BY sequence),
-                kind, directory, source, destination, 'pending', size, upload_url, unsized, creation_url
+                kind, directory, source, destination, 'pending', size, upload_url, unsized, creation_url, form
             FROM item WHERE session = ?1 AND sequence < ?2
             """, [session, end])
         try execute(db, "DELETE FROM item WHERE session = ? AND sequence < ?", [session, end])

@@ -20,14 +20,14 @@ extension QueueStore {
         let files = items.prefix { !$0.kind.isFolder }
         let insertion = try db.cachedStatement(
             sql: """
-                INSERT INTO file(session, position, kind, source, destination, state, size, upload_url, unsized, creation_url)
-                VALUES (?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?)
+                INSERT INTO file(session, position, kind, source, destination, state, size, upload_url, unsized, creation_url, form)
+                VALUES (?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?)
                 """)
         for (position, file) in zip(firstPosition..., files) {
             try insertion.execute(
                 arguments: [
                     key, position, file.kind.rawValue, file.source, file.destination, min(max(0, file.size), FileSize.maximum),
-                    file.uploadPlace?.text, file.isUnsized, file.creationPlace?.text,
+                    file.uploadPlace?.text, file.isUnsized, file.creationPlace?.text, try StoreCoding.encodeIfPresent(file.form),
                 ])
         }
         try insertPendingItems(items.dropFirst(files.count), of: key, in: db)
@@ -40,15 +40,15 @@ extension QueueStore {
         let insertion = try db.cachedStatement(
             sql: """
                 INSERT INTO item(session, sequence, kind, source, destination, size, symbolic_links, upload_url, unsized,
-                    creation_url)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    creation_url, form)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """)
         for (sequence, item) in zip(try next(after: last)..., items) {
             try insertion.execute(
                 arguments: [
                     key, sequence, item.kind.rawValue, item.source, item.destination, min(max(0, item.size), FileSize.maximum),
                     item.symbolicLinks.rawValue,
-                    item.uploadPlace?.text, item.isUnsized, item.creationPlace?.text,
+                    item.uploadPlace?.text, item.isUnsized, item.creationPlace?.text, try StoreCoding.encodeIfPresent(item.form),
                 ])
         }
     }

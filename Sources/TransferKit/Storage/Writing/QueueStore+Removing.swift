@@ -23,9 +23,9 @@ extension QueueStore {
 
     private static let tables = [
         SweptTable(name: "checkpoint", key: ["position", "endpoint"]),
-        SweptTable(name: "file", key: ["position"], spooled: "CASE WHEN kind = 'blob' AND state <> 'completed' THEN source END"),
+        SweptTable(name: "file", key: ["position"], spooled: "CASE WHEN kind IN ('blob', 'form') AND state <> 'completed' THEN source END"),
         SweptTable(name: "directory", key: ["number"]),
-        SweptTable(name: "item", key: ["sequence"], spooled: "CASE WHEN kind = 'blob' THEN source END"),
+        SweptTable(name: "item", key: ["sequence"], spooled: "CASE WHEN kind IN ('blob', 'form') THEN source END"),
         SweptTable(name: "session_tag", key: ["tag"]),
     ]
 
@@ -72,8 +72,8 @@ extension QueueStore {
         try Data.fetchAll(
             db.cachedStatement(
                 sql: """
-                    SELECT source FROM file WHERE session = ?1 AND kind = 'blob' AND state <> 'completed'
-                    UNION ALL SELECT source FROM item WHERE session = ?1 AND kind = 'blob'
+                    SELECT source FROM file WHERE session = ?1 AND kind IN ('blob', 'form') AND state <> 'completed'
+                    UNION ALL SELECT source FROM item WHERE session = ?1 AND kind IN ('blob', 'form')
                     """), arguments: [key])
     }
 

@@ -21,8 +21,8 @@ struct SessionInsertion {
         file = try RowInsertion(
             db,
             """
-            INSERT INTO file(session, position, kind, source, destination, state, size, upload_url, unsized, creation_url)
-            VALUES (?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?)
+            INSERT INTO file(session, position, kind, source, destination, state, size, upload_url, unsized, creation_url, form)
+            VALUES (?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?)
             """)
     }
 
@@ -53,6 +53,7 @@ struct SessionInsertion {
             file.bind(item.uploadPlace?.text)
             file.bind(item.isUnsized)
             file.bind(item.creationPlace?.text)
+            file.bind(try StoreCoding.encodeIfPresent(item.form))
             try file.insert()
         }
         guard files.count < draft.items.count else { return }

@@ -1,0 +1,58 @@
+import Foundation
+import SystemPackage
+import TransferKit
+
+/// A part of a new form. The data of all its files from memory is in the form's ``ItemRecord``, one after the other.
+struct FormPartRecord: Codable, Sendable {
+    private var field: String
+    /// The value of a text field.
+    private var text: String?
+    /// The absolute path of a local file.
+    private var path: Data?
+    /// The number of bytes of a file from memory.
+    private var length: Int?
+    private var name: String?
+    private var mediaType: String?
+
+    init(_ part: FormPart, in workingFolder: FilePath) {
+        field = part.field
+        name = part.name
+        mediaType = part.mediaType
+        switch part.content {
+        case .text(let text): self.text = text
+        // An empty path stays empty, so that the owner rejects it.
+        case .path(let path): self.path = Data(path.isEmpty ? [] : workingFolder.pushing(path).bytes)
+        case .data(let data): length = data.count
+        }
+    }
+
+    /// The largest possible size in a message, in bytes. JSON encodes a byte of a string in up to six bytes.
+    var cost: Int {
+        128 + [field, text ?? "", name ?? "", mediaType ?? ""].reduce(0) { $0 + 6 * $1.utf8.count } + (path?.count ?? 0) * 4 / 3
+    }
+
+    /// Creates the parts of a form.
+    ///
+    /// - Parameter data: The data of all files from memory.
+    /// - Throws: ``QueueError`` with the code `invalidMessage` if a record is incomplete, or the data has another length.
+    static func parts(_ records: [FormPartRecord], with data: Data) throws(QueueError) -> [FormPart] {
+        var rest = data
+        var parts: [FormPart] = []
+        for record in records {
+            switch (record.text, record.path, record.length) {
+            case (let text?, nil, nil): parts.append(.text(text, field: record.field))
+            case (nil, let path?, nil):
+                parts.append(.file(FilePath(bytes: path), field: record.field, name: record.name, mediaType: record.mediaType))
+            case (nil, nil, let length?) where (0...rest.count).contains(length):
+                guard let name = record.name else { throw invalid }
+                parts.append(.data(rest.prefix(length), field: record.field, name: name, mediaType: record.mediaType))
+                rest = rest.dropFirst(length)
+            default: throw invalid
+            }
+        }
+        guard rest.isEmpty else { throw invalid }
+        return parts
+    }
+
+    private static var invalid: QueueError { QueueError(.invalidMessage, "A part of a new form is incomplete.") }
+}

@@ -1,0 +1,121 @@
+import Foundation
+import Locking
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// Forms: items with several files that arrive together.
+@Suite struct FormItemTests {
+    private let fixture: QueueFixture
+
+    init() throws {
+        fixture = try QueueFixture()
+    }
+
+    private func spooled() throws -> Int {
+        let folder = fixture.folder.path.appending("store").appending("spool")
+        return try FileManager.default.contentsOfDirectory(atPath: folder.string).count
+    }
+
+    private func form(_ data: String? = "data") throws -> TransferItem {
+        .form(
+            fields: ["title": "one", "id": "7", "title": "two"],
+            files: try [.file(fixture.folder.file("a", size: 2_500)), .file(fixture.folder.file("b", size: 1_500), field: "other")]
+                + (data.map { [.data(Data($0.utf8), name: "c")] } ?? []))
+    }
+
+    /// The queue stores the data until the form has arrived, and sends the form after a restart of the process.
+    @Test func keepsFormOverRestart() async throws {
+        var queue = try await fixture.openWithAccounts()
+        let session = try await queue.enqueue(.upload(items: [form()], to: "a"))
+        await queue.shutdown()
+        queue = try await fixture.open()
+        #expect(try spooled() == 1)
+        try await queue.start()
+        let status = try await queue.session(session.id).value
+        #expect(status.statistics.files == 1 && status.statistics.bytesDone == 4_004)
+        await queue.shutdown()
+        #expect(try spooled() == 0)
+        let received = try #require(fixture.memory.forms.first)
+        #expect(fixture.memory.forms.count == 1 && received.path.description == "a")
+        #expect(received.parts.map(\.field) == ["title", "id", "title", "file", "other", "file"])
+        #expect(received.parts.map(\.name) == [nil, nil, nil, "a", "b", "c"])
+        #expect(try received.parts.map(\.content).suffix(3) == [fixture.content("a"), fixture.content("b"), Data("data".utf8)])
+    }
+
+    /// The progress counts the bytes of all files. A pause in the second file ends the request, and the next attempt begins with the first
+    /// file.
+    @Test func countsFilesOneAfterTheOther() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let gate = fixture.memory.gate("a", atByte: 3_000)
+        let session = try await queue.enqueue(.upload(items: [form()], to: "a"))
+        try await queue.start()
+        try await gate.reached()
+        let statistics = try await session.status.statistics
+        #expect(statistics.bytesTotal == 4_004 && statistics.bytesSent == 3_000 && statistics.bytesDone == 0)
+        let item = try #require(try await queue.items(of: session.id).first)
+        #expect(item.formProgress(at: statistics.bytesSent) == [2_500, 500, 0])
+        #expect(item.formProgress(at: 9_000) == [2_500, 1_500, 4] && item.formProgress(at: -1) == [0, 0, 0])
+        try await session.pause()
+        gate.open()
+        await queue.waitUntilIdle()
+        #expect(fixture.memory.forms.isEmpty)
+        try await session.resume()
+        #expect(try await session.value.statistics.bytesDone == 4_004)
+        #expect(fixture.memory.attempts.map(\.bytesMoved).last == 4_004)
+        await queue.shutdown()
+    }
+
+    @Test func deletesDataOfRemovedForms() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let folder = TransferItem(fixture.folder.path.appending("store"))
+        let sessions = try await queue.enqueue([
+            .upload(items: [form("1"), folder, .form(files: [.data(Data("2".utf8), name: "2")])], to: "a"),
+            .upload(items: [form(nil)], to: "b"),
+        ])
+        #expect(try spooled() == 2, "a form without data has no file")
+        try await queue.apply(.remove(), to: .sessions(sessions.map(\.id)))
+        #expect(try spooled() == 0)
+        await #expect(throws: QueueError.self) { try await queue.enqueue(.upload(items: [form()], to: "nobody")) }
+        #expect(try spooled() == 0, "nor does a rejected form leave data")
+        await queue.shutdown()
+    }
+
+    /// The queue keeps data only until the form has arrived, so the form can't be sent again.
+    @Test func namesFormWhoseDataIsGone() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let session = try await queue.enqueue(.upload(items: [form()], to: "a"))
+        try await queue.start()
+        _ = try await session.value
+        try await queue.run(session.id, again: true)
+        let error = try await #require(throws: TransferError.self) { try await session.value }
+        #expect(error.failureClass == .sourceLost && !error.message.contains("spool"), "\(error.message)")
+        await queue.shutdown()
+    }
+
+    /// The response is lost after the whole form was sent. As with a form of one file, the queue can't know that the form arrived, so it
+    /// sends the form again, with the same transfer ID.
+    @Test func sendsFormAgainAfterLostResponse() async throws {
+        fixture.memory.faults.append(.cut(afterBytes: 4_004))
+        let queue = try await fixture.openWithAccounts()
+        let session = try await queue.enqueue(.upload(items: [form()], to: "a"))
+        try await queue.start()
+        await fixture.clock.waitForSleep(of: .seconds(1))
+        fixture.clock.advance(by: .seconds(1))
+        #expect(try await session.value.state == .completed)
+        #expect(fixture.memory.forms.count == 2 && Set(fixture.memory.attempts.map(\.transferID)).count == 1)
+        await queue.shutdown()
+    }
+
+    /// The transport does not conform to `FormUploading`.
+    @Test func rejectsFormIfTransportSendsNone() async throws {
+        let queue = try await fixture.open(transports: [NotingTransport(memory: fixture.memory, seen: Locked([]))])
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        let error = try await #require(throws: QueueError.self) { try await queue.enqueue(.upload(items: [form()], to: "a")) }
+        #expect(error.code == .invalidRequest && error.message.contains("can't send forms"))
+        #expect(try spooled() == 0)
+        await queue.shutdown()
+    }
+}
