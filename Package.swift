@@ -227,19 +227,58 @@ let package = Package(
 )
 
 // Samples are separate packages that depend on this package. When a sample is built, this package must not have a target with the same
-// name. Therefore, only this project's own builds, which test the samples, include them as targets.
+// name. Therefore, only this project's own builds, which test the samples, include them as targets. As in other packages, the samples can't
+// use symbols with `package` access. Tests/check-samples compares these targets with those of the samples' packages.
 if isStrict {
+    let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
     package.targets += [
         .target(
             name: "FolderTransport", dependencies: ["TransportSupport", "TransferCore", system],
-            path: "Samples/CustomTransport/Sources/FolderTransport", swiftSettings: settings),
+            path: "Samples/CustomTransport/Sources/FolderTransport", packageAccess: false, swiftSettings: settings),
         .executableTarget(
             name: "transferq-folder", dependencies: ["FolderTransport", "TransferCommands"],
-            path: "Samples/CustomTransport/Sources/transferq-folder", swiftSettings: settings),
+            path: "Samples/CustomTransport/Sources/transferq-folder", packageAccess: false, swiftSettings: settings),
         .testTarget(
             name: "FolderTransportTests",
             dependencies: ["FolderTransport", "transferq-folder", "TransportTesting", "TransferCore", logging, system],
-            path: "Samples/CustomTransport/Tests/FolderTransportTests", swiftSettings: settings),
+            path: "Samples/CustomTransport/Tests/FolderTransportTests", packageAccess: false, swiftSettings: settings),
+
+        .executableTarget(
+            name: "BatchUploader", dependencies: ["TransferKit", "TransportTUS"], path: "Samples/BatchUploader/Sources",
+            packageAccess: false, swiftSettings: strict),
+        .target(
+            name: "UploadList", dependencies: ["TransferKit"], path: "Samples/Reprioritiser/Sources/UploadList", packageAccess: false,
+            swiftSettings: strict),
+        .executableTarget(
+            name: "Reprioritiser", dependencies: ["UploadList", "TransferKit", "TransportTUS"],
+            path: "Samples/Reprioritiser/Sources/Reprioritiser", packageAccess: false, swiftSettings: strict),
+        .testTarget(
+            name: "UploadListTests", dependencies: ["UploadList", "TransferKit", "TransportTesting"],
+            path: "Samples/Reprioritiser/Tests/UploadListTests", packageAccess: false, swiftSettings: strict),
+        .executableTarget(
+            name: "AccountRouter", dependencies: ["TransferKit", "TransportHTTP", "TransportSFTP", "TransportTUS"],
+            path: "Samples/AccountRouter/Sources", packageAccess: false, swiftSettings: strict),
+        .executableTarget(
+            name: "LiveStream", dependencies: ["TransferKit", "TransportHTTP"], path: "Samples/LiveStream/Sources", packageAccess: false,
+            swiftSettings: strict),
+        .executableTarget(
+            name: "FormUpload", dependencies: ["TransferKit", "TransportHTTP"], path: "Samples/FormUpload/Sources", packageAccess: false,
+            swiftSettings: strict),
+        .executableTarget(
+            name: "AgentClient", dependencies: ["TransferControl", "TransferKit"], path: "Samples/AgentClient/Sources",
+            packageAccess: false, swiftSettings: strict),
+        .executableTarget(
+            name: "Ingest",
+            dependencies: [
+                "TransferKit", "TransportTUS", .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"), logging,
+            ], path: "Samples/Ingest/Sources", packageAccess: false, swiftSettings: strict),
+        .testTarget(
+            name: "SampleTests",
+            dependencies: [
+                "AccountRouter", "AgentClient", "BatchUploader", "FormUpload", "Ingest", "LiveStream", "ProcessFixture",
+                "Reprioritiser", "SSHFixture", "TUSLoopback", "transferq", system,
+            ], swiftSettings: settings),
     ]
 }
 

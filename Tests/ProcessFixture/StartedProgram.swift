@@ -61,9 +61,24 @@ package final class StartedProgram: Sendable {
     }
 
     /// Suspends the process, so that it stops responding. It can still be killed.
-    package func suspend() {
+    package func suspend() { send(SIGSTOP) }
+
+    /// Sends a signal, unless the process was reaped.
+    package func send(_ signal: CInt) {
         process.withLock { process in
-            if let number = process { Self.send(SIGSTOP, to: number) }
+            if let number = process { Self.send(signal, to: number) }
+        }
+    }
+
+    /// Waits until the process ends, and reaps it. Blocks.
+    ///
+    /// - Returns: The exit status, or the signal that killed the process; nil if ``kill()`` reaped it.
+    package func waitForEnd() -> (status: Int32, wasKilled: Bool)? {
+        // Waits without the lock, so that `kill()` can end the process.
+        if let number = process.withLock({ $0 }) { ChildProcess.awaitEnd(number) }
+        return process.withLock { process in
+            defer { process = nil }
+            return process.map { ChildProcess.reap($0) }
         }
     }
 
@@ -75,7 +90,13 @@ package final class StartedProgram: Sendable {
         #endif
     }
 
-    private func closeInput() {
+    /// Writes to the standard input. Blocks while the pipe is full.
+    package func write(_ text: String) throws {
+        try input.withLock { _ = try $0?.writeAll(text.utf8) }
+    }
+
+    /// Ends the standard input.
+    package func closeInput() {
         input.withLock { input in
             try? input?.close()
             input = nil

@@ -1,0 +1,158 @@
+import Foundation
+import SystemPackage
+import TUSLoopback
+import Testing
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Runs the samples that control a queue, and compares their output. The server is `tus-loopback`, in the test process.
+@Suite(.timeLimit(.minutes(5))) struct QueueSampleTests {
+    let folder: SampleFolder
+    let tus: TUSLoopbackServer
+
+    init() throws {
+        folder = try SampleFolder()
+        tus = TUSLoopbackServer(folder: FilePath(folder.url.appending(path: "server").path))
+    }
+
+    /// Whether the server has exactly one file with this name, with the content of a local file.
+    private func hasArrived(_ name: String, from file: String) -> Bool {
+        let stored = tus.storedFiles(named: name)
+        return stored.count == 1 && SampleFolder.equal(URL(filePath: stored[0].string), folder.url.appending(path: file))
+    }
+
+    @Test func batchUploaderResumesAfterKill() async throws {
+        let names = (1...20).map { "clip-\($0 < 10 ? "0" : "")\($0).mov" }
+        let sizes = names.map { $0 == "clip-08.mov" ? 3 << 20 : 64 << 10 }
+        for (name, size) in zip(names, sizes) { try folder.file("clips/\(name)", size: size) }
+        let url = try await tus.start().absoluteString
+        // The server loses the connection in the middle of the eighth file, and lets no other request continue there.
+        tus.inject(.cut(afterBodyBytes: 2 << 20))
+        tus.stopContent(at: 2 << 20)
+
+        let first = try Sample("BatchUploader", url, folder.url.appending(path: "clips").path, in: folder)
+        let lines = await first.lines(through: "clip-08.mov will be retried: ")
+        #expect(lines.filter { !$0.isProgress }.dropLast() == ["20 sessions, 0 completed"] + names[..<7].map { "\($0) completed" })
+        #expect(lines.contains("clip-07.mov: 100 %"))
+        first.send(SIGKILL)
+        #expect(await first.finish().status == SIGKILL)
+
+        tus.stopContent(at: nil)
+        let second = try await Sample("BatchUploader", in: folder).finish()
+        #expect(second.lines == ["20 sessions, 7 completed"] + names[7...].map { "\($0) completed" })
+        #expect(second.status == 0)
+        for name in names { #expect(hasArrived(name, from: "clips/\(name)"), "\(name)") }
+        #expect(tus.statistics.bytesStored == Int64(sizes.reduce(0, +)), "no stored byte is sent again")
+
+        // The same folder adds no session again.
+        let third = try await Sample("BatchUploader", url, folder.url.appending(path: "clips").path, in: folder).finish()
+        #expect(third.lines == ["20 sessions, 20 completed"] && third.status == 0)
+        await tus.stop()
+    }
+
+    @Test func reprioritiserChangesOrder() async throws {
+        for name in ["a", "b", "c", "d"] { try folder.file(name, size: 10_000) }
+        let url = try await tus.start().absoluteString
+        let paths = ["a", "b", "c", "d"].map { folder.url.appending(path: $0).path }
+        let sample = try Sample("Reprioritiser", url, paths[0], paths[1], paths[2], paths[3], in: folder)
+        _ = await sample.lines(through: "a waiting, b waiting, c waiting, d waiting")
+        // Each command is followed by the last line that it causes. Other lines can precede that line, because each event is a change.
+        let steps = [
+            ("move 3 0", "d waiting, a waiting, b waiting, c waiting"),
+            ("pause 1", "d waiting, a held, b waiting, c waiting"),
+            ("undo", "d waiting, a waiting, b waiting, c waiting"),
+            ("cancel 3", "d waiting, a waiting, b waiting, c cancelled"),
+            ("undo", "d waiting, a waiting, b waiting, c waiting"),
+            ("cancel 1", "d waiting, a cancelled, b waiting, c waiting"),
+            ("skip 1", "This is not a command: skip 1"),
+            ("now 9", "There is no such row."),
+            ("undo\nundo", "a waiting, b waiting, c waiting, d waiting"),
+            ("undo\nmove 3 0", "d waiting, a waiting, b waiting, c waiting"),
+            ("now 2\nstart", "d completed, a completed, b completed, c completed"),
+            ("pause 0", "The session"),
+        ]
+        for (command, line) in steps {
+            try sample.input(command)
+            #expect(await sample.lines(through: line).last?.hasPrefix(line) == true, "\(command)")
+        }
+        sample.endInput()
+        #expect(await sample.finish().status == 0)
+        #expect(tus.statistics.uploads.map(\.filename) == ["b", "d", "a", "c"], "the order of the uploads")
+        await tus.stop()
+    }
+
+    @Test func agentClientLeavesAndComesBack() async throws {
+        try folder.file("reel.mov", size: 3 << 20)
+        let url = try await tus.start().absoluteString
+        let store = folder.url.appending(path: "store").path
+        let transferq = { (arguments: String...) async throws in
+            try await Sample("transferq", "--store", store, in: folder, rest: arguments).finish()
+        }
+        #expect(
+            try await Sample("AgentClient", store, in: folder).finish().lines == [
+                "No agent runs. Start it: transferq --store \(store) agent start"
+            ])
+        try #require(try await transferq("account", "add", "studio", url).status == 0)
+        try #require(try await transferq("agent", "start").status == 0)
+        do {
+            // The upload can't complete before the client is back.
+            tus.stopContent(at: 2 << 20)
+            let file = folder.url.appending(path: "reel.mov").path
+            let left = try await Sample("AgentClient", store, "studio", file, in: folder).finish()
+            #expect(left.lines == ["The agent has the files. They no longer need this program."] && left.status == 0)
+
+            let back = try Sample("AgentClient", store, in: folder)
+            let lines = await back.lines(through: "reel.mov: ")
+            #expect(lines == ["reel.mov: running"] || lines == ["reel.mov: waiting"], "\(lines)")
+            tus.stopContent(at: nil)
+            let end = await back.finish()
+            #expect(end.lines == ["reel.mov: completed"] && end.status == 0)
+            #expect(hasArrived("reel.mov", from: "reel.mov"))
+            #expect(try await Sample("AgentClient", store, in: folder).finish().lines == ["reel.mov: completed"])
+        } catch {
+            _ = try? await transferq("agent", "stop")
+            throw error
+        }
+        #expect(try await transferq("agent", "stop").status == 0)
+        await tus.stop()
+    }
+
+    @Test func ingestResumesAfterGracefulShutdown() async throws {
+        let url = try await tus.start().absoluteString
+        try folder.file("report.pdf", size: 2 << 20)
+        tus.stopContent(at: 1 << 20)
+        let first = try Sample("Ingest", url, "0", in: folder)
+        let port = try #require(await first.lines(through: "Listening on port ").last?.split(separator: " ").last)
+        let web = "http://127.0.0.1:\(port)"
+
+        let put = try await curl("--upload-file", folder.url.appending(path: "report.pdf").path, "\(web)/files/report.pdf")
+        #expect(put.last == "202" && put.count == 2, "\(put)")
+        #expect(try await curl("--upload-file", folder.url.appending(path: "report.pdf").path, "\(web)/files/%2E%2E").last == "400")
+        #expect(try await curl("\(web)/health") == ["ok", "200"])
+        let metrics = try await curl("\(web)/metrics")
+        #expect(metrics.contains("ingest_sessions{state=\"failed\"} 0") && metrics.contains { $0.hasPrefix("ingest_bytes_remaining ") })
+
+        first.send(SIGTERM)
+        let stopped = await first.finish()
+        #expect(stopped.lines == ["Stopped"] && stopped.status == 0)
+        #expect(tus.storedFiles(named: "report.pdf").count <= 1)
+
+        tus.stopContent(at: nil)
+        let second = try Sample("Ingest", url, "0", in: folder)
+        #expect(await second.lines(through: "report.pdf ").last == "report.pdf arrived")
+        #expect(hasArrived("report.pdf", from: "report.pdf"))
+        second.send(SIGTERM)
+        #expect(await second.finish().status == 0)
+        await tus.stop()
+    }
+
+    /// Returns the lines of a response, and its status as the last line.
+    private func curl(_ arguments: String...) async throws -> [String] {
+        let status = ["--silent", "--write-out", "\n%{http_code}\n"]
+        return try await Sample("/usr/bin/curl", in: folder, rest: status + arguments).finish().lines.filter { !$0.isEmpty }
+    }
+}

@@ -1,0 +1,41 @@
+import Foundation
+import ProcessFixture
+
+/// The receiver of the samples, `Samples/receiver.py`, which stores files that arrive by PUT and in forms.
+final class Receiver: Sendable {
+    /// The address without its scheme, such as `127.0.0.1:8080/`.
+    let address: String
+    /// The folder of received files.
+    let files: URL
+    private let program: StartedProgram
+
+    struct DidNotStart: Error {}
+
+    /// Starts the receiver, and returns once it accepts connections.
+    static func start(in folder: SampleFolder) async throws -> Receiver {
+        try await withCheckedThrowingContinuation { continuation in
+            Thread.detachNewThread { continuation.resume(with: Result { try Receiver(folder.url.appending(path: "received")) }) }
+        }
+    }
+
+    private init(_ files: URL) throws {
+        self.files = files
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        // The program from a shell would run until it is interrupted. Here, it must also end if the test process crashes.
+        let script = """
+            import runpy, sys
+            _, servers, *sys.argv = sys.argv
+            sys.path.insert(0, servers)
+            import test_process
+            test_process.end_with_tests()
+            runpy.run_path(sys.argv[0], run_name="__main__")
+            """
+        let servers = root.appending(path: "Tests/InteropTests/Servers").path
+        program = try StartedProgram(
+            "python3", ["-c", script, servers, root.appending(path: "Samples/receiver.py").path, files.path])
+        let line = String(decoding: try program.read(), as: UTF8.self)
+        guard line.hasPrefix("listening on http://") else { throw DidNotStart() }
+        address = String(line.dropFirst("listening on http://".count).dropLast())
+    }
+}
