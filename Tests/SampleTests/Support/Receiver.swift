@@ -34,8 +34,13 @@ final class Receiver: Sendable {
         let servers = root.appending(path: "Tests/InteropTests/Servers").path
         program = try StartedProgram(
             "python3", ["-c", script, servers, root.appending(path: "Samples/receiver.py").path, files.path])
-        let line = String(decoding: try program.read(), as: UTF8.self)
-        guard line.hasPrefix("listening on http://") else { throw DidNotStart() }
-        address = String(line.dropFirst("listening on http://".count).dropLast())
+        var line = Data()
+        // Python can write the line and its end separately.
+        while line.last != UInt8(ascii: "\n") {
+            let part = try program.read()
+            guard !part.isEmpty else { throw DidNotStart() }
+            line += part
+        }
+        address = String(decoding: line.dropLast(), as: UTF8.self).replacing("listening on http://", with: "")
     }
 }
