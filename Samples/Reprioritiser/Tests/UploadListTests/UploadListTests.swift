@@ -28,10 +28,15 @@ import UploadList
             })
     }
 
-    /// Waits for changes of the list until its rows have these states.
+    /// Waits for changes of the list until a condition is met.
+    func wait(until isMet: () -> Bool) async {
+        if isMet() { return }
+        for await _ in changes where isMet() { return }
+    }
+
+    /// Waits until the rows have these states.
     func wait(for states: SessionState...) async {
-        if list.rows.map(\.state) == states { return }
-        for await _ in changes where list.rows.map(\.state) == states { return }
+        await wait { list.rows.map(\.state) == states }
     }
 
     @Test func runNowInterruptsAndUndoResumes() async throws {
@@ -84,8 +89,8 @@ import UploadList
         #expect(list.rows.map(\.id) == [second, first])
 
         for _ in 0..<3 { try await list.undo() }
-        await wait(for: .waiting, .waiting)
-        #expect(list.rows.map(\.id) == [first, second] && !list.canUndo)
+        #expect(!list.canUndo)
+        await wait { list.rows.map(\.id) == [first, second] && list.rows.allSatisfy { $0.state == .waiting } }
         await queue.shutdown()
     }
 }
