@@ -21,7 +21,9 @@ struct RootCommand: AsyncParsableCommand {
         groupedSubcommands: [
             CommandGroup(
                 name: "Transferring Files",
-                subcommands: [AccountCommand.self, AddCommand.self, StreamCommand.self, RunCommand.self, AgentCommand.self]),
+                subcommands: [
+                    AccountCommand.self, AddCommand.self, EnqueueCommand.self, StreamCommand.self, RunCommand.self, AgentCommand.self,
+                ]),
             CommandGroup(
                 name: "Inspecting Sessions",
                 subcommands: [ListCommand.self, ShowCommand.self, WhyCommand.self, WatchCommand.self]),

@@ -20,16 +20,18 @@ final class ControlFixture: Sendable {
     ///   - requestLimit: The maximum size of a client's request in bytes.
     ///   - endOwner: Called when a client asks the owner to exit.
     ///   - transport: A replacement for the memory transport, with the same ID.
+    ///   - hasBase: Whether the fixture's folder is the queue's base folder.
     init(
         name: String = "transferkit-\(UUID().uuidString)", timeout: Duration = .seconds(60), requestLimit: Int = 256 << 20,
-        endOwner: (@Sendable () -> Void)? = nil, transport: (any Transport)? = nil
+        endOwner: (@Sendable () -> Void)? = nil, transport: (any Transport)? = nil, hasBase: Bool = false
     ) async throws {
         folder = FilePath(NSTemporaryDirectory()).pushing(FilePath(name))
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
         var configuration = QueueConfiguration()
         configuration.logger.logLevel = .critical
         queue = try await TransferQueue(
-            storage: .folder(folder.appending("store")), transports: [transport ?? memory], configuration: configuration)
+            storage: .folder(folder.appending("store"), base: hasBase ? folder : nil), transports: [transport ?? memory],
+            configuration: configuration)
         server = try ControlServer(
             for: queue, as: .application, logger: configuration.logger, timeout: timeout, requestLimit: requestLimit,
             checkInterval: .milliseconds(10), endOwner: endOwner)

@@ -279,18 +279,56 @@ import TransportTesting
         }
     }
 
-    /// Relative paths refer to the working directory of the client.
-    @Test func resolvesRelativePaths() async throws {
-        try await ControlFixture.with { fixture in
-            let path = FilePath(FileManager.default.currentDirectoryPath)
-            let id = try await fixture.remote.enqueue(.upload(["Package.swift"], to: "a"))
-            #expect(try await fixture.queue.items(of: id).first?.source == path.appending("Package.swift"))
-        }
-    }
-
     @Test func reportsMissingOwner() async throws {
         let remote = RemoteTransferQueue(folder: FilePath(NSTemporaryDirectory()).appending(UUID().uuidString))
         await #expect { try await remote.status() } throws: { ($0 as? QueueError)?.code == .ownerUnreachable }
+    }
+
+    @Test func savesAndEnqueuesDrafts() async throws {
+        try await ControlFixture.with { fixture in
+            let remote = fixture.remote
+            let request = try SessionRequest.upload([fixture.file("one")], to: "a")
+            let draft = try await remote.save(draft: request)
+            #expect(draft == request.id)
+            #expect(try await remote.sessions().isEmpty)
+            let shown = try await remote.sessions(in: .state(.draft))
+            #expect(shown.map(\.id) == [draft] && shown[0].index == -1)
+            try await remote.update(draft, SessionUpdate(name: "changed", notBefore: .set(.distantFuture), overwrite: .always))
+            try await remote.replaceItems(
+                .all, with: [TransferItem(fixture.file("two")), TransferItem(fixture.file("three"))], in: .id(draft))
+            try await remote.replaceItems(.at([1]), with: [], in: .id(draft))
+            #expect(try await remote.items(of: draft).map { "\($0.destination)" } == ["two"])
+            try await remote.enqueue(draft: draft, to: .front, held: true)
+            let status = try await remote.status(of: draft)
+            #expect(status.state == .held && status.name == "changed" && status.index == 0)
+            let error = await #expect(throws: QueueError.self) { try await remote.enqueue(draft: draft) }
+            #expect(error?.code == .invalidTransition)
+        }
+    }
+
+    /// Relative paths refer to the queue's base folder. Without a base folder, they refer to the client's working directory.
+    @Test(arguments: [true, false]) func resolvesRelativePaths(hasBase: Bool) async throws {
+        let fixture = try await ControlFixture(hasBase: hasBase)
+        let path = try fixture.file("relative-4711")
+        let base = hasBase ? fixture.folder : FilePath.workingFolder
+        try await expectPaths(below: base, in: fixture.remote)
+        try await expectPaths(below: base, in: fixture.queue)
+        if hasBase {
+            let id = try await fixture.remote.enqueue(.upload(["relative-4711"], to: "a"))
+            #expect(try await fixture.queue.items(of: id).map(\.source) == [path])
+        }
+        await fixture.server.shutDownQueue()
+    }
+
+    /// Enqueues missing relative paths. The errors contain the absolute paths.
+    private func expectPaths(below base: FilePath, in queue: some ControllableQueue) async throws {
+        let requests = [
+            try SessionRequest.upload(["missing-4711"], to: "a"), try SessionRequest.download(["x"], from: "a", to: "missing-4711"),
+        ]
+        for request in requests {
+            let error = try await #require(throws: QueueError.self) { try await queue.add([request], at: nil, held: false) }
+            #expect(error.message.contains(base.appending("missing-4711").string), "\(error.message)")
+        }
     }
 }
 

@@ -4,14 +4,30 @@ import TransferKit
 
 /// The sessions to which a command applies: the sessions with the given IDs, all sessions, or the sessions that match every given filter.
 struct SessionSelection {
-    var ids: [String]
-    var filters: SessionFilters
-    var tag: String?
+    private let ids: [String]
+    /// Whether `--all` selects the sessions.
+    let isAll: Bool
+    private let account: String?
+    private let tag: String?
+    private let failed: Bool
+    /// The sessions that `--all` selects.
+    private let everything: SessionGroup
 
-    private var hasConditions: Bool { filters.account != nil || tag != nil || filters.failed }
+    init(ids: [String], filters: SessionFilters, tag: String? = nil) {
+        (self.ids, self.tag, everything) = (ids, tag, .all)
+        (isAll, account, failed) = (filters.all, filters.account, filters.failed)
+    }
+
+    /// Selects drafts.
+    init(drafts ids: [String], all: Bool) {
+        (self.ids, isAll, account, tag, failed) = (ids, all, nil, nil, false)
+        everything = .state(.draft)
+    }
+
+    private var hasConditions: Bool { account != nil || tag != nil || failed }
 
     func validate() throws {
-        switch (!ids.isEmpty, filters.all, hasConditions) {
+        switch (!ids.isEmpty, isAll, hasConditions) {
         case (true, false, false), (false, true, false), (false, false, true): return
         case (false, false, false):
             throw ValidationError(
@@ -105,11 +121,11 @@ struct SessionSelection {
     }
 
     private func group(in queue: any ControllableQueue) async throws -> SessionGroup {
-        if let account = filters.account, try await queue.account(account) == nil {
+        if let account, try await queue.account(account) == nil {
             throw CommandFailure.unknownAccount(account)
         }
-        switch (filters.account, tag, filters.failed) {
-        case (nil, nil, false): return .all
+        switch (account, tag, failed) {
+        case (nil, nil, false): return everything
         case (let account?, nil, false): return .account(account)
         case (nil, let tag?, false): return .tag(tag)
         case (nil, nil, true): return .failed
@@ -124,7 +140,7 @@ struct SessionSelection {
             for id in try await resolvedSessions(in: queue) { sessions.append(try await queue.status(of: id)) }
             return sessions
         }
-        if let account = filters.account, try await queue.account(account) == nil {
+        if let account, try await queue.account(account) == nil {
             throw CommandFailure.unknownAccount(account)
         }
         return try await matches(in: queue)
@@ -134,8 +150,8 @@ struct SessionSelection {
         var found: [SessionStatus] = []
         try await queue.forEachSession { session in
             let isSelected =
-                (filters.account == nil || session.account == filters.account) && (tag.map(session.tags.contains) ?? true)
-                && (!filters.failed || session.state == .failed)
+                (account == nil || session.account == account) && (tag.map(session.tags.contains) ?? true)
+                && (!failed || session.state == .failed)
             if isSelected { found.append(session) }
             return true
         }
@@ -151,7 +167,8 @@ extension SessionOperation {
     /// Whether an earlier call may have applied the operation to a session in this state. Such a session would reject a second call.
     fileprivate func isDone(in state: SessionState) -> Bool {
         switch (self, state) {
-        case (.cancel, .cancelled), (.hold, .held), (.pause, .paused), (.pause, .held), (.run, .completed), (.runNext, .running),
+        case (.enqueue, .waiting), (.enqueue, .running), (.enqueue, .held), (.enqueue, .completed), (.cancel, .cancelled), (.hold, .held),
+            (.pause, .paused), (.pause, .held), (.run, .completed), (.runNext, .running),
             (.runNext, .completed), (.release, .waiting), (.release, .running), (.release, .completed), (.resume, .waiting),
             (.resume, .running), (.resume, .completed), (.retry, .waiting), (.retry, .running), (.retry, .completed):
             true

@@ -13,7 +13,8 @@ enum ShortOptions {
 
     /// The options without a value.
     private static let flags: Set<String> = [
-        "--all", "--cascade", "--completed", "--dedupe-completed", "--download", "--dry-run", "--each", "--failed", "--follow", "--forever",
+        "--after-none", "--all", "--cascade", "--completed", "--dedupe-completed", "--discard", "--download", "--draft", "--dry-run",
+        "--each", "--failed", "--follow", "--forever",
         "--hold", "--json", "--keep-partial", "--next", "--no-wait", "--now", "--quiet", "--stdin", "--verbose", "--yes",
     ]
 

@@ -6,21 +6,28 @@ struct CancelCommand: OperationCommand {
     static let configuration = CommandConfiguration(
         commandName: "cancel", abstract: "Cancels sessions and prints their IDs; the sessions stay in the list.",
         discussion: """
-            When the queue runs and can reach the server, it removes unfinished uploads from the server. \(aboutGroups)
+            Unfinished uploads stay on the server, and part files on this machine, so that "transferq retry" resumes them. \(aboutGroups)
 
-            Example: transferq cancel 3f2a --keep-partial
+            Example: transferq cancel 3f2a --discard
             """)
 
     @OptionGroup var common: CommonOptions
     @OptionGroup var arguments: SelectionArguments
     @OptionGroup var confirming: ConfirmationOptions
 
-    @Flag(help: "Keep unfinished uploads on the server, so that a retry resumes them.")
+    @Flag(help: "Remove unfinished uploads from the server, when the queue runs and can reach it, and part files from this machine.")
+    var discard = false
+
+    @Flag(help: .hidden)
     var keepPartial = false
 
     var confirmation: ConfirmationOptions? { confirming }
     var selection: SessionSelection { arguments.selection }
-    var operation: SessionOperation { .cancel(keepsPartial: keepPartial) }
+    var operation: SessionOperation { .cancel(discarding: discard) }
+
+    func validate() throws {
+        if discard, keepPartial { throw ValidationError("--discard and --keep-partial can't be used together.") }
+    }
 }
 
 struct RetryCommand: OperationCommand {

@@ -7,7 +7,11 @@ import TransferKit
 protocol OperationCommand: AsyncParsableCommand {
     var common: CommonOptions { get }
     var selection: SessionSelection { get throws }
-    var operation: SessionOperation { get throws }
+    var operation: SessionOperation { get async throws }
+    /// Replaces the parts of the operation that depend on the queue, such as other sessions that arguments name.
+    func resolved(_ operation: SessionOperation, in queue: any ControllableQueue) async throws -> SessionOperation
+    /// Continues with the changed sessions, after the operation.
+    func didChange(_ sessions: [SessionID], in queue: any ControllableQueue) async throws
     /// The options of an operation that can't be undone; nil for other operations.
     var confirmation: ConfirmationOptions? { get }
 }
@@ -18,9 +22,13 @@ extension OperationCommand {
 
     var confirmation: ConfirmationOptions? { nil }
 
+    func resolved(_ operation: SessionOperation, in queue: any ControllableQueue) async throws -> SessionOperation { operation }
+
+    func didChange(_ sessions: [SessionID], in queue: any ControllableQueue) async throws {}
+
     func run() async throws {
-        let (operation, selection) = (try operation, try selection)
-        if let confirmation, confirmation.dryRun || selection.filters.all {
+        let (operation, selection) = (try await operation, try selection)
+        if let confirmation, confirmation.dryRun || selection.isAll {
             let sessions = try await common.withQueue { try await selection.sessions(in: $0) }
             let changing = sessions.filter { operation.canChange($0.state) }.map(\.id)
             guard !confirmation.dryRun else { return await CommandContext.current.output.write(changing, asJSON: common.json) }
@@ -29,8 +37,12 @@ extension OperationCommand {
                 try await confirmation.confirm("\(name.capitalized) \(Figures.count(changing.count, "session"))?")
             }
         }
-        var resolved: [SessionID]?
-        let applied = try await common.withQueue { try await selection.apply(operation, in: $0, resolved: &resolved) }
+        var sessions: [SessionID]?
+        let applied = try await common.withQueue { queue in
+            let applied = try await selection.apply(resolved(operation, in: queue), in: queue, resolved: &sessions)
+            try await didChange(applied.changed, in: queue)
+            return applied
+        }
         await CommandContext.current.output.write(applied.changed, asJSON: common.json)
         guard applied.refusals.isEmpty else {
             throw CommandFailure(.rejected, applied.refusals.map(\.message).joined(separator: "\n"))
@@ -41,7 +53,7 @@ extension OperationCommand {
 extension SessionOperation {
     /// Whether an operation that needs a confirmation changes a session in this state.
     fileprivate func canChange(_ state: SessionState) -> Bool {
-        if case .cancel = self { state != .cancelled && state != .completed } else { true }
+        if case .cancel = self { ![.cancelled, .completed, .draft].contains(state) } else { true }
     }
 }
 

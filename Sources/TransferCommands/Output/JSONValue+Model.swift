@@ -9,7 +9,7 @@ extension JSONValue {
         let statistics = session.statistics
         self = [
             "id": .string(session.id.description),
-            "index": JSONValue(session.index),
+            "index": JSONValue(session.state == .draft ? nil : session.index),
             "state": .string(session.state.rawValue),
             "phase": JSONValue(session.phase?.rawValue),
             "why": JSONValue(session.why?.description),

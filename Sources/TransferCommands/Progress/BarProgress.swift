@@ -118,7 +118,7 @@ actor BarProgress: ProgressDisplay {
             setAside(session.id)
         case .held, .cancelled: setAside(session.id)
         // Events report the sessions that end in this run.
-        case .completed, .failed: break
+        case .completed, .failed, .draft: break
         }
     }
 

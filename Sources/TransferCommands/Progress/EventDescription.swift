@@ -42,7 +42,7 @@ enum EventDescription {
             case .added(let ids, let index): "\(name ?? Figures.count(ids.count, "session")) at \(index)"
             case .moved(_, let from, let to): "\(name ?? "") from \(from) to \(to)"
             case .changed(let ids, let state): "\(name ?? Figures.count(ids.count, "session")) to \(state.rawValue)"
-            case .removed(let ids, _), .cancelled(let ids): name ?? Figures.count(ids.count, "session")
+            case .removed(let ids, _), .cancelled(let ids), .draftsRemoved(let ids): name ?? Figures.count(ids.count, "session")
             case .endpointChanged(_, _, let endpoint): "\(name ?? "") to \(endpoint)"
             case .itemStarted(_, let position): "\(name ?? ""), file \(position + 1)"
             case .accountUnblocked(let account): "account \"\(account)\""

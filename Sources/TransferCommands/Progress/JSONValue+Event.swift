@@ -22,7 +22,7 @@ extension JSONValue {
         case .gap(let from, let to):
             [("from", .integer(Int64(clamping: from))), ("to", .integer(Int64(clamping: to)))]
         case .added(let ids, _): [("ids", identities(ids))]
-        case .removed(let ids, _): [("ids", identities(ids))]
+        case .removed(let ids, _), .draftsRemoved(let ids): [("ids", identities(ids))]
         case .quarantined(let text), .storeTrimmed(let text): [("message", .string(text))]
         case .willChangeQueue(let revision): [("orderRevision", .integer(Int64(clamping: revision)))]
         case .didChangeQueue(let revision): [("orderRevision", .integer(Int64(clamping: revision)))]

@@ -19,7 +19,7 @@ actor PlainProgress: ProgressDisplay {
         await terminal.write(line)
         switch event.kind {
         case .completed(let id), .failed(let id, _): names[id] = nil
-        case .removed(let ids, _): for id in ids { names[id] = nil }
+        case .removed(let ids, _), .draftsRemoved(let ids): for id in ids { names[id] = nil }
         default: break
         }
     }

@@ -27,10 +27,11 @@ struct QueueStatusCommand: AsyncParsableCommand {
             ("running", status.running), ("waiting", status.waiting), ("paused", status.paused), ("held", status.held),
             ("cancelled", status.cancelled), ("completed", status.completed), ("failed", status.failed),
         ]
+        let drafts = status.drafts > 0 ? "; \(Figures.count(status.drafts, "draft"))" : ""
         let present = states.filter { $0.1 > 0 }.map { "\($0.1) \($0.0)" }
         var lines = [
             "Queue:     \(status.mode.rawValue)",
-            "Sessions:  \(status.sessions)\(present.isEmpty ? "" : ": \(present.joined(separator: ", "))")",
+            "Sessions:  \(status.sessions)\(present.isEmpty ? "" : ": \(present.joined(separator: ", "))")\(drafts)",
             "Remaining: \(Figures.count(remaining, "session"))",
             "Files:     \(statistics.filesDone) of \(statistics.files) done, \(statistics.filesFailed) failed",
             "Size:      \(Figures.size(statistics.bytesDone)) of \(Figures.size(statistics.bytesTotal)) done"
@@ -60,6 +61,7 @@ extension JSONValue {
             "scheduled": JSONValue(status.scheduled),
             "paused": JSONValue(status.paused),
             "held": JSONValue(status.held),
+            "drafts": JSONValue(status.drafts),
             "cancelled": JSONValue(status.cancelled),
             "completed": JSONValue(status.completed),
             "failed": JSONValue(status.failed),

@@ -76,6 +76,9 @@ struct AddCommand: AsyncParsableCommand {
     @Flag(help: "Copy the files into the storage folder first, so that they can then be changed or deleted.")
     var copy = false
 
+    @Flag(help: "Save the session as a draft, outside of the queue, until \"transferq enqueue\".")
+    var draft = false
+
     @Flag(help: "Add one session for each path.")
     var each = false
 
@@ -106,6 +109,10 @@ struct AddCommand: AsyncParsableCommand {
             throw ValidationError("--dedupe is empty. Give it a key, or omit the option.")
         }
         if dedupeCompleted, dedupe == nil { throw ValidationError("--dedupe-completed needs --dedupe with a key.") }
+        if draft, placement.hasPosition {
+            throw ValidationError("A draft has no position. Omit --at, --next, --now and --hold, or give them to \"transferq enqueue\".")
+        }
+        if draft, dedupeCompleted { throw ValidationError("--draft and --dedupe-completed can't be used together.") }
         if tag.contains("") { throw ValidationError("--tag is empty. Give it a word, or omit the option.") }
         if each, dedupe != nil {
             throw ValidationError("--each and --dedupe can't be used together, because all sessions would have the same key.")
@@ -133,7 +140,7 @@ struct AddCommand: AsyncParsableCommand {
             warnings = try await checked(requests, given, clash, ofSingleFile: isSingleFile, in: queue)
             var requests = requests
             try await placement.apply(to: &requests, in: queue)
-            return try await placement.add(requests, to: queue)
+            return try await placement.add(requests, to: queue, asDrafts: draft)
         }
         for warning in warnings { await CommandContext.current.terminal.write(warning.withoutControlCharacters) }
         await CommandContext.current.output.write(ids, asJSON: common.json)
@@ -208,7 +215,8 @@ struct AddCommand: AsyncParsableCommand {
         let links = direction.symlinks ?? .skip
         return try await BlockingIO.run { [copy] () throws(TransferError) in
             try paths.map { path throws(TransferError) in
-                var item = TransferItem(path, as: try naming.destination(of: path), symbolicLinks: links)
+                // Arguments refer to this process's working directory, even if the queue has a base folder.
+                var item = TransferItem(path.absolute, as: try naming.destination(of: path), symbolicLinks: links)
                 item.keepsCopy = copy
                 return item
             }

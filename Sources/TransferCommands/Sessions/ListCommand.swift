@@ -5,7 +5,11 @@ import TransferKit
 struct ListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list", abstract: "Lists the sessions in queue order.",
-        discussion: "Example: transferq list --failed --tag night --limit 10")
+        discussion: """
+            Drafts are not in the queue. To list them: transferq list --state draft
+
+            Example: transferq list --failed --tag night --limit 10
+            """)
 
     @OptionGroup var common: CommonOptions
 
@@ -65,7 +69,7 @@ struct ListCommand: AsyncParsableCommand {
             guard limit != 0 else { return (0, table, await Self.quarantinedCount(queue)) }
             var found = 0
             var lines = ""
-            try await queue.forEachSession { session in
+            func list(_ session: SessionStatus) async -> Bool {
                 guard states.isEmpty || states.contains(session.state), account == nil || session.account == account,
                     tag.map(session.tags.contains) ?? true
                 else { return true }
@@ -81,6 +85,10 @@ struct ListCommand: AsyncParsableCommand {
                     table.append(SessionDescription.row(session))
                 }
                 return found != limit
+            }
+            try await queue.forEachSession { await list($0) }
+            if states.contains(.draft) {
+                for draft in try await queue.sessions(in: .state(.draft)) where found != limit { _ = await list(draft) }
             }
             hasPrinted = true
             await output.write(lines)

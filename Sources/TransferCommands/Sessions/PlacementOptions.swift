@@ -39,6 +39,9 @@ struct PlacementOptions: ParsableArguments {
     /// Whether any of these options is given.
     var isGiven: Bool { at != nil || next || now || hold || after != nil || notBefore != nil }
 
+    /// Whether an option for the position or the initial state is given.
+    var hasPosition: Bool { at != nil || next || now || hold }
+
     /// Sets the dependency and start time of the sessions.
     func apply(to requests: inout [SessionRequest], in queue: any ControllableQueue) async throws {
         for index in requests.indices { try await apply(to: &requests[index], in: queue) }
@@ -50,9 +53,9 @@ struct PlacementOptions: ParsableArguments {
         request.notBefore = notBefore?.date
     }
 
-    /// Adds the sessions at the position that these options specify.
-    func add(_ requests: [SessionRequest], to queue: any ControllableQueue) async throws -> [SessionID] {
-        let ids = try await added(requests, to: queue)
+    /// Adds the sessions at the position that these options specify, or saves them as drafts.
+    func add(_ requests: [SessionRequest], to queue: any ControllableQueue, asDrafts: Bool = false) async throws -> [SessionID] {
+        let ids = try await added(requests, to: queue, asDrafts: asDrafts)
         // For a duplicate, the queue returns the ID of the existing session, which keeps its position.
         try await start(ids.filter(Set(requests.map(\.id)).contains), in: queue)
         return ids
@@ -64,8 +67,9 @@ struct PlacementOptions: ParsableArguments {
         if now, !new.isEmpty { _ = try await queue.apply(.run(), to: SessionGroup.sessions(new)) }
     }
 
-    private func added(_ requests: [SessionRequest], to queue: any ControllableQueue) async throws -> [SessionID] {
+    private func added(_ requests: [SessionRequest], to queue: any ControllableQueue, asDrafts: Bool) async throws -> [SessionID] {
         do {
+            if asDrafts { return try await queue.saveDrafts(requests) }
             return try await queue.add(requests, at: at, held: hold)
         } catch let error as QueueError where error.code == .invalidRequest {
             // This call may be a retry. The previous owner may have added all sessions, or none, before it exited without responding.

@@ -11,7 +11,8 @@ enum SessionDescription {
     /// Index, ID, state, progress, size, name, account and reason.
     static func row(_ session: SessionStatus) -> [String] {
         [
-            "\(session.index)", shortID(session.id), session.state.rawValue, progress(session), Figures.size(session.statistics.bytesTotal),
+            session.state == .draft ? "–" : "\(session.index)", shortID(session.id), session.state.rawValue, progress(session),
+            Figures.size(session.statistics.bytesTotal),
             session.name,
             session.account, reason(session),
         ]
@@ -45,7 +46,7 @@ enum SessionDescription {
         ]
         if let why = session.why { lines.append("Waiting:   \(why)") }
         lines += [
-            "Index:     \(session.index)",
+            "Index:     \(session.state == .draft ? "–" : "\(session.index)")",
             "Account:   \(session.account) (\(session.direction.rawValue))",
         ]
         if let endpoint = session.endpoint { lines.append("Endpoint:  \(endpoint)") }

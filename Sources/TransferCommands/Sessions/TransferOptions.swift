@@ -126,6 +126,23 @@ struct TransferOptions: ParsableArguments {
             settings: try await settings(), creationURL: creationURL, expectedChecksum: checksum?.lowercased())
     }
 
+    /// An update with only the given options. Reads the settings file, if one is given.
+    func update() async throws -> SessionUpdate {
+        let (metadata, settings) = (try Self.values(metadata, of: "--metadata"), try await settings())
+        var update = SessionUpdate(
+            rateLimit: rate.map { $0.bytes > 0 ? .bytesPerSecond($0.bytes) : .unlimited },
+            retry: giveUpAfter.map { RetryPolicy(giveUpAfter: .seconds($0)) }, verification: verify,
+            metadata: metadata.isEmpty ? nil : metadata, settings: settings.isEmpty ? nil : settings)
+        update.filesInFlight = parallel.map { .set($0) }
+        update.segmentsPerFile = parallel
+        update.chunkSize = chunk.map { .set($0.bytes) }
+        update.expectedChecksum = checksum.map { .set($0.lowercased()) }
+        update.stallTimeout = stallTimeout.map { .seconds($0) }
+        update.responseTimeout = responseTimeout.map { .seconds($0) }
+        update.deadline = deadline.map { .set(.seconds($0)) }
+        return update
+    }
+
     private func settings() async throws -> [String: String] {
         let settings = try Self.values(setting, of: "--setting")
         guard let settingsFile else { return settings }
@@ -188,9 +205,9 @@ struct DirectionOptions: ParsableArguments {
         return policy
     }
 
-    private static let policies = OverwritePolicy.allCases.map(\.rawValue).joined(separator: ", ")
+    static let policies = OverwritePolicy.allCases.map(\.rawValue).joined(separator: ", ")
 
-    private static func policy(_ text: String) throws -> OverwritePolicy {
+    static func policy(_ text: String) throws -> OverwritePolicy {
         guard let policy = OverwritePolicy(rawValue: text) else { throw ValidationError("--overwrite takes one of \(policies).") }
         return policy
     }

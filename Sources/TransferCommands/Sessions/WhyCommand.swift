@@ -34,7 +34,8 @@ struct WhyCommand: AsyncParsableCommand {
         let output = CommandContext.current.output
         if common.json {
             await output.write([
-                "id": .string(session.id.description), "index": JSONValue(session.index), "state": .string(session.state.rawValue),
+                "id": .string(session.id.description), "index": JSONValue(session.state == .draft ? nil : session.index),
+                "state": .string(session.state.rawValue),
                 "phase": JSONValue(session.phase?.rawValue), "why": JSONValue(session.why?.description),
                 "error": JSONValue(session.error, file: session.failedItem?.string),
             ])
@@ -49,6 +50,8 @@ struct WhyCommand: AsyncParsableCommand {
         case .waiting: "The session is waiting for its turn."
         case .running: "The session is running\(session.phase.map { " (\($0.rawValue))" } ?? "")."
         case .paused: "The session is paused. To resume it: transferq resume \(SessionDescription.shortID(session.id))"
+        case .draft:
+            "The session is a draft. To add it to the queue: transferq enqueue \(SessionDescription.shortID(session.id))"
         case .held: "The session is held. To release it: transferq release \(SessionDescription.shortID(session.id))"
         case .cancelled: "The session was cancelled."
         case .completed: "The session is completed."

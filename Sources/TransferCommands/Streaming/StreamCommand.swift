@@ -180,7 +180,7 @@ struct StreamCommand: AsyncParsableCommand {
         switch end {
         case .success: if let failure { throw failure }
         case .failure where isInterrupted.withLock { $0 }:
-            _ = try? await target.queue.cancel(target.session)
+            _ = try? await target.queue.cancel(target.session, discarding: true)
             return .interrupted
         case .failure(let error):
             if let failure { throw failure }

@@ -15,4 +15,9 @@ extension FilePath {
         defer { unsafe free(path) }
         return unsafe FilePath(platformString: path)
     }
+
+    /// A path as seen from this folder: unchanged if the path is absolute or empty.
+    func resolving(_ path: FilePath) -> FilePath {
+        path.isEmpty ? path : pushing(path)
+    }
 }

@@ -29,7 +29,7 @@ extension RemoteTransferQueue {
             case .failed, .cancelled:
                 throw status.error.flatMap { status.state == .failed ? $0 : nil }
                     ?? TransferError(.permanent, .cancelled, "The session \(id) was cancelled.")
-            case .waiting, .running, .paused, .held: break
+            case .waiting, .running, .paused, .held, .draft: break
             }
             repeat {
                 guard let event = try await iterator.next() else { throw QueueError.lost }

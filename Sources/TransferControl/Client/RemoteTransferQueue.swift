@@ -5,7 +5,8 @@ public import TransferKit
 /// A queue owned by another process: `transferq agent`, `transferq run`, or an app with a ``ControlServer``.
 ///
 /// Calls use the socket in the queue's storage folder. Each call opens its own connection, so calls also reach a restarted owner. Both processes must
-/// run as the same user. Relative paths are resolved against this process's working directory. The owner reads the files and credentials.
+/// run as the same user. Relative paths refer to the queue's base folder (``/TransferKit/Storage``) or, if the queue has no base folder, to this process's
+/// working directory. The owner reads the files and credentials.
 ///
 /// Call the methods on any executor. Cancelling a call does not undo its request: the owner may still perform it.
 public struct RemoteTransferQueue: ControllableQueue {
@@ -162,11 +163,32 @@ public struct RemoteTransferQueue: ControllableQueue {
         try await add([request], at: index, held: held).first ?? request.id
     }
 
+    /// Like `TransferQueue.saveDrafts(_:)`. Items can't be streams.
+    @discardableResult
+    public func saveDrafts(_ requests: [SessionRequest]) async throws -> [SessionID] {
+        var staging = RequestStaging()
+        try staging.stage(requests)
+        return try await list(.saveDrafts, after: staging.parts)
+    }
+
+    /// Like `TransferQueue.save(draft:)`, without a handle.
+    @discardableResult
+    public func save(draft request: SessionRequest) async throws -> SessionID {
+        try await saveDrafts([request]).first ?? request.id
+    }
+
     /// Like `TransferQueue.addItems(_:to:)`. Items can't be streams.
     public func addItems(_ items: [TransferItem], to session: SessionReference) async throws {
         var staging = RequestStaging()
         try staging.stage(items)
         try await perform(.addItems(to: session), after: staging.parts)
+    }
+
+    /// Like ``/TransferKit/ControllableQueue/replaceItems(_:with:in:)``. Items can't be streams.
+    public func replaceItems(_ selection: ItemSelection, with items: [TransferItem], in session: SessionReference) async throws {
+        var staging = RequestStaging()
+        try staging.stage(items)
+        try await perform(.replaceItems(selection, in: session), after: staging.parts)
     }
 
     /// Applies an operation to one session, like the corresponding method of `TransferQueue`.

@@ -11,14 +11,10 @@ struct RequestStaging {
     private static let maximumUnsplitItems = 100
 
     private(set) var parts: [StagedPart] = []
-    private let workingFolder: FilePath
-
-    init() {
-        workingFolder = .workingFolder
-    }
 
     /// Adds the parts of sessions. Small sessions share a part, and large sessions are split into several parts.
     mutating func stage(_ requests: [SessionRequest]) throws(QueueError) {
+        stageWorkingFolder()
         var pending: [WholeSession] = []
         var cost = 0
         func flush() {
@@ -26,7 +22,7 @@ struct RequestStaging {
             (pending, cost) = ([], 0)
         }
         for request in requests {
-            let head = SessionHead(request, in: workingFolder)
+            let head = SessionHead(request)
             if let session = try unsplit(head, request.items), session.cost < Self.partSize {
                 if cost + session.cost > Self.partSize { flush() }
                 pending.append(session)
@@ -34,7 +30,7 @@ struct RequestStaging {
             } else {
                 flush()
                 parts.append(.session(head))
-                try stage(request.items)
+                try stage(itemsOf: request.items)
             }
         }
         flush()
@@ -46,7 +42,7 @@ struct RequestStaging {
         guard items.count <= Self.maximumUnsplitItems else { return nil }
         var records: [ItemRecord] = []
         for item in items {
-            let record = try ItemRecord(item, in: workingFolder)
+            let record = try ItemRecord(item)
             guard record.data?.count ?? 0 <= ItemRecord.contentSize else { return nil }
             records.append(record)
         }
@@ -55,6 +51,15 @@ struct RequestStaging {
 
     /// Adds the parts of items. The data of a large item is split into several parts.
     mutating func stage(_ items: [TransferItem]) throws(QueueError) {
+        stageWorkingFolder()
+        try stage(itemsOf: items)
+    }
+
+    private mutating func stageWorkingFolder() {
+        parts.append(.workingFolder(FilePath.workingFolder.bytes))
+    }
+
+    private mutating func stage(itemsOf items: [TransferItem]) throws(QueueError) {
         var records: [ItemRecord] = []
         var cost = 0
         func flushed(_ records: inout [ItemRecord], _ cost: inout Int) -> [StagedPart] {
@@ -62,7 +67,7 @@ struct RequestStaging {
             return records.isEmpty ? [] : [.items(records)]
         }
         for item in items {
-            var record = try ItemRecord(item, in: workingFolder)
+            var record = try ItemRecord(item)
             let data = record.data ?? Data()
             record.data = data.isEmpty ? nil : data.prefix(ItemRecord.contentSize)
             if cost + record.cost > Self.partSize { parts += flushed(&records, &cost) }

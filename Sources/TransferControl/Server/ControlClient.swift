@@ -106,13 +106,18 @@ struct ControlClient: Sendable {
         case .session(let id): try await send(queue.status(of: id))
         case .items(let id, let position, let limit):
             try await send(list: queue.items(of: id, from: position, limit: min(limit, 10_000)).map(ItemStatusRecord.init))
-        case .add(let index, let held): try await send(list: queue.add(staged.requests(), at: index, held: held), part: 20_000)
-        case .addItems(let session): try await send(queue.addItems(staged.transferItems(), to: session))
+        case .add(let index, let held):
+            try await send(list: queue.add(staged.requests(in: queue.baseFolder), at: index, held: held), part: 20_000)
+        case .saveDrafts: try await send(list: queue.saveDrafts(staged.requests(in: queue.baseFolder)), part: 20_000)
+        case .addItems(let session): try await send(queue.addItems(staged.transferItems(in: queue.baseFolder), to: session))
+        case .replaceItems(let selection, let session):
+            try await send(queue.replaceItems(selection, with: staged.transferItems(in: queue.baseFolder), in: session))
         case .apply(let operation, let session): try await send(list: [queue.apply(operation, to: session)].compactMap(\.self))
         case .applyToGroup(let operation, let group): try await send(list: queue.apply(operation, to: group), part: 20_000)
         case .applyToStaged(let operation): try await send(list: queue.apply(operation, to: .sessions(staged.ids)), part: 20_000)
         case .addStream(let name, let length, let index, let held):
-            try await receiveStream(as: RemotePath(bytes: Array(name)), length: length, of: staged.requests(), at: index, held: held)
+            try await receiveStream(
+                as: RemotePath(bytes: Array(name)), length: length, of: staged.requests(in: queue.baseFolder), at: index, held: held)
         case .end: try await end()
         case .events(let revision): try await sendEvents(since: revision)
         case .stage: break

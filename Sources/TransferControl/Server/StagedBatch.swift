@@ -1,4 +1,5 @@
 import Foundation
+import SystemPackage
 import TransferKit
 
 /// The parts of one request that the owner has received so far.
@@ -7,6 +8,8 @@ struct StagedBatch {
     static let standardLimit = 256 << 20
 
     private let limit: Int
+    /// The client's working directory.
+    private var workingFolder: FilePath = "/"
     private(set) var ids: [SessionID] = []
     private var sessions: [(head: SessionHead, items: [ItemRecord])] = []
     private var items: [ItemRecord] = []
@@ -33,6 +36,7 @@ struct StagedBatch {
         case .bytes(let bytes):
             if sessions.isEmpty { Self.append(bytes, to: &items) } else { Self.append(bytes, to: &sessions[sessions.count - 1].items) }
         case .ids(let ids): self.ids += ids
+        case .workingFolder(let path): workingFolder = FilePath(bytes: path)
         }
     }
 
@@ -53,7 +57,13 @@ struct StagedBatch {
         }
     }
 
-    func requests() throws -> [SessionRequest] { try sessions.map { try $0.head.request($0.items) } }
+    /// The staged sessions.
+    ///
+    /// - Parameter base: The folder to which relative paths refer; nil for the client's working directory.
+    func requests(in base: FilePath?) throws -> [SessionRequest] {
+        try sessions.map { try $0.head.request($0.items, in: base ?? workingFolder) }
+    }
 
-    func transferItems() throws -> [TransferItem] { try items.map { try $0.item } }
+    /// The staged items; see ``requests(in:)``.
+    func transferItems(in base: FilePath?) throws -> [TransferItem] { try items.map { try $0.item(in: base ?? workingFolder) } }
 }

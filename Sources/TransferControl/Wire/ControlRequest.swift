@@ -44,8 +44,12 @@ enum ControlRequest: Codable, Sendable {
     case stage(StagedPart)
     /// Adds the staged sessions.
     case add(at: Int?, held: Bool)
+    /// Stores the staged sessions as drafts.
+    case saveDrafts
     /// Adds the staged items.
     case addItems(to: SessionReference)
+    /// Replaces items with the staged items.
+    case replaceItems(ItemSelection, in: SessionReference)
     case apply(SessionOperation, to: SessionReference)
     case applyToGroup(SessionOperation, to: SessionGroup)
     /// Applies an operation to the sessions with the staged IDs.

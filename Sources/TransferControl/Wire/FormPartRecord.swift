@@ -7,21 +7,20 @@ struct FormPartRecord: Codable, Sendable {
     private var field: String
     /// The value of a text field.
     private var text: String?
-    /// The absolute path of a local file.
+    /// The path of a local file.
     private var path: Data?
     /// The number of bytes of a file from memory.
     private var length: Int?
     private var name: String?
     private var mediaType: String?
 
-    init(_ part: FormPart, in workingFolder: FilePath) {
+    init(_ part: FormPart) {
         field = part.field
         name = part.name
         mediaType = part.mediaType
         switch part.content {
         case .text(let text): self.text = text
-        // An empty path stays empty, so that the owner rejects it.
-        case .path(let path): self.path = Data(path.isEmpty ? [] : workingFolder.pushing(path).bytes)
+        case .path(let path): self.path = Data(path.bytes)
         case .data(let data): length = data.count
         }
     }
@@ -33,16 +32,18 @@ struct FormPartRecord: Codable, Sendable {
 
     /// Creates the parts of a form.
     ///
-    /// - Parameter data: The data of all files from memory.
+    /// - Parameters:
+    ///   - data: The data of all files from memory.
+    ///   - base: The folder to which relative paths refer.
     /// - Throws: ``QueueError`` with the code `invalidMessage` if a record is incomplete, or the data has another length.
-    static func parts(_ records: [FormPartRecord], with data: Data) throws(QueueError) -> [FormPart] {
+    static func parts(_ records: [FormPartRecord], with data: Data, in base: FilePath) throws(QueueError) -> [FormPart] {
         var rest = data
         var parts: [FormPart] = []
         for record in records {
             switch (record.text, record.path, record.length) {
             case (let text?, nil, nil): parts.append(.text(text, field: record.field))
             case (nil, let path?, nil):
-                parts.append(.file(FilePath(bytes: path), field: record.field, name: record.name, mediaType: record.mediaType))
+                parts.append(.file(base.resolving(FilePath(bytes: path)), field: record.field, name: record.name, mediaType: record.mediaType))
             case (nil, nil, let length?) where (0...rest.count).contains(length):
                 guard let name = record.name else { throw invalid }
                 parts.append(.data(rest.prefix(length), field: record.field, name: name, mediaType: record.mediaType))

@@ -15,6 +15,8 @@ enum StagedPart: Codable, Sendable {
     case bytes(Data)
     /// The IDs of a group of sessions.
     case ids([SessionID])
+    /// The client's working directory, to which relative paths refer if the queue has no base folder.
+    case workingFolder([UInt8])
 }
 
 /// A new session with all its items, small enough to share a message with other sessions.
@@ -50,11 +52,11 @@ struct SessionHead: Codable, Sendable {
         return 4_096 + texts.reduce(0) { $0 + 6 * $1.utf8.count + 8 } + ((context?.count ?? 0) + (folder?.count ?? 0)) * 4
     }
 
-    init(_ request: SessionRequest, in workingFolder: FilePath) {
+    init(_ request: SessionRequest) {
         id = request.id
         account = request.account
         direction = request.direction
-        folder = request.folder.map { workingFolder.pushing($0).bytes }
+        folder = request.folder?.bytes
         name = request.name
         tags = request.tags
         context = request.context
@@ -67,12 +69,14 @@ struct SessionHead: Codable, Sendable {
 
     /// Creates a request for the session with its items.
     ///
+    /// - Parameter base: The folder to which relative paths refer.
     /// - Throws: The error of an invalid item.
-    func request(_ items: [ItemRecord]) throws -> SessionRequest {
-        var request = try SessionRequest.upload(items: try items.map { try $0.item }, to: account, name: name, tags: tags, options: options)
+    func request(_ items: [ItemRecord], in base: FilePath) throws -> SessionRequest {
+        var request = try SessionRequest.upload(
+            items: try items.map { try $0.item(in: base) }, to: account, name: name, tags: tags, options: options)
         request.id = id
         request.direction = direction
-        request.folder = folder.map { FilePath(bytes: $0) }
+        request.folder = folder.map { base.resolving(FilePath(bytes: $0)) }
         request.context = context
         request.notBefore = notBefore
         request.dependency = dependency
@@ -96,7 +100,7 @@ struct ItemRecord: Codable, Sendable {
     static let contentSize = 1 << 19
 
     private var kind: Kind
-    /// The absolute path of a local item, or the local name of a remote file or folder.
+    /// The path of a local item, or the local name of a remote file or folder.
     private var path: Data?
     var data: Data?
     private var destination: Data?
@@ -107,7 +111,7 @@ struct ItemRecord: Codable, Sendable {
     private var parts: [FormPartRecord]?
 
     /// - Throws: ``QueueError`` with the code `invalidRequest` for a stream.
-    init(_ item: TransferItem, in workingFolder: FilePath) throws(QueueError) {
+    init(_ item: TransferItem) throws(QueueError) {
         do throws(TransferError) {
             if let name = item.invalidDestination { _ = try RemotePath(name) }
         } catch {
@@ -120,15 +124,14 @@ struct ItemRecord: Codable, Sendable {
         switch item.content {
         case .path(let path):
             kind = .path
-            // An empty path stays empty, so that the owner rejects it.
-            self.path = Data(path.isEmpty ? [] : workingFolder.pushing(path).bytes)
+            self.path = Data(path.bytes)
             symbolicLinks = item.symbolicLinks
         case .data(let data):
             kind = .data
             self.data = data
         case .form(let parts):
             kind = .form
-            self.parts = parts.map { FormPartRecord($0, in: workingFolder) }
+            self.parts = parts.map { FormPartRecord($0) }
             data = item.data
         case .remote(let name):
             kind = .remote
@@ -150,24 +153,26 @@ struct ItemRecord: Codable, Sendable {
         128 + ((path?.count ?? 0) + (data?.count ?? 0) + (destination?.count ?? 0)) * 4 / 3 + (parts ?? []).reduce(0) { $0 + $1.cost }
     }
 
-    var item: TransferItem {
-        get throws {
-            let name = try destination.map { try RemotePath(bytes: $0) }
-            var item: TransferItem
-            switch (kind, path, name) {
-            case (.path, let path?, let name): item = TransferItem(FilePath(bytes: path), as: name, symbolicLinks: symbolicLinks ?? .follow)
-            case (.data, _, let name?): item = .data(data ?? Data(), as: name)
-            case (.form, _, let name): item = .form(try FormPartRecord.parts(parts ?? [], with: data ?? Data()), as: name)
-            case (.remote, let path, let name?): item = .remote(name, as: path.map { FilePath(bytes: $0) })
-            case (.remoteFolder, let path, let name?):
-                item = .remoteFolder(name, as: path.map { FilePath(bytes: $0) }, symbolicLinks: symbolicLinks ?? .skip)
-            case (.path, nil, _), (.data, _, nil), (.remote, _, nil), (.remoteFolder, _, nil):
-                throw QueueError(.invalidMessage, "The path or name of a new item is missing.")
-            }
-            item.uploadURL = uploadURL
-            item.creationURL = creationURL
-            item.keepsCopy = keepsCopy ?? false
-            return item
+    /// Creates the item.
+    ///
+    /// - Parameter base: The folder to which a relative path refers.
+    func item(in base: FilePath) throws -> TransferItem {
+        let name = try destination.map { try RemotePath(bytes: $0) }
+        var item: TransferItem
+        switch (kind, path, name) {
+        case (.path, let path?, let name):
+            item = TransferItem(base.resolving(FilePath(bytes: path)), as: name, symbolicLinks: symbolicLinks ?? .follow)
+        case (.data, _, let name?): item = .data(data ?? Data(), as: name)
+        case (.form, _, let name): item = .form(try FormPartRecord.parts(parts ?? [], with: data ?? Data(), in: base), as: name)
+        case (.remote, let path, let name?): item = .remote(name, as: path.map { FilePath(bytes: $0) })
+        case (.remoteFolder, let path, let name?):
+            item = .remoteFolder(name, as: path.map { FilePath(bytes: $0) }, symbolicLinks: symbolicLinks ?? .skip)
+        case (.path, nil, _), (.data, _, nil), (.remote, _, nil), (.remoteFolder, _, nil):
+            throw QueueError(.invalidMessage, "The path or name of a new item is missing.")
         }
+        item.uploadURL = uploadURL
+        item.creationURL = creationURL
+        item.keepsCopy = keepsCopy ?? false
+        return item
     }
 }

@@ -59,10 +59,13 @@ extension ControllableQueue {
 
     /// Cancels a session. The session keeps its index, and does not run again unless it is retried or run.
     ///
-    /// - Parameter keepsPartial: Whether to keep unfinished uploads and the part files of downloads; if false, they are removed as soon as
-    ///   possible.
-    public func cancel(_ session: some SessionReferenceConvertible, keepsPartial: Bool = false) async throws {
-        try await apply(.cancel(keepsPartial: keepsPartial), to: session.reference)
+    /// Unfinished uploads and the part files of downloads stay by default, so that a cancellation can be undone: after ``retry(_:)`` or
+    /// ``run(_:again:)``, the files resume from their checkpoints. ``remove(_:isForced:)`` removes this content.
+    ///
+    /// - Parameter discarding: Whether to remove unfinished uploads and the part files of downloads as soon as possible. Files then restart after a
+    ///   retry.
+    public func cancel(_ session: some SessionReferenceConvertible, discarding: Bool = false) async throws {
+        try await apply(.cancel(discarding: discarding), to: session.reference)
     }
 
     /// Retries the unfinished items of a failed or cancelled session. The session keeps its index and waits for its turn.
@@ -80,10 +83,35 @@ extension ControllableQueue {
         try await apply(.move(to: destination), to: session.reference)
     }
 
-    /// Changes the given properties of a session that has not ended.
+    /// Adds a draft to the queue. From then on, the session is like a session that was just enqueued.
     ///
-    /// - Throws: ``QueueError``, including the code `invalidRequest` for an invalid value, or for a verification that no endpoint of the
-    ///   account supports.
+    /// ```swift
+    /// let draft = try await queue.save(draft: request)
+    /// try await queue.enqueue(draft: draft, to: .front)
+    /// ```
+    ///
+    /// The account's transports validate the session again, because the account may have changed since the draft was saved. The local files are
+    /// not checked again.
+    ///
+    /// - Parameters:
+    ///   - destination: The position of the session; by default the end. An index can be from 0 to the number of sessions.
+    ///   - held: Whether the session is held until it is released.
+    /// - Throws: ``QueueError``, including the codes `invalidTransition` if the session is not a draft, `duplicate`, `indexOutOfRange`,
+    ///   `staleOrder`, `invalidRequest`, and, in a strict queue, `impossibleOrder`.
+    public func enqueue(
+        draft session: some SessionReferenceConvertible, to destination: MoveDestination = .end, held: Bool = false
+    ) async throws {
+        try await apply(.enqueue(to: destination, isHeld: held), to: session.reference)
+    }
+
+    /// Changes the given properties of a session that has not ended, in one transaction: all or none. The event
+    /// ``QueueEvent/Kind/updated(_:)`` reports the change.
+    ///
+    /// Some properties, such as the account, can change only until the session's first bytes are transferred; see ``SessionUpdate``.
+    ///
+    /// - Throws: ``QueueError``, including the code `invalidRequest` for an invalid value, or for options that no endpoint of the account
+    ///   supports; `invalidTransition` if the session's state does not permit one of the changes; `noSuchAccount`; for a dependency,
+    ///   `noSuchSession` or `impossibleOrder`.
     public func update(_ session: some SessionReferenceConvertible, _ update: SessionUpdate) async throws {
         try await apply(.update(update), to: session.reference)
     }

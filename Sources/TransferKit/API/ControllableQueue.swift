@@ -81,8 +81,26 @@ public protocol ControllableQueue: Sendable {
     /// - Returns: For each request, the ID of the new session, or of the existing session that the request duplicates.
     @discardableResult
     func add(_ requests: [SessionRequest], at index: Int?, held: Bool) async throws -> [SessionID]
+    /// Stores sessions as drafts, in one transaction.
+    ///
+    /// - Returns: The IDs of the drafts, in the order of the requests.
+    @discardableResult
+    func saveDrafts(_ requests: [SessionRequest]) async throws -> [SessionID]
     /// Adds items to the end of a session.
     func addItems(_ items: [TransferItem], to session: SessionReference) async throws
+    /// Replaces or removes items that have not begun, and adds the new items at the end of the session.
+    ///
+    /// ```swift
+    /// try await queue.replaceItems(.at([3]), with: [], in: .id(id))          // removes the item at position 3
+    /// try await queue.replaceItems(.all, with: items, in: .id(draft))
+    /// ```
+    ///
+    /// An item has begun if a transport has stored a checkpoint for it, if it is completed or failed, or if its folder is being read. The session
+    /// must have no run; with ``ItemSelection/all``, it must also have transferred nothing, and have at most 10,000 files. Streams can't be replaced.
+    ///
+    /// - Throws: ``QueueError``, including the code `invalidTransition` if an item has begun or the session's state does not permit the call, and
+    ///   the errors of ``addItems(_:to:)``. After an error, nothing is changed.
+    func replaceItems(_ selection: ItemSelection, with items: [TransferItem], in session: SessionReference) async throws
     /// Applies an operation to one session. Throws if the session's state does not allow it.
     ///
     /// - Returns: For ``SessionOperation/pause``, the new state; otherwise nil.
@@ -93,7 +111,7 @@ public protocol ControllableQueue: Sendable {
     /// state does not allow the operation.
     ///
     /// - A move puts the sessions next to each other.
-    /// - An update changes no session if one of the group's sessions can't use the new verification.
+    /// - An update changes no session if one of the group's sessions can't use the new account or options.
     /// - A removal of up to 10,000 sessions removes all or none.
     ///
     /// - Returns: The IDs of the changed sessions. For ``SessionOperation/pause``, they include waiting sessions that are now held.

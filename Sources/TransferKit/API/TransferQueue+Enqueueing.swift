@@ -55,12 +55,18 @@ extension TransferQueue {
     private nonisolated func add(
         _ requests: [SessionRequest], at index: Int?, expecting orderRevision: UInt64?, isHeld: Bool
     ) async throws -> [TransferSession] {
+        try await add(requests) { .enqueue($0, at: index, expecting: orderRevision, isHeld: isHeld) }
+    }
+
+    private nonisolated func add(
+        _ requests: [SessionRequest], by command: ([SessionDraft]) -> Command
+    ) async throws -> [TransferSession] {
         var drafts = try await store.drafts(of: requests)
         let answer: Answer
         do throws(QueueError) {
             try await check(requests, &drafts)
             for (request, draft) in zip(requests, drafts) { try register(request.items, draft.items, of: draft.id) }
-            answer = try await mailbox.send(.command(.enqueue(drafts, at: index, expecting: orderRevision, isHeld: isHeld)))
+            answer = try await mailbox.send(.command(command(drafts)))
         } catch {
             await discard(drafts.flatMap(\.items))
             throw error
@@ -68,6 +74,30 @@ extension TransferQueue {
         let added = Set(answer.sessions)
         await discard(drafts.filter { !added.contains($0.id) }.flatMap(\.items))
         return answer.sessions.map { TransferSession(id: $0, queue: self) }
+    }
+
+    /// Stores a session as a draft: it is not in the order of the queue, never starts, and survives restarts. The app can change it with
+    /// ``ControllableQueue/update(_:_:)`` and ``addItems(_:to:)``, and later enqueue it with ``ControllableQueue/enqueue(draft:to:held:)``.
+    ///
+    /// The queue checks the request as it does for ``enqueue(_:at:held:)-([SessionRequest],_,_)``. A deduplication key counts only after the draft
+    /// was enqueued. To list drafts, use ``sessions(in:)`` with `.state(.draft)`.
+    ///
+    /// - Returns: A handle to the draft.
+    /// - Throws: The errors of ``enqueue(_:at:held:)-([SessionRequest],_,_)``, and ``QueueError`` with the code `invalidRequest` for a request with
+    ///   ``SessionRequest/deduplicatesCompleted``.
+    @discardableResult
+    public nonisolated func save(draft request: SessionRequest) async throws -> TransferSession {
+        try await saveDrafts([request])
+        return TransferSession(id: request.id, queue: self)
+    }
+
+    /// Stores sessions as drafts, in one transaction; see ``save(draft:)``.
+    @discardableResult
+    public nonisolated func saveDrafts(_ requests: [SessionRequest]) async throws -> [SessionID] {
+        guard !requests.contains(where: \.deduplicatesCompleted) else {
+            throw QueueError(.invalidRequest, "A draft can't have deduplicatesCompleted. Set only its deduplicationKey.")
+        }
+        return try await add(requests) { .saveDrafts($0) }.map(\.id)
     }
 
     /// Same as ``enqueue(_:at:held:)-(SessionRequest,_,_)``, but throws if the order has changed since the caller chose the index.
@@ -92,50 +122,5 @@ extension TransferQueue {
         _ requests: [SessionRequest], at index: Int, expecting orderRevision: UInt64?, held: Bool = false
     ) async throws -> [TransferSession] {
         try await add(requests, at: index, expecting: orderRevision, isHeld: held)
-    }
-
-    /// Adds items at the end of a session. A running session transfers them before it completes.
-    ///
-    /// The call rejects remote names that conflict with each other or with existing items of the session, as does
-    /// ``enqueue(_:at:held:)-([SessionRequest],_,_)``.
-    ///
-    /// - Throws: ``QueueError``, including the codes `noSuchSession`, `invalidTransition` if the session ended, `invalidRequest`,
-    ///   `unreadableItems` and `fileExists`. After an error, nothing is added.
-    public nonisolated func addItems(_ items: [TransferItem], to session: SessionReference) async throws {
-        let target = try await target(of: session)
-        let (id, options) = (target.status.id, target.options)
-        let folder = target.folder.map { DownloadFolder(path: $0, overwrite: options.overwrite) }
-        try await check(
-            items, of: SessionRequirements(account: target.status.account, direction: target.status.direction, options: options))
-        let drafts = try await store.drafts(of: items, downloadingTo: folder)
-        do {
-            try await checkNames(of: drafts, addedTo: target)
-            try register(items, drafts, of: id)
-            try await mailbox.send(.command(.addItems(.id(id), drafts)))
-        } catch {
-            await discard(drafts)
-            throw error
-        }
-    }
-
-    private nonisolated func register(_ items: [TransferItem], _ drafts: [ItemDraft], of session: SessionID) throws(QueueError) {
-        try streams.add(items, drafts, of: session, in: store.spool, clock: configuration.clock)
-    }
-
-    /// Releases the resources of items that were not added.
-    private nonisolated func discard(_ drafts: [ItemDraft]) async {
-        streams.withdraw(drafts)
-        await store.discardBlobs(of: drafts)
-    }
-
-    /// Reads a session from the store by its reference.
-    func target(of session: SessionReference) async throws -> SessionRecord {
-        await settle()
-        guard !mailbox.isClosed else { throw QueueError(.shutDown, "The queue is shut down.") }
-        let key = try scheduler.resolve(session)
-        guard let record = try await store.sessions([key]).first else {
-            throw QueueError(.noSuchSession, "The session no longer exists.")
-        }
-        return record
     }
 }

@@ -1,3 +1,5 @@
+package import SystemPackage
+
 extension TransferQueue {
     /// A snapshot of the queue.
     public func status() async -> QueueStatus {
@@ -26,6 +28,9 @@ extension TransferQueue {
         return refusal.interrupted.contains(key) || live[key] == nil
     }
 
+    /// The base folder of relative local paths; nil if they refer to the working directory of the process that makes the call.
+    package nonisolated var baseFolder: FilePath? { store.sources.base }
+
     /// Snapshots of sessions, in the order of the queue.
     ///
     /// - Parameters:
@@ -48,9 +53,9 @@ extension TransferQueue {
         await settle()
         return try await statuses(
             ids.compactMap { id in
-                scheduler.sessionIndex.key(of: id).flatMap { key in scheduler.sessionIndex.index(of: key).map { (index: $0, key: key) } }
+                scheduler.sessionIndex.key(of: id).map { (index: scheduler.sessionIndex.index(of: $0) ?? Self.noIndex, key: $0) }
             }
-        ).sorted { $0.index < $1.index }
+        ).sorted { ($0.index == Self.noIndex ? Int.max : $0.index) < ($1.index == Self.noIndex ? Int.max : $1.index) }
     }
 
     /// A snapshot of one session.
@@ -58,27 +63,34 @@ extension TransferQueue {
     /// - Throws: ``QueueError`` with the code `noSuchSession`.
     public func status(of id: SessionID) async throws -> SessionStatus {
         await settle()
-        guard let key = scheduler.sessionIndex.key(of: id), let index = scheduler.sessionIndex.index(of: key),
-            let status = try await statuses([(index: index, key: key)]).first
+        guard let key = scheduler.sessionIndex.key(of: id),
+            let status = try await statuses([(index: scheduler.sessionIndex.index(of: key) ?? Self.noIndex, key: key)]).first
         else {
             throw QueueError(.noSuchSession, "There is no session \(id).")
         }
         return status
     }
 
-    /// The IDs of all sessions, in the order of the queue.
+    /// The index of a draft, which is not in the order.
+    private static let noIndex = -1
+
+    /// The IDs of all sessions in the order of the queue. Leaves out drafts; see ``SessionGroup``.
     public func sessionIDs() async -> [SessionID] {
         await settle()
         return scheduler.sessionIndex.order.compactMap { scheduler.sessionIndex[$0]?.id }
     }
 
-    /// The session IDs that begin with the given characters, ignoring case, in the order of the queue.
+    /// The session IDs that begin with the given characters, ignoring case, in the order of the queue. The IDs of drafts follow.
     ///
     /// - Parameter limit: The maximum number of IDs.
     public nonisolated func sessionIDs(beginningWith prefix: String, limit: Int) async -> [SessionID] {
         let wanted = prefix.lowercased()
         if let id = SessionID(wanted), limit > 0 { return (try? await session(id)) == nil ? [] : [id] }
-        return Array(await sessionIDs().lazy.filter { $0.description.hasPrefix(wanted) }.prefix(max(0, limit)))
+        return Array(await (sessionIDs() + draftIDs()).lazy.filter { $0.description.hasPrefix(wanted) }.prefix(max(0, limit)))
+    }
+
+    private func draftIDs() -> [SessionID] {
+        scheduler.sessionIndex.drafts.sorted().compactMap { scheduler.sessionIndex[$0]?.id }
     }
 
     /// The handle of a session.
@@ -141,7 +153,7 @@ extension TransferQueue {
                 status.phase = live[record.key]?.phase ?? .connecting
                 if let statistics = live[record.key]?.statistics(at: now.uptime) { status.statistics = statistics }
                 status.expectedEnd = status.statistics.secondsRemaining.map { now.date + .seconds($0) }
-            case .completed, .failed, .paused, .held, .cancelled: break
+            case .completed, .failed, .paused, .held, .draft, .cancelled: break
             }
             return status
         }

@@ -1,3 +1,5 @@
+import Foundation
+import SystemPackage
 import TransferCore
 
 extension TransferQueue {
@@ -40,14 +42,19 @@ extension TransferQueue {
     }
 
     /// Rejects new items whose remote names collide with each other or with existing items of the session; see ``NameCheck``.
-    nonisolated func checkNames(of items: [ItemDraft], addedTo session: SessionRecord) async throws {
+    ///
+    /// - Parameter replaced: Existing items that the new items replace; nil if they replace all items.
+    nonisolated func checkNames(
+        of items: [ItemDraft], addedTo session: SessionRecord, replacing replaced: ReplaceableItems? = ReplaceableItems()
+    ) async throws {
         guard session.status.direction == .upload, let key = await scheduler.sessionIndex.key(of: session.status.id),
             let account = await definitions(of: [session.status.account])[session.status.account]
         else { return }
         let names = NameCheck(transports: transports, folders: store.sources)
         guard let refusal = names.refusal(of: session.options, at: account) else { return }
-        let taken = try await store.items(of: key, named: Set(items.map(\.destination)))
-        try await BlockingIO.run { () throws(QueueError) in try names.check(items, after: taken, refusal) }
+        var taken: [(name: Data, source: FilePath?)] = []
+        if let replaced { taken = try await store.items(of: key, named: Set(items.map(\.destination)), besides: replaced) }
+        try await BlockingIO.run { [taken] () throws(QueueError) in try names.check(items, after: taken, refusal) }
     }
 
     /// Rejects items that their session's account can't use: items with an upload URL or a creation URL, and forms.
@@ -60,23 +67,35 @@ extension TransferQueue {
         try check(items, of: requirements, at: account)
     }
 
-    /// Rejects a verification that one of the given sessions can't use. Ignores ended sessions, because an update does not change them.
-    nonisolated func check(_ verification: Verification, of sessions: [SessionID]) async throws {
+    /// Rejects an update after which one of the given sessions could not be performed. Ignores ended sessions, because an update does not change
+    /// them.
+    nonisolated func check(_ update: SessionUpdate, of sessions: [SessionID], always: Bool = false) async throws {
         for start in stride(from: 0, to: sessions.count, by: Self.checkPageSize) {
             for record in try await records(of: sessions[start..<min(start + Self.checkPageSize, sessions.count)]) {
-                try await check(verification, of: record)
+                try await check(update, of: record, always: always)
             }
         }
     }
 
-    nonisolated func check(_ verification: Verification, of record: SessionRecord) async throws(QueueError) {
+    /// - Parameter always: Whether to check the session even if the update does not change its requirements.
+    nonisolated func check(_ update: SessionUpdate, of record: SessionRecord, always: Bool = false) async throws {
         let status = record.status
-        guard ![.completed, .failed, .cancelled].contains(status.state), record.options.verification != verification,
-            let account = await definitions(of: [status.account])[status.account]
-        else { return }
-        var requirements = SessionRequirements(account: status.account, direction: status.direction, options: record.options)
-        requirements.options.verification = verification
+        let name = update.account ?? status.account
+        guard !status.state.isEnded, let account = await definitions(of: [name])[name] else { return }
+        var requirements = SessionRequirements(account: name, direction: status.direction, options: record.options)
+        update.apply(to: &requirements.options)
+        guard always || requirements.account != status.account || requirements.options != record.options else { return }
+        guard update.expectedChecksum?.value == nil || status.direction == .download && status.statistics.files == 1 else {
+            throw QueueError(.invalidRequest, "An expected checksum is allowed only for a download of exactly one file.")
+        }
+        if name != status.account { warn(ofMissingTransports: [account]) }
         try check(requirements, at: account)
+        for urls in try await store.itemURLs(of: record.key) { try check(requirements, urls.upload, urls.creation, at: account) }
+        guard status.direction == .upload else { return }
+        let names = NameCheck(transports: transports, folders: store.sources)
+        guard let refusal = names.refusal(of: requirements.options, at: account) else { return }
+        let repeated = try await store.itemsWithRepeatedNames(of: record.key)
+        try await BlockingIO.run { () throws(QueueError) in try names.check([], after: repeated, refusal) }
     }
 
     private static let checkPageSize = 1_000
@@ -87,7 +106,7 @@ extension TransferQueue {
 
     private nonisolated func check(_ items: [TransferItem], of requirements: SessionRequirements, at account: Account) throws(QueueError) {
         for item in items {
-            if item.hasURL { try check(requirements, for: item, at: account) }
+            if item.hasURL { try check(requirements, item.uploadPlace, item.creationPlace, at: account) }
         }
         guard items.contains(where: \.isForm) else { return }
         let options = AttemptOptions(requirements.options)
@@ -101,9 +120,9 @@ extension TransferQueue {
     }
 
     private nonisolated func check(
-        _ requirements: SessionRequirements, for item: TransferItem? = nil, at account: Account
+        _ requirements: SessionRequirements, _ upload: Capability? = nil, _ creation: Capability? = nil, at account: Account
     ) throws(QueueError) {
-        let options = AttemptOptions(requirements.options, uploadURL: item?.uploadPlace, creationURL: item?.creationPlace)
+        let options = AttemptOptions(requirements.options, uploadURL: upload, creationURL: creation)
         do throws(TransferError) {
             try account.endpoints.check { endpoint throws(TransferError) in
                 try (transports[endpoint.transport] as? any SessionValidating)?.validate(options, for: requirements.direction, at: endpoint)

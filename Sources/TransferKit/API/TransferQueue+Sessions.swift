@@ -7,8 +7,9 @@ extension TransferQueue {
     public nonisolated func apply(_ operation: SessionOperation, to session: SessionReference) async throws -> SessionState? {
         if case .update(let update) = operation {
             try update.validate()
-            if let verification = update.verification { try await check(verification, of: target(of: session)) }
+            if update.changesRequirements { try await check(update, of: target(of: session)) }
         }
+        if case .enqueue = operation { try await check(SessionUpdate(), of: target(of: session), always: true) }
         let answer = try await mailbox.send(.command(.perform(operation, .one(session))))
         guard operation == .pause else { return nil }
         return answer.held.isEmpty ? .paused : .held
@@ -19,8 +20,9 @@ extension TransferQueue {
     public nonisolated func apply(_ operation: SessionOperation, to group: SessionGroup) async throws -> [SessionID] {
         if case .update(let update) = operation {
             try update.validate()
-            if let verification = update.verification { try await check(verification, of: allMembers(of: group)) }
+            if update.changesRequirements { try await check(update, of: allMembers(of: group)) }
         }
+        if case .enqueue = operation { try await check(SessionUpdate(), of: allMembers(of: group), always: true) }
         switch group {
         case .sessions(let ids): return try await perform(operation, on: ids, of: group)
         case .all, .account, .state:
@@ -65,6 +67,10 @@ extension TransferQueue {
             let answer = try await mailbox.send(.command(.perform(operation, target)))
             changed += answer.sessions
             mark = answer.part.mark
+            // The next part follows this part.
+            if case .enqueue(_, let isHeld) = operation, let last = answer.sessions.last {
+                operation = .enqueue(to: .after(last), isHeld: isHeld)
+            }
         }
         return changed
     }

@@ -10,6 +10,7 @@ extension TransferQueue {
         let unrecorded = scheduler.flags.runTimes.unrecordedOfQueue(at: now)
         let totals = try await clientReads.run { try await store.totals(leavingOut: runs.map(\.key)) }
         var states = totals.states
+        states[.draft] = nil
         var (confirmed, sent) = (-totals.leftOut.bytesDone, Int64(0))
         for (_, state, run) in runs {
             let figures = run.statistics(at: now)

@@ -27,14 +27,19 @@ extension TransferSession: SessionReferenceConvertible {
     /// Yields the session's slot to another session; see ``ControllableQueue/yield(_:)``.
     public func yield() async throws { try await queue.yield(id) }
 
-    /// Cancels the session; see ``ControllableQueue/cancel(_:keepsPartial:)``.
-    public func cancel(keepsPartial: Bool = false) async throws { try await queue.cancel(id, keepsPartial: keepsPartial) }
+    /// Cancels the session; see ``ControllableQueue/cancel(_:discarding:)``.
+    public func cancel(discarding: Bool = false) async throws { try await queue.cancel(id, discarding: discarding) }
 
     /// Retries the session after it failed or was cancelled; see ``ControllableQueue/retry(_:)``.
     public func retry() async throws { try await queue.retry(id) }
 
     /// Moves the session; see ``ControllableQueue/move(_:to:)``.
     public func move(to destination: MoveDestination) async throws { try await queue.move(id, to: destination) }
+
+    /// Adds the session, which is a draft, to the queue; see ``ControllableQueue/enqueue(draft:to:held:)``.
+    public func enqueue(to destination: MoveDestination = .end, held: Bool = false) async throws {
+        try await queue.enqueue(draft: id, to: destination, held: held)
+    }
 
     /// Changes properties of the session; see ``ControllableQueue/update(_:_:)``.
     public func update(_ update: SessionUpdate) async throws { try await queue.update(id, update) }
@@ -44,4 +49,9 @@ extension TransferSession: SessionReferenceConvertible {
 
     /// Adds items at the end of the session; see ``TransferQueue/addItems(_:to:)``.
     public func addItems(_ items: [TransferItem]) async throws { try await queue.addItems(items, to: reference) }
+
+    /// Replaces or removes items that have not begun; see ``ControllableQueue/replaceItems(_:with:in:)``.
+    public func replaceItems(_ selection: ItemSelection, with items: [TransferItem]) async throws {
+        try await queue.replaceItems(selection, with: items, in: reference)
+    }
 }

@@ -14,7 +14,8 @@ struct ItemDrafting {
     private static let maximumListedProblems = 20
 
     let sources: SourceFolders
-    let workingFolder: FilePath
+    /// The folder to which relative paths refer.
+    let baseFolder: FilePath
     private var problems: [TransferError] = []
     /// The number of problems before the current session.
     private var earlierProblems = 0
@@ -26,7 +27,7 @@ struct ItemDrafting {
 
     init(_ sources: SourceFolders) {
         self.sources = sources
-        workingFolder = Self.currentFolder()
+        baseFolder = sources.base ?? Self.currentFolder()
     }
 
     /// Begins the drafts of a session. All drafts that are created until the next call belong to that session.
@@ -40,9 +41,9 @@ struct ItemDrafting {
         guard var folder else { return nil }
         if folder.path.isEmpty {
             problems.append(
-                TransferError(.permanent, .unsupported, "The path of the download folder is empty. Use . for the working directory."))
+                TransferError(.permanent, .unsupported, "The path of the download folder is empty. Use . for the queue's base folder."))
         }
-        if !folder.path.isAbsolute { folder.path = workingFolder.pushing(folder.path) }
+        if !folder.path.isAbsolute { folder.path = baseFolder.pushing(folder.path) }
         do throws(TransferError) {
             downloads = try DownloadDrafting(into: folder)
         } catch {
@@ -153,7 +154,7 @@ struct ItemDrafting {
         return draft
     }
 
-    func absolute(_ path: FilePath) -> FilePath { path.isAbsolute ? path : workingFolder.pushing(path) }
+    func absolute(_ path: FilePath) -> FilePath { path.isAbsolute ? path : baseFolder.pushing(path) }
 
     /// Checks the syntax of a URL. The error does not contain the URL, because the URL can grant access.
     private func check(_ place: Capability?, _ name: String) throws(TransferError) {

@@ -33,15 +33,17 @@ struct NameCheck: Sendable {
         }
     }
 
-    /// Rejects new items whose remote names collide with each other or with an existing item. Blocks.
+    /// Rejects items whose remote names collide with each other. Blocks.
     ///
     /// - Parameters:
     ///   - items: The new items.
-    ///   - existing: The items of the session that have the same remote name as a new item.
+    ///   - existing: The items of the session that have the same remote name as a new item, or as each other.
     ///   - refusal: The second clause of the error message; see ``refusal(of:at:)``.
     func check(_ items: [ItemDraft], after existing: [(name: Data, source: FilePath?)], _ refusal: String) throws(QueueError) {
         var names = RemoteNames()
-        for (name, source) in existing { _ = names.add(name, source) }
+        for (name, source) in existing {
+            if let clash = names.add(name, source) { throw error(clash, refusal) }
+        }
         if let clash = names.add(items, in: folders) { throw error(clash, refusal) }
     }
 
@@ -71,23 +73,68 @@ struct NameCheck: Sendable {
 
 extension QueueStore {
     /// Returns the items of a session that were added with one of these remote names. Ignores the files and folders inside an added folder.
-    func items(of key: SessionKey, named names: Set<Data>) async throws -> [(name: Data, source: FilePath?)] {
+    ///
+    /// - Parameter replaced: Items to leave out.
+    func items(
+        of key: SessionKey, named names: Set<Data>, besides replaced: ReplaceableItems = ReplaceableItems()
+    ) async throws -> [(name: Data, source: FilePath?)] {
         try await read { [sources] db in
-            let rows = try StoredRow.fetchCursor(
+            try Self.items(of: key, sources, in: db) { name, position, sequence in
+                names.contains(name) && !(position.map(replaced.positions.contains) ?? false)
+                    && !(sequence.map(replaced.sequences.contains) ?? false)
+            }
+        }
+    }
+
+    /// Returns the items of a session whose remote names are not unique. Ignores the files and folders inside an added folder.
+    func itemsWithRepeatedNames(of key: SessionKey) async throws -> [(name: Data, source: FilePath?)] {
+        try await read { [sources] db in
+            let repeated = try Data.fetchSet(
+                db.cachedStatement(sql: "SELECT destination FROM (\(Self.namedItems)) GROUP BY destination HAVING count(*) > 1"),
+                arguments: [key])
+            return repeated.isEmpty ? [] : try Self.items(of: key, sources, in: db) { name, _, _ in repeated.contains(name) }
+        }
+    }
+
+    /// Returns the URLs of a session's items that have any.
+    func itemURLs(of key: SessionKey) async throws -> [(upload: Capability?, creation: Capability?)] {
+        try await read { db in
+            try StoredRow.fetchAll(
                 db.cachedStatement(
                     sql: """
-                        SELECT destination, kind, source FROM file WHERE session = ?1 AND directory IS NULL
-                        UNION ALL SELECT destination, kind, source FROM item WHERE session = ?1 AND directory IS NULL
-                        UNION ALL SELECT destination, 'folder', source FROM directory WHERE session = ?1 AND parent IS NULL
-                        """), arguments: [key])
-            var found: [(name: Data, source: FilePath?)] = []
-            while let row = try rows.next() {
-                let name: Data = try row.decode(atIndex: 0)
-                guard names.contains(name) else { continue }
-                let kind = ItemKind(rawValue: try row.decode(atIndex: 1)) ?? .file
-                found.append((name, sources.source(of: kind, [UInt8](try row.decode(Data.self, atIndex: 2)))))
+                        SELECT upload_url, creation_url FROM file WHERE session = ?1 AND coalesce(upload_url, creation_url) IS NOT NULL
+                        UNION SELECT upload_url, creation_url FROM item
+                            WHERE session = ?1 AND coalesce(upload_url, creation_url) IS NOT NULL
+                        """), arguments: [key]
+            ).map {
+                (
+                    upload: try $0.decode(String?.self, atIndex: 0).map(Capability.init),
+                    creation: try $0.decode(String?.self, atIndex: 1).map(Capability.init)
+                )
             }
-            return found
         }
+    }
+
+    /// Selects the items that were added to a session. Items with an upload URL have no name on the server.
+    private static let namedItems = """
+        SELECT destination, kind, source, position, NULL FROM file WHERE session = ?1 AND directory IS NULL AND upload_url IS NULL
+        UNION ALL SELECT destination, kind, source, NULL, sequence FROM item
+            WHERE session = ?1 AND directory IS NULL AND upload_url IS NULL
+        UNION ALL SELECT destination, 'folder', source, NULL, NULL FROM directory WHERE session = ?1 AND parent IS NULL
+        """
+
+    private static func items(
+        of key: SessionKey, _ sources: SourceFolders, in db: Database,
+        where isWanted: (_ name: Data, _ position: Int64?, _ sequence: Int64?) -> Bool
+    ) throws -> [(name: Data, source: FilePath?)] {
+        let rows = try StoredRow.fetchCursor(db.cachedStatement(sql: namedItems), arguments: [key])
+        var found: [(name: Data, source: FilePath?)] = []
+        while let row = try rows.next() {
+            let name: Data = try row.decode(atIndex: 0)
+            guard isWanted(name, try row.decode(atIndex: 3), try row.decode(atIndex: 4)) else { continue }
+            let kind = ItemKind(rawValue: try row.decode(atIndex: 1)) ?? .file
+            found.append((name, sources.source(of: kind, [UInt8](try row.decode(Data.self, atIndex: 2)))))
+        }
+        return found
     }
 }

@@ -31,10 +31,7 @@ extension SessionDraft {
         }
         try request.options.validate()
         try SessionContext.validate(request.context)
-        let calendar = Date.distantPast.timeIntervalSince1970...Date.distantFuture.timeIntervalSince1970
-        if let notBefore = request.notBefore, !calendar.contains(notBefore.timeIntervalSince1970) {
-            throw QueueError(.invalidRequest, "The start time is out of range. Set a different one, or omit it to start immediately.")
-        }
+        try SessionRequest.validate(notBefore: request.notBefore)
         guard (request.direction == .download) == (request.folder != nil) else {
             throw QueueError(
                 .invalidRequest, "A download needs a local folder, and an upload must not have one.")

@@ -14,16 +14,18 @@ public enum SessionOperation: Hashable, Sendable, Codable {
     case release
     /// Lets another session start before the session; a running or paused session releases its slot.
     case yield
-    /// Cancels the session.
-    case cancel(keepsPartial: Bool = false)
+    /// Cancels the session. Its unfinished content stays, so that a retry resumes; with `discarding`, it is removed.
+    case cancel(discarding: Bool = false)
     /// Retries the session after it failed or was cancelled.
     case retry
     /// Removes the session. With `isForced`, removes it even if other sessions depend on it, and drops those dependencies.
     case remove(isForced: Bool = false)
     /// Moves the session.
     case move(to: MoveDestination)
+    /// Adds the draft to the queue, at the end unless a destination is given. With `isHeld`, the session is then held.
+    case enqueue(to: MoveDestination = .end, isHeld: Bool = false)
     /// Changes the properties for which the update has a value.
-    case update(SessionUpdate)
+    indirect case update(SessionUpdate)
 
     /// The participle of the operation, for messages such as "cannot be removed".
     package var effect: String {
@@ -38,6 +40,7 @@ public enum SessionOperation: Hashable, Sendable, Codable {
         case .cancel: "cancelled"
         case .retry: "retried"
         case .move: "moved"
+        case .enqueue: "enqueued"
         case .update: "changed"
         case .remove: "removed"
         }

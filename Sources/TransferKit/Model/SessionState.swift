@@ -8,6 +8,8 @@ public enum SessionState: String, Hashable, Sendable, Codable, CaseIterable {
     case paused
     /// Held by the app. Has no slot, and does not start automatically.
     case held
+    /// Stored by ``TransferQueue/save(draft:)``, but not in the order of the queue, so it has no index. Never starts before it is enqueued.
+    case draft
     /// Cancelled by the app; kept at its index until it is retried, run or removed.
     case cancelled
     /// Every item of the session is at its destination or was skipped.
@@ -19,7 +21,7 @@ public enum SessionState: String, Hashable, Sendable, Codable, CaseIterable {
     public var isEnded: Bool {
         switch self {
         case .completed, .failed, .cancelled: true
-        case .waiting, .running, .paused, .held: false
+        case .waiting, .running, .paused, .held, .draft: false
         }
     }
 }

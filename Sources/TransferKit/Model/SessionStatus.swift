@@ -6,7 +6,7 @@ public import TransferCore
 public struct SessionStatus: Hashable, Sendable, Codable {
     /// The session's ID.
     public var id: SessionID
-    /// The session's index in the queue, from 0.
+    /// The session's index in the queue, from 0; -1 for a draft, which is not in the order of the queue.
     public var index: Int
     /// The session's state.
     public var state: SessionState
@@ -127,7 +127,7 @@ public struct QueueStatus: Hashable, Sendable, Codable {
 
     /// Whether the queue starts and continues sessions.
     public var mode: Mode
-    /// The total number of sessions.
+    /// The number of sessions in the order of the queue. Excludes drafts.
     public var sessions: Int
     /// The number of running sessions.
     public var running: Int
@@ -139,6 +139,8 @@ public struct QueueStatus: Hashable, Sendable, Codable {
     public var paused: Int
     /// The number of held sessions.
     public var held: Int
+    /// The number of drafts.
+    public var drafts = 0
     /// The number of cancelled sessions.
     public var cancelled: Int
     /// The number of completed sessions that are still in the queue.

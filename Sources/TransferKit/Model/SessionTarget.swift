@@ -29,7 +29,7 @@ extension SessionReferenceConvertible where Self == SessionReference {
     public static func at(_ index: Int, expecting: UInt64? = nil) -> SessionReference { .index(index, expecting: expecting) }
 }
 
-/// A group of sessions that an operation applies to.
+/// A group of sessions that an operation applies to. Drafts belong only to `.state(.draft)`, and to lists of IDs.
 public enum SessionGroup: Hashable, Sendable, Codable {
     /// All sessions.
     case all

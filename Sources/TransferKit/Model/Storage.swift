@@ -20,8 +20,10 @@ public struct Storage: Sendable {
     ///
     /// - Parameters:
     ///   - folder: The folder.
-    ///   - base: The absolute path of a folder that may move between launches, such as an app's container. After a move, the queue still finds
-    ///     the local files below this folder. If nil, the queue uses the base with which it was last opened, if any.
+    ///   - base: The base folder of the queue, an absolute path. Relative local paths of new sessions refer to this folder. It may move between
+    ///     launches, as an app's container does: the queue still finds the local files below the base folder. If nil, the queue uses the base
+    ///     folder with which it was last opened. Without any base folder, relative paths refer to the working directory of the process that
+    ///     makes the call.
     ///   - ownerTimeout: How long to wait until another owner releases the folder. If a third owner acquires the folder first, the wait
     ///     starts again. Default: no wait.
     public static func folder(

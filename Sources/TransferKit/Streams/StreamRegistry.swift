@@ -93,7 +93,7 @@ package final class StreamRegistry: Sendable {
             switch event {
             case .cancelled(let sessions):
                 end(sessions, TransferError(.sourceLost, .cancelled, "The session that sends this stream was cancelled."))
-            case .removed(let sessions, _):
+            case .removed(let sessions, _), .draftsRemoved(let sessions):
                 end(sessions, TransferError(.sourceLost, .cancelled, "The session that sends this stream was removed."))
             case .completed(let session): end([session], TransferError(.sourceLost, .cancelled, "The stream has arrived."))
             default: break

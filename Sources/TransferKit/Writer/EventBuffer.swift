@@ -135,7 +135,8 @@ extension QueueEvent {
     /// The cost of an event in a buffer: 1, plus 1 for each 256 session IDs. At 16 bytes each, 256 session IDs fill a page of memory.
     fileprivate var cost: Int {
         switch kind {
-        case .added(let ids, _), .removed(let ids, _), .changed(let ids, _), .cancelled(let ids): 1 + ids.count / 256
+        case .added(let ids, _), .removed(let ids, _), .changed(let ids, _), .cancelled(let ids), .draftsRemoved(let ids):
+            1 + ids.count / 256
         default: 1
         }
     }

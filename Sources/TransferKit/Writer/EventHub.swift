@@ -151,6 +151,7 @@ extension QueueEvent.Kind {
         case .removed(let ids, let indices) where ids.count > 1: self = .removed([ids[offset]], indices: [indices[offset]])
         case .changed(let ids, let state) where ids.count > 1: self = .changed([ids[offset]], state)
         case .cancelled(let ids) where ids.count > 1: self = .cancelled([ids[offset]])
+        case .draftsRemoved(let ids) where ids.count > 1: self = .draftsRemoved([ids[offset]])
         default: break
         }
     }

@@ -74,6 +74,23 @@ import TransferKit
         #expect(try await program.run("set", ids[1], "--tag", "z").status == 4)
     }
 
+    @Test func setsAccountNameStartAndOptions() async throws {
+        let (program, ids) = try await program(3)
+        try await program.succeed("account", "add", "archive", "http://127.0.0.1:9/files/")
+        let changes = ["--to-account", "archive", "--name", "Day one", "--after", ids[1], "--metadata", "a=b", "--parallel", "2"]
+        #expect(try await program.succeed(["update", ids[0]] + changes).lines == [ids[0]])
+        func shown() async throws -> [String: Any] { try #require(try await program.succeed("show", ids[0], "--json").objects().first) }
+        #expect(try await shown()["account"] as? String == "archive")
+        #expect(try await shown()["name"] as? String == "Day one")
+        let cycle = try await program.run("set", ids[1], "--after", ids[0])
+        #expect(cycle.status == 4 && cycle.diagnostics.contains("wait for each other"), "\(cycle.diagnostics)")
+        try await program.succeed("set", ids[0], "--after-none", "--not-before", "+1h")
+        try await program.succeed("set", ids[1], "--after", ids[0])
+        #expect(try await program.run("set", ids[2], "--to-account", "missing").status == 4)
+        #expect(try await program.run("set", ids[2], "--overwrite", "x").status == 2)
+        #expect(try await program.run("set", ids[2], "--after", ids[0], "--after-none").status == 2)
+    }
+
     @Test func rejectsOperationsOnCompletedSession() async throws {
         try await LoopbackStudio.with { studio in
             try studio.program.folder.file("a", size: 1)
@@ -86,19 +103,19 @@ import TransferKit
         }
     }
 
-    /// Cancelling removes the unfinished upload, unless --keep-partial is given.
-    @Test(arguments: [true, false])
-    func removesUnfinishedUploadOnCancel(keepsPartial: Bool) async throws {
+    /// Cancelling keeps the unfinished upload, unless --discard is given.
+    @Test(arguments: [[], ["--keep-partial"], ["--discard"]])
+    func keepsUnfinishedUploadOnCancel(options: [String]) async throws {
         try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 1 << 20)) { studio in
             let program = studio.program
             try program.folder.sparseFile("large", size: 120 << 20)
             try program.folder.file("small", size: 10)
             let id = try await program.succeed("add", "studio", "large").lines[0]
             try await program.runAndInterrupt()
-            try await program.run(["cancel", id] + (keepsPartial ? ["--keep-partial"] : [])).expectSuccess()
+            try await program.run(["cancel", id] + options).expectSuccess()
             try await program.succeed("add", "studio", "small")
             try await program.succeed("run", "--progress", "none")
-            #expect(studio.server.storedFiles(named: "large").count == (keepsPartial ? 1 : 0))
+            #expect(studio.server.storedFiles(named: "large").count == (options == ["--discard"] ? 0 : 1))
             #expect(try await studio.session(id)["state"] as? String == "cancelled")
         }
     }

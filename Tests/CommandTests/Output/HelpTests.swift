@@ -7,7 +7,8 @@ import TransportTUS
 
 @Suite(.serialized) struct HelpTests {
     static let commands = [
-        "add", "stream", "run", "list", "show", "why", "watch", "now", "next", "move", "pause", "resume", "hold", "release", "yield",
+        "add", "enqueue", "stream", "run", "list", "show", "why", "watch", "now", "next", "move", "pause", "resume", "hold", "release",
+        "yield",
         "cancel",
         "retry", "remove", "set", "doctor", "account add", "account list", "account show", "account edit", "account check",
         "account unblock", "account retry",

@@ -19,7 +19,8 @@ enum SessionSchema {
     static let event: Set<String> = ["revision", "time", "event", "id", "index"]
 
     static let queue: Set<String> = [
-        "mode", "idle", "remaining", "sessions", "running", "waiting", "scheduled", "paused", "held", "cancelled", "completed", "failed",
+        "mode", "idle", "remaining", "sessions", "running", "waiting", "scheduled", "paused", "held", "drafts", "cancelled", "completed",
+        "failed",
         "nextDue", "maxSessions", "rateLimit", "files", "filesDone", "filesFailed", "bytesTotal", "bytesDone", "bytesSent", "rate",
         "averageRate", "secondsRemaining", "removalsDue", "orderRevision", "revision",
     ]

@@ -28,6 +28,14 @@ private func inMemory(_ vault: Vault, _ folder: FilePath, _ endpoints: [Endpoint
 }
 
 // swift-format-ignore
+private func fixedValues(_ key: String) -> ReferencedCredentials {
+    // ARTICLE
+    let fixed = ReferencedCredentials(values: ["api-key": Secret(key)])
+    // END
+    return fixed
+}
+
+// swift-format-ignore
 private func keyring() async throws -> ReferencedCredentials {
     // ARTICLE
     let credentials = ReferencedCredentials { name in
@@ -35,6 +43,22 @@ private func keyring() async throws -> ReferencedCredentials {
     }
     // END
     return credentials
+}
+
+// swift-format-ignore
+private enum Custom {
+    // ARTICLE
+    struct KeyringCredentials: CredentialProvider {
+        func secret(for reference: CredentialReference) async throws -> Secret {
+            guard case .app(let name) = reference.source else { return try await ReferencedCredentials().secret(for: reference) }
+            do {
+                return Secret(try await output(of: "/usr/bin/secret-tool", ["lookup", "service", "com.example.uploader", "account", name]))
+            } catch {
+                throw TransferError(.credentials, .credentialsUnavailable, "The keyring has no secret \"\(name)\".", cause: "\(error)")
+            }
+        }
+    }
+    // END
 }
 
 /// The app's secrets in memory.

@@ -152,7 +152,7 @@ private func migrating(_ queue: TransferQueue, tokens: any TokenSource, address:
     // END
 
     // ARTICLE
-    try await queue.cancel(one.id)         // also removes the incomplete upload from the server
+    try await queue.cancel(one.id, discarding: true)  // also removes the incomplete upload from the server
     try await queue.pause(ticket.id)       // keeps its slot and the sent bytes
     try await queue.apply(.remove(), to: .all)  // ends and deletes all sessions, like reset()
     // END

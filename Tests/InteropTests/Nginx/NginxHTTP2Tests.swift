@@ -188,7 +188,7 @@ import TransportTUS
         try await queue.start()
         await session.waitUntilSent(2_500_000)
         #expect(try site.server.storedFiles.count == 1)
-        try await session.cancel()
+        try await session.cancel(discarding: true)
         await queue.waitUntilIdle()
         let deletions = try await site.proxy.requests.filter { $0.method == "DELETE" }
         #expect(deletions.map { "\($0.version) \($0.status)" } == ["HTTP/2.0 204"])

@@ -32,7 +32,7 @@ struct SFTPDiscardTests {
         try await queue.start()
         for await _ in gate.holds { break }
         #expect(TransferGate.partSize(in: folder.files) != nil)
-        try await queue.cancel(session.id)
+        try await queue.cancel(session.id, discarding: true)
         // The bytes that the gate stalled never arrive.
         gate.open()
         relay.cut()
@@ -63,7 +63,7 @@ struct SFTPDiscardTests {
         let session = try await queue.enqueue(try .upload([large], to: "real"))
         try await queue.start()
         await session.waitUntilSent(1)
-        try await queue.cancel(session.id)
+        try await queue.cancel(session.id, discarding: true)
         for await _ in discards { break }
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.files.path) == [])
         await queue.shutdown()

@@ -141,7 +141,7 @@ import TransportTUS
         try await queue.start()
         await session.waitUntilSent(2_500_000)
         #expect(try server.storedFiles.count == 1)
-        try await session.cancel()
+        try await session.cancel(discarding: true)
         await queue.waitUntilIdle()
         let deletion = try #require(try server.requests.last)
         #expect(deletion.method == "DELETE")

@@ -165,15 +165,15 @@ import TransportTesting
         try await gate.reached()
         #expect(try fixture.parts().count == 1)
         switch ending {
-        case .cancel: try await queue.cancel(session.id)
+        case .cancel: try await queue.cancel(session.id, discarding: true)
         case .remove: try await queue.remove(session.id)
         case .cancelLater:
             try await queue.hold(session.id)
             try await queue.stopAndWait()
             #expect(try fixture.parts().count == 1)
-            try await queue.cancel(session.id)
+            try await queue.cancel(session.id, discarding: true)
         case .removeAfterKeeping:
-            try await queue.cancel(session.id, keepsPartial: true)
+            try await queue.cancel(session.id)
             try await queue.stopAndWait()
             await queue.waitUntilDiscarded()
             #expect(try fixture.parts().count == 1)
@@ -185,13 +185,29 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// A cancellation can be undone: without `discarding`, a retry resumes.
+    @Test func resumesOnRetryAfterCancellation() async throws {
+        let queue = try await fixture.queue.openWithAccounts()
+        let gate = fixture.memory.gate("file", atByte: 5_000)
+        let session = try await queue.enqueue(fixture.request("file"))
+        try await queue.start()
+        try await gate.reached()
+        try await session.cancel()
+        while try await session.status.phase == .ending { await Task.yield() }
+        gate.open()
+        try await session.retry()
+        #expect(try await session.value.statistics.bytesDone == 10_000)
+        #expect(attempts.map(\.startOffset) == [0, 5_000])
+        await queue.shutdown()
+    }
+
     @Test func restartsOnRetryAfterCancellation() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         let gate = fixture.memory.gate("file", atByte: 5_000)
         let session = try await queue.enqueue(fixture.request("file"))
         try await queue.start()
         try await gate.reached()
-        try await queue.cancel(session.id)
+        try await queue.cancel(session.id, discarding: true)
         while try await session.status.phase == .ending { await Task.yield() }
         gate.open()
         try await queue.retry(session.id)

@@ -148,7 +148,7 @@ import TransportTesting
         let session = try await queue.enqueue(request("trip"))
         try await queue.start()
         try await latch.wait()
-        try await queue.cancel(session.id)
+        try await queue.cancel(session.id, discarding: true)
         while try await session.status.phase == .ending { await Task.yield() }
         try await queue.retry(session.id)
         await #expect(throws: TransferError.self) { try await session.value }

@@ -116,7 +116,7 @@ import TransportTesting
         for _ in 0..<50 { _ = await queue.status() }
         #expect(try await second.status.why == .retry(at: Date(timeIntervalSince1970: 1_000_060)))
         busy.withLock { $0 = false }
-        try await queue.cancel(.at(0))
+        try await queue.cancel(.at(0), discarding: true)
         fixture.queue.clock.advance(by: .seconds(60))
         #expect(try await second.value.statistics.filesDone == 3)
         await queue.shutdown()

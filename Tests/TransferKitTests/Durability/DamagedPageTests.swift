@@ -99,7 +99,7 @@ import TransferKit
             stage.clock.advance(by: .seconds(1))
             _ = await stage.queue.status()
         }
-        for id in ids.prefix(3) { try? await stage.queue.cancel(id) }
+        for id in ids.prefix(3) { try? await stage.queue.cancel(id, discarding: true) }
         let remaining = Set(await stage.queue.sessionIDs())
         await stage.queue.shutdown()
         do {
@@ -148,7 +148,7 @@ import TransferKit
         for number in 0..<4 { try await stage.server.reached("p\(number)") }
         stage.server.open("p0")
         try await stage.wait(for: "p0", .completed)
-        try await stage.queue.cancel(Stage.id("p1"), keepsPartial: true)
+        try await stage.queue.cancel(Stage.id("p1"))
         _ = try await stage.queue.pause(Stage.id("p2"))
         try await stage.waitForStoppingRuns()
         await stage.queue.shutdown()

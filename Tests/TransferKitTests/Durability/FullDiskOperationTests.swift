@@ -49,7 +49,7 @@ import TransferKit
             case .resume: try await queue.resume(first)
             case .stop: try await queue.yield(first)
             case .hold: try await queue.hold(first)
-            case .cancel: try await queue.cancel(first)
+            case .cancel: try await queue.cancel(first, discarding: true)
             case .remove: try await queue.remove(first)
             case .retry: try await queue.retry(first)
             case .block: stage.server.open("f1", failingWith: TransferError(.credentials, .credentialsRejected, "Who are you?"))

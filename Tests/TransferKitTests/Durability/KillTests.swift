@@ -96,7 +96,7 @@ import TransferKit
                     Issue.record("\(session.name) waits: \(session.why?.description ?? "without a reason"); \(comment)")
                     continue
                 }
-            case .running, .paused, .held: Issue.record("\(session.name) is \(session.state); \(comment)")
+            case .running, .paused, .held, .draft: Issue.record("\(session.name) is \(session.state); \(comment)")
             }
         }
         #expect(try inspection.count("discard") == 0, comment)

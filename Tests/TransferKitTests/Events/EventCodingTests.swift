@@ -20,6 +20,7 @@ import TransferKit
             .removed([id, other], indices: [2, 3]), .removed([id, other], indices: [2, 7]), .moved(id, from: 5, to: 0), .willActivate(id),
             .didActivate(id), .willStartRunning(id), .didStartRunning(id), .willStopRunning(id), .didStopRunning(id), .willDeactivate(id),
             .didDeactivate(id), .changed([other, id], .held), .updated(id), .completed(id), .failed(id, error), .cancelled([id]),
+            .draftsRemoved([id, other]), .changed([id], .draft),
             .progress(id, SessionStatistics(files: 2, bytesTotal: 10, rate: 1.5)),
             .totalProgress(QueueStatistics(files: 3, bytesTotal: 10, rate: 2.5)), .itemStarted(id, position: 1),
             .itemProgress(id, position: 1, ItemProgress(bytesTotal: nil, bytesDone: 1, bytesSent: 2)),

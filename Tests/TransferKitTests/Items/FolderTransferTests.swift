@@ -73,7 +73,8 @@ import TransportTesting
         let outside = try tree.file("outside", "three")
         var queue = try await open(base: container.root)
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
-        let items = [container.path("media"), container.path("2"), outside].map { TransferItem($0) }
+        // A relative path refers to the base folder.
+        let items = [container.path("media"), "2", outside].map { TransferItem($0) }
         let session = try await queue.enqueue(
             try .upload(items: items + [.data(Data("four".utf8), as: try RemotePath("blob"))], to: "a"))
         await queue.shutdown()

@@ -9,7 +9,7 @@ import TransferKit
         var queue = try Rehearsal(limit: 3)
         let command = try #require(OperationTable.command(cell.operation, .id(SessionID(named: "S"))))
         // The other session keeps the account's only slot, so no waiting session starts immediately. A paused session keeps a second slot.
-        try queue.add("other S")
+        try queue.add(cell.state == "draft" ? "other" : "other S")
         try bring(&queue, to: cell.state)
         try queue.perform(.setMaxConcurrentSessions(cell.state == "paused" ? 2 : 1, account: "a"))
         if cell.mode == "draining" { try queue.perform(.stop(.drain)) }
@@ -49,18 +49,19 @@ import TransferKit
             try queue.finishStopping("S")
         case "failed": try queue.end("S", .finished(failure: .broken, itemsSeen: 1))
         case "completed": try queue.end("S")
+        case "draft": try queue.perform(.saveDrafts([.draft(id: SessionID(named: "S"))]))
         default: break
         }
     }
 
     @Test func writesCompleteTable() {
         let lines = OperationTable.markdown.split(separator: "\n")
-        #expect(lines.count == 16)
-        #expect(lines.allSatisfy { $0.split(separator: "|").count == 9 })
-        #expect(lines[6] == "| `resume` | – | – | – | running / waiting | – | – | – | – |")
-        // 14 operations, with 8 states in each of the modes "running" and "draining". A stopped queue has no running or ending sessions, so
-        // 6 states remain.
-        #expect(OperationTable.cells.count == 14 * (8 + 8 + 6))
+        #expect(lines.count == 18)
+        #expect(lines.allSatisfy { $0.split(separator: "|").count == 10 })
+        #expect(lines[6] == "| `resume` | – | – | – | running / waiting | – | – | – | – | – |")
+        // 16 operations, with 9 states in each of the modes "running" and "draining". A stopped queue has no running or ending sessions, so
+        // 7 states remain.
+        #expect(OperationTable.cells.count == 16 * (9 + 9 + 7))
     }
 
     @Test func matchesArticle() throws {

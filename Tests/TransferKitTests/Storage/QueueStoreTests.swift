@@ -215,7 +215,9 @@ import TransferKit
 
     @Test func migratesStoreOfVersion5() async throws {
         let store = try await open()
-        try await store.commit([.saveAccount(1, .memory("a")), .session(1, rank: 0, .draft())])
+        try await store.commit([
+            .saveAccount(1, .memory("a")), .session(1, rank: 0, .draft()), .session(2, rank: 1, .draft()), .beginSession(2, .now),
+        ])
         await store.close()
         try await DatabaseQueue(path: database.string).write {
             try $0.execute(
@@ -223,17 +225,20 @@ import TransferKit
                     ALTER TABLE session DROP COLUMN deadline_from;
                     ALTER TABLE file DROP COLUMN creation_url;
                     ALTER TABLE item DROP COLUMN creation_url;
+                    ALTER TABLE schedule DROP COLUMN has_transferred;
                     DROP INDEX file_form;
                     DROP INDEX item_form;
                     ALTER TABLE file DROP COLUMN form;
                     ALTER TABLE item DROP COLUMN form;
-                    DELETE FROM grdb_migrations WHERE identifier IN ('6', '7', '8');
+                    DELETE FROM grdb_migrations WHERE identifier IN ('6', '7', '8', '9');
                     PRAGMA user_version = 5;
                     """)
         }
         let again = try await open()
         try await again.commit([.beginSession(1, .now)])
         #expect(try await again.sessions([1]).first?.deadlineFrom != nil)
+        let (scheduler, _, _) = try await again.load(.memory)
+        #expect([1, 2].map { scheduler.sessionIndex[$0]?.conditions.contains(.hasTransferred) } == [false, true])
         await again.close()
     }
 

@@ -166,7 +166,7 @@ import TransportTesting
         let queue = try await TransferQueue(storage: .folder(folder.path.appending("store")), transports: [MemoryTransport()])
         try await queue.start()
         await queue.waitUntilDiscarded()
-        try await queue.cancel(try #require(await queue.sessionIDs().first))
+        try await queue.cancel(try #require(await queue.sessionIDs().first), discarding: true)
         await queue.deferredDeletion.waitUntilDone()
         await queue.waitUntilDiscarded()
         #expect(try StoreInspection(folder.path.appending("store")).count("discard") == 0)

@@ -139,7 +139,7 @@ import TransportTesting
     @Test(arguments: [false, true]) func deletesCancelledOrRemovedStream(_ isRemoved: Bool) async throws {
         let id = try await writeAndShutDown(30_000)
         var queue = try await fixture.open()
-        if isRemoved { try await queue.remove(id) } else { try await queue.cancel(id) }
+        if isRemoved { try await queue.remove(id) } else { try await queue.cancel(id, discarding: true) }
         #expect(queue.unfinishedStreams == [])
         await queue.shutdown()
         queue = try await fixture.open()

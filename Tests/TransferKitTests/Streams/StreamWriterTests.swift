@@ -106,7 +106,7 @@ import TransportTesting
         let queue = try await fixture.openWithAccounts()
         let (item, writer) = TransferItem.stream(as: name)
         let session = try await queue.enqueue(.upload(items: [item], to: "a"))
-        try await queue.cancel(session.id)
+        try await queue.cancel(session.id, discarding: true)
         let stream = writer.makeOutputStream()
         stream.open()
         let count = unsafe [UInt8(1)].withUnsafeBufferPointer { bytes in
@@ -160,7 +160,7 @@ import TransportTesting
         let session = try await queue.enqueue(.upload(items: [item], to: "a"))
         try await writer.write([1, 2, 3])
         let waiting = Task { try await writer.flush() }
-        try await queue.cancel(session.id)
+        try await queue.cancel(session.id, discarding: true)
         await #expect(throws: TransferError.self) { try await waiting.value }
         let (_, failed) = TransferItem.stream(as: name)
         try await failed.write([1])
@@ -216,7 +216,7 @@ import TransportTesting
             while true { try await writer.write(Data(repeating: 7, count: 1 << 20)) }
         }
         switch ending {
-        case .cancel: try await queue.cancel(session.id)
+        case .cancel: try await queue.cancel(session.id, discarding: true)
         case .remove: try await queue.remove(session.id)
         case .shutdown: await queue.shutdown()
         case .failure: await #expect(throws: TransferError.self) { try await session.value }

@@ -64,7 +64,7 @@ public struct SessionEvents: AsyncSequence, Sendable {
                 case .completed: end = .completed
                 case .failed(_, let error): end = .failed(error)
                 case .cancelled: end = .cancelled
-                case .removed: end = .removed
+                case .removed, .draftsRemoved: end = .removed
                 default: if !needsSnapshot { return .event(event) }
                 }
                 if end == nil, needsSnapshot, let status = await snapshot() { return .snapshot(status) }
@@ -109,7 +109,7 @@ extension SessionEnd {
             self = .failed(
                 status.error ?? TransferError(.permanent, .internalFailure, "The session \(status.id) failed without a reason."))
         case .cancelled: self = .cancelled
-        case .waiting, .running, .paused, .held: return nil
+        case .waiting, .running, .paused, .held, .draft: return nil
         }
     }
 }

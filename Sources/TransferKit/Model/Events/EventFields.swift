@@ -46,7 +46,7 @@ extension EventFields {
             self.id = id
         case .changed(let ids, let state): (self.ids, self.state) = (ids, state)
         case .failed(let id, let error): (self.id, self.error) = (id, error)
-        case .cancelled(let ids): self.ids = ids
+        case .cancelled(let ids), .draftsRemoved(let ids): self.ids = ids
         case .progress(let id, let statistics): (self.id, self.statistics) = (id, statistics)
         case .totalProgress(let totals): self.totals = totals
         case .itemStarted(let id, let position): (self.id, self.position) = (id, position)
@@ -76,7 +76,7 @@ extension EventFields {
         case "accountUnblocked": account.map { .accountUnblocked(account: $0) }
         case "accountBlocked": accountAndError { .accountBlocked(account: $0, $1) }
         case "needsCredentials": accountAndError { .needsCredentials(account: $0, $1) }
-        case "gap", "willChangeQueue", "didChangeQueue", "added", "removed", "moved", "changed", "cancelled": orderKind
+        case "gap", "willChangeQueue", "didChangeQueue", "added", "removed", "moved", "changed", "cancelled", "draftsRemoved": orderKind
         default: id.flatMap(sessionKind)
         }
     }
@@ -94,6 +94,7 @@ extension EventFields {
         case ("removed", _, let ids?): indices.flatMap { $0.count == ids.count ? .removed(ids, indices: $0) : nil }
         case ("changed", _, let ids?): state.map { .changed(ids, $0) }
         case ("cancelled", _, let ids?): .cancelled(ids)
+        case ("draftsRemoved", _, let ids?): .draftsRemoved(ids)
         default: rangeKind
         }
     }

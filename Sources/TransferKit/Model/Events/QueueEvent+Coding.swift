@@ -18,6 +18,7 @@ extension QueueEvent.Kind {
         case .added: "added"
         case .removed: "removed"
         case .moved: "moved"
+        case .draftsRemoved: "draftsRemoved"
         case .willActivate: "willActivate"
         case .didActivate: "didActivate"
         case .willStartRunning: "willStartRunning"

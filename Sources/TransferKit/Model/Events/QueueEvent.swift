@@ -63,6 +63,9 @@ public struct QueueEvent: Hashable, Sendable {
         case removed([SessionID], indices: [Int])
         /// A session was moved; `to` is its index after the move.
         case moved(SessionID, from: Int, to: Int)
+        /// Drafts were removed. Drafts are not in the order, so this event is not between `willChangeQueue` and `didChangeQueue`. A draft that is
+        /// enqueued is ``added(_:index:)``; a new draft is ``changed(_:_:)`` to the state `draft`.
+        case draftsRemoved([SessionID])
 
         // The states of a session.
 
@@ -136,7 +139,8 @@ public struct QueueEvent: Hashable, Sendable {
         case .itemCompleted(let id, _, _), .itemFailed(let id, _, _), .itemRestarted(let id, _, _), .itemStarted(let id, _),
             .itemProgress(let id, _, _):
             id
-        case .added(let ids, _), .removed(let ids, _), .changed(let ids, _), .cancelled(let ids): ids.count == 1 ? ids.first : nil
+        case .added(let ids, _), .removed(let ids, _), .changed(let ids, _), .cancelled(let ids), .draftsRemoved(let ids):
+            ids.count == 1 ? ids.first : nil
         case .queueStarted, .queueStopped, .queueBecameIdle, .limitsChanged, .storageFailed, .quarantined, .storeTrimmed, .totalProgress,
             .gap, .willChangeQueue, .didChangeQueue, .accountBlocked, .accountUnblocked, .needsCredentials:
             nil
@@ -146,7 +150,7 @@ public struct QueueEvent: Hashable, Sendable {
     /// Returns whether the event concerns this session, alone or among others.
     public func concerns(_ id: SessionID) -> Bool {
         switch kind {
-        case .added(let ids, _), .removed(let ids, _), .changed(let ids, _), .cancelled(let ids): ids.contains(id)
+        case .added(let ids, _), .removed(let ids, _), .changed(let ids, _), .cancelled(let ids), .draftsRemoved(let ids): ids.contains(id)
         default: session == id
         }
     }
@@ -173,7 +177,7 @@ public struct QueueEvent: Hashable, Sendable {
     /// The sessions that the event names.
     var sessions: [SessionID] {
         switch kind {
-        case .added(let ids, _), .removed(let ids, _), .changed(let ids, _), .cancelled(let ids): ids
+        case .added(let ids, _), .removed(let ids, _), .changed(let ids, _), .cancelled(let ids), .draftsRemoved(let ids): ids
         default: session.map { [$0] } ?? []
         }
     }

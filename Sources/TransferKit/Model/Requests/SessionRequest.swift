@@ -10,7 +10,7 @@ public struct SessionRequest: Sendable {
     public var direction: TransferDirection
     /// The items, in the order of their transfer.
     public var items: [TransferItem]
-    /// The local folder for a download; nil for an upload. A relative path is resolved against the working directory when `enqueue` is called.
+    /// The local folder for a download; nil for an upload. A relative path refers to the queue's base folder; see ``Storage/folder(_:base:ownerTimeout:)``.
     public var folder: FilePath?
     /// A human-readable name; nil for the name of the first item and the number of other items.
     public var name: String?
@@ -102,5 +102,16 @@ public struct SessionRequest: Sendable {
     ) throws -> SessionRequest {
         try download(
             items: paths.map { .remote($0) }, from: account, to: folder, name: name, tags: tags, context: context, options: options)
+    }
+}
+
+extension SessionRequest {
+    /// Checks a start time.
+    ///
+    /// - Throws: ``QueueError`` with the code `invalidRequest`.
+    static func validate(notBefore: Date?) throws(QueueError) {
+        let calendar = Date.distantPast.timeIntervalSince1970...Date.distantFuture.timeIntervalSince1970
+        guard let notBefore, !calendar.contains(notBefore.timeIntervalSince1970) else { return }
+        throw QueueError(.invalidRequest, "The start time is out of range. Set a different one, or omit it to start immediately.")
     }
 }

@@ -2,6 +2,18 @@ public import Foundation
 public import TransferCore
 
 /// Changes to a session that has not ended. A value of nil leaves the property unchanged. Changes take effect within a second.
+///
+/// ```swift
+/// try await queue.update(id, SessionUpdate(account: "archive", notBefore: .set(tonight), overwrite: .always))
+/// ```
+///
+/// Some changes are only valid in some states, because they would otherwise apply to a part of the session's files. An update with such a change
+/// throws ``QueueError/Code/invalidTransition`` in other states, and changes nothing:
+///
+/// - ``account``, ``metadata``, ``creation``, ``overwrite``, ``settings`` and ``expectedChecksum`` determine where and how files arrive. They can change
+///   while the session is waiting or held, until its first bytes are transferred.
+/// - ``notBefore`` and ``dependency`` determine the start. They can change while the session is waiting or held.
+/// - All other properties can change until the session ends.
 public struct SessionUpdate: Hashable, Sendable, Codable {
     /// A new rate limit of a whole session.
     public enum RateLimit: Hashable, Sendable, Codable {
@@ -9,6 +21,22 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
         case unlimited
         /// Bytes per second, at least 1.
         case bytesPerSecond(Int64)
+    }
+
+    /// A new value of a property that can be nil.
+    public enum Change<Value: Hashable & Sendable & Codable>: Hashable, Sendable, Codable {
+        /// The new value.
+        case set(Value)
+        /// No value.
+        case remove
+
+        /// The new value; nil for no value.
+        public var value: Value? {
+            switch self {
+            case .set(let value): value
+            case .remove: nil
+            }
+        }
     }
 
     /// The rate limit of the whole session.
@@ -24,11 +52,57 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
     /// Whether the session may run while the network is expensive. If false, and the network is expensive, a running session is interrupted.
     public var allowsExpensiveNetwork: Bool?
 
+    /// The name of another account. It must have endpoints that can perform the session, as for a new session.
+    public var account: String?
+    /// The new human-readable name.
+    public var name: String?
+    /// The earliest start time. A time in the past has the same effect as no time.
+    public var notBefore: Change<Date>?
+    /// The dependency on another session. A dependency that is already satisfied has no effect.
+    public var dependency: Change<SessionDependency>?
+
+    /// See ``SessionOptions/metadata``. Replaces all names and values.
+    public var metadata: [String: String]?
+    /// See ``SessionOptions/onItemFailure``.
+    public var onItemFailure: SessionOptions.ItemFailurePolicy?
+    /// See ``SessionOptions/stallTimeout``. Applies to attempts that begin later.
+    public var stallTimeout: Duration?
+    /// See ``SessionOptions/responseTimeout``. Applies to attempts that begin later.
+    public var responseTimeout: Duration?
+    /// See ``SessionOptions/deadline``. Applies to runs that begin later.
+    public var deadline: Change<Duration>?
+    /// See ``SessionOptions/onSourceChange``.
+    public var onSourceChange: SessionOptions.SourceChangePolicy?
+    /// See ``SessionOptions/filesInFlight``.
+    public var filesInFlight: Change<Int>?
+    /// See ``SessionOptions/creation``.
+    public var creation: CreationMode?
+    /// See ``SessionOptions/headers``. Replaces all headers, for attempts that begin later.
+    public var headers: [String: String]?
+    /// See ``SessionOptions/chunkSize``. Applies to attempts that begin later.
+    public var chunkSize: Change<Int64>?
+    /// See ``SessionOptions/segmentsPerFile``. Applies to files that begin later.
+    public var segmentsPerFile: Int?
+    /// See ``SessionOptions/overwrite``.
+    public var overwrite: OverwritePolicy?
+    /// See ``SessionOptions/expectedChecksum``.
+    public var expectedChecksum: Change<String>?
+
+    /// See ``SessionOptions/settings``. Replaces all settings of the session. Printed updates contain only the names.
+    public var settings: [String: String]? {
+        get { ownSettings?.values }
+        set { ownSettings = newValue.map(NamedCapabilities.init) }
+    }
+
+    private var ownSettings: NamedCapabilities?
+
     /// Creates an update.
     public init(
         rateLimit: RateLimit? = nil, tags: [String]? = nil, context: Data? = nil, retry: RetryPolicy? = nil,
         verification: Verification? = nil,
-        allowsExpensiveNetwork: Bool? = nil
+        allowsExpensiveNetwork: Bool? = nil, account: String? = nil, name: String? = nil, notBefore: Change<Date>? = nil,
+        dependency: Change<SessionDependency>? = nil, metadata: [String: String]? = nil, overwrite: OverwritePolicy? = nil,
+        settings: [String: String]? = nil
     ) {
         self.rateLimit = rateLimit
         self.tags = tags
@@ -36,19 +110,75 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
         self.retry = retry
         self.verification = verification
         self.allowsExpensiveNetwork = allowsExpensiveNetwork
+        self.account = account
+        self.name = name
+        self.notBefore = notBefore
+        self.dependency = dependency
+        self.metadata = metadata
+        self.overwrite = overwrite
+        self.settings = settings
     }
 
-    /// Checks the update.
+    /// Checks the values that do not depend on the session.
     ///
     /// - Throws: ``QueueError`` with the code `invalidRequest`.
     func validate() throws(QueueError) {
         if case .bytesPerSecond(let limit) = rateLimit, limit < 1 {
             throw QueueError(.invalidRequest, "A rate limit must be at least 1 byte per second. Use .unlimited to remove it.")
         }
-        try retry?.validate()
         try SessionContext.validate(context)
+        try SessionRequest.validate(notBefore: notBefore?.value)
+        // The default options are valid, so an error concerns a changed option.
+        var options = SessionOptions()
+        apply(to: &options)
+        try options.validate()
     }
 
-    /// Whether the update changes any of the ``SessionOptions``.
-    var changesOptions: Bool { rateLimit != nil || retry != nil || verification != nil || allowsExpensiveNetwork != nil }
+    /// Changes the options for which the update has a value.
+    package func apply(to options: inout SessionOptions) {
+        switch rateLimit {
+        case .bytesPerSecond(let limit): options.rateLimit = limit
+        case .unlimited: options.rateLimit = nil
+        case nil: break
+        }
+        if let retry { options.retry = retry }
+        if let verification { options.verification = verification }
+        if let allowsExpensiveNetwork { options.allowsExpensiveNetwork = allowsExpensiveNetwork }
+        if let metadata { options.metadata = metadata }
+        if let onItemFailure { options.onItemFailure = onItemFailure }
+        if let stallTimeout { options.stallTimeout = stallTimeout }
+        if let responseTimeout { options.responseTimeout = responseTimeout }
+        if let deadline { options.deadline = deadline.value }
+        if let onSourceChange { options.onSourceChange = onSourceChange }
+        if let filesInFlight { options.filesInFlight = filesInFlight.value }
+        if let creation { options.creation = creation }
+        if let headers { options.headers = headers }
+        if let chunkSize { options.chunkSize = chunkSize.value }
+        if let segmentsPerFile { options.segmentsPerFile = segmentsPerFile }
+        if let overwrite { options.overwrite = overwrite }
+        if let settings { options.settings = settings }
+        if let expectedChecksum { options.expectedChecksum = expectedChecksum.value }
+    }
+
+    /// The first changed property that must not change after the session has transferred content, as a noun for messages; nil if there is no such
+    /// property.
+    var fixedProperty: String? {
+        if account != nil { return "account" }
+        if metadata != nil { return "metadata" }
+        if creation != nil { return "creation mode" }
+        if overwrite != nil { return "overwrite policy" }
+        if ownSettings != nil { return "settings" }
+        return expectedChecksum == nil ? nil : "expected checksum"
+    }
+
+    /// The first changed property that determines when the session starts, as a noun for messages; nil if there is no such property.
+    var startProperty: String? {
+        if notBefore != nil { return "start time" }
+        return dependency == nil ? nil : "dependency"
+    }
+
+    /// Whether the account's transports must check the session again.
+    var changesRequirements: Bool {
+        fixedProperty != nil || verification != nil || headers != nil || chunkSize != nil || segmentsPerFile != nil
+    }
 }

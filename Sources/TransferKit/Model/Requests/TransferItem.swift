@@ -65,8 +65,8 @@ public struct TransferItem: Hashable, Sendable {
     /// ```
     public var keepsCopy = false
 
-    /// The local file or folder to send; nil for other kinds of items. A relative path is resolved against the working directory when `enqueue` is
-    /// called.
+    /// The local file or folder to send; nil for other kinds of items. A relative path refers to the queue's base folder; see
+    /// ``Storage/folder(_:base:ownerTimeout:)``.
     public var source: FilePath? {
         switch content {
         case .path(let path): path

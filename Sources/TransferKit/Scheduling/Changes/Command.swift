@@ -15,7 +15,11 @@ package enum Command: Sendable, Codable {
     /// Adds sessions at an index, or at the end if the index is nil. If both an index and `expecting` are given, the command fails unless
     /// `expecting` is the current revision of the order.
     case enqueue([SessionDraft], at: Int? = nil, expecting: UInt64? = nil, isHeld: Bool = false)
+    /// Stores sessions that are not in the order of the queue.
+    case saveDrafts([SessionDraft])
     case addItems(SessionReference, [ItemDraft])
+    /// Removes items that have not begun, and adds items at the end of the session.
+    case replaceItems(ItemSelection, with: [ItemDraft], in: SessionReference)
     case perform(SessionOperation, SessionTarget)
     /// Quarantines a session whose rows can't be read or changed; the string is the reason. The session leaves the order, and its rows are kept.
     case quarantine(SessionID, String)

@@ -12,7 +12,11 @@ package enum StoreWrite: Sendable {
     /// Stores a session's scheduling data, which the scheduler needs after a restart.
     case schedule(ScheduleRow)
     case updateSession(SessionKey, SessionUpdate)
+    /// Assigns another account to a session that has transferred nothing.
+    case changeAccount(SessionKey, AccountKey)
     case addItems(SessionKey, [ItemDraft])
+    /// Removes items that have not begun, and adds items at the end. If an item has begun, changes nothing.
+    case replaceItems(SessionKey, ItemSelection, with: [ItemDraft])
     case expansion(SessionKey, ExpansionStep)
     /// Resets the failed items of a session, or all its items if `isWhole` is true.
     case resetSession(SessionKey, isWhole: Bool)
@@ -61,7 +65,7 @@ extension StoreWrite {
     /// Whether the change can add entries to the discard outbox, or release held entries.
     var mayDiscard: Bool {
         switch self {
-        case .deleteSession, .discardPartial, .continueDiscard, .releaseDiscards, .resetSession, .continueReset,
+        case .changeAccount, .deleteSession, .discardPartial, .continueDiscard, .releaseDiscards, .resetSession, .continueReset,
             .file(_, position: _, .restarted),
             .file(_, position: _, .completed), .file(_, position: _, .failed), .file(_, position: _, .foundFolder):
             true
@@ -75,7 +79,9 @@ extension StoreWrite {
     var session: SessionKey? {
         switch self {
         case .schedule(let row): row.entry.key
-        case .updateSession(let key, _), .addItems(let key, _), .expansion(let key, _), .resetSession(let key, _), .continueReset(let key),
+        case .updateSession(let key, _), .changeAccount(let key, _), .addItems(let key, _), .replaceItems(let key, _, _),
+            .expansion(let key, _),
+            .resetSession(let key, _), .continueReset(let key),
             .deleteSession(let key, _),
             .quarantine(let key, _), .restoreSession(let key, _), .beginSession(let key, _), .setEndpoint(let key, _, _),
             .attemptFailed(let key, _, _),

@@ -1,3 +1,4 @@
+import Foundation
 import HeapModule
 
 /// Sessions sorted by the times at which they are due, earliest first.
@@ -41,5 +42,27 @@ extension DueTimes: Equatable {
     /// Whether both collections contain the same entries, each the same number of times. Used only by tests, because it sorts both collections.
     package static func == (left: Self, right: Self) -> Bool {
         left.count == right.count && left.heap.unordered.sorted() == right.heap.unordered.sorted()
+    }
+}
+
+extension Duration {
+    /// The duration in whole nanoseconds, clamped to the range of Int64, which is about 292 years.
+    var nanoseconds: Int64 {
+        let (seconds, attoseconds) = components
+        let (whole, isTooMany) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        let (sum, overflows) = whole.addingReportingOverflow(attoseconds / 1_000_000_000)
+        return isTooMany || overflows ? (seconds < 0 ? .min : .max) : sum
+    }
+
+    init(nanoseconds: Int64) {
+        self = .nanoseconds(nanoseconds)
+    }
+}
+
+extension Date {
+    /// The date in milliseconds since 1970, which is the form of dates in the store. Clamped to the range from `distantPast` to `distantFuture`.
+    var milliseconds: Int64 {
+        let date = min(max(self, .distantPast), .distantFuture)
+        return Int64(exactly: (date.timeIntervalSince1970 * 1_000).rounded()) ?? 0
     }
 }

@@ -47,7 +47,10 @@ extension Scheduler {
         case .enqueue(let drafts, let index, let expected, let isHeld):
             if let index { try checkOrder(index, expected) }
             try enqueue(drafts, at: index, isHeld: isHeld, now, &transaction)
+        case .saveDrafts(let drafts): try saveDrafts(drafts, now, &transaction)
         case .addItems(let reference, let items): try add(items, to: reference, &transaction)
+        case .replaceItems(let selection, let items, let reference):
+            try replaceItems(selection, with: items, in: reference, &transaction)
         case .perform(let operation, let target): try perform(operation, on: target, at: now, &transaction)
         case .quarantine(let id, let reason): try quarantine([resolve(.id(id))], reason, &transaction)
         case .setNetwork(let condition): setNetwork(condition, at: now, &transaction)
@@ -90,7 +93,8 @@ extension Scheduler {
                     "Cannot remove the account \"\(name)\": \(count == 1 ? "1 session refers" : "\(count) sessions refer") to it. Remove its sessions first."
                 )
             }
-            try remove(sessionIndex.order.filter { sessionIndex[$0]?.account == key }, isForced: false, &transaction)
+            let drafts = sessionIndex.drafts.sorted()
+            try remove((Array(sessionIndex.order) + drafts).filter { sessionIndex[$0]?.account == key }, isForced: false, &transaction)
         }
         setAccount(key, nil)
         transaction.writes.append(.deleteAccount(key))

@@ -12,12 +12,28 @@ extension Scheduler {
         let added = try withoutDuplicates(drafts, &transaction)
         guard !added.isEmpty else { return }
         let ranks = makeRoom(for: added.count, at: index)
-        let firstKey = flags.nextSession
-        mutateFlags {
-            $0.nextSession += SessionKey(added.count)
-            $0.isIdleAnnounced = false
-        }
+        mutateFlags { $0.isIdleAnnounced = false }
         changeOrder(&transaction, .added(added.map(\.id), index: index))
+        try insert(added, ranks: ranks, isHeld ? .held : .waiting, now, &transaction)
+        if index < sessionIndex.count - added.count { putBeforeInterrupted(rank: ranks[0], &transaction) }
+    }
+
+    /// Stores sessions that are not in the order of the queue.
+    mutating func saveDrafts(
+        _ drafts: [SessionDraft], _ now: DualInstant, _ transaction: inout Transaction
+    ) throws(QueueError) {
+        guard !drafts.isEmpty else { return }
+        for draft in drafts { if let refusal = draft.refusal { throw refusal } }
+        transaction.answer.sessions = drafts.map(\.id)
+        try insert(drafts, ranks: Array(repeating: 0, count: drafts.count), .draft, now, &transaction)
+        transaction.events.append(.changed(drafts.map(\.id), .draft))
+    }
+
+    private mutating func insert(
+        _ added: [SessionDraft], ranks: [Int64], _ state: SessionState, _ now: DualInstant, _ transaction: inout Transaction
+    ) throws(QueueError) {
+        let firstKey = flags.nextSession
+        mutateFlags { $0.nextSession += SessionKey(added.count) }
         var sessions = NewSessions(drafts: added, createdAt: now.date)
         var account: (name: String, key: AccountKey)?
         for (offset, draft) in added.enumerated() {
@@ -28,8 +44,7 @@ extension Scheduler {
             if account?.name != draft.account { account = (draft.account, try accountKey(draft.account)) }
             guard let account else { continue }
             var entry = Entry(
-                id: draft.id, key: firstKey + SessionKey(offset), rank: ranks[offset], account: account.key,
-                state: isHeld ? .held : .waiting)
+                id: draft.id, key: firstKey + SessionKey(offset), rank: ranks[offset], account: account.key, state: state)
             if !draft.options.allowsExpensiveNetwork { entry.conditions.insert(.needsCheapNetwork) }
             var details = EntryDetails()
             details.deduplicationKey = draft.deduplicationKey
@@ -46,7 +61,6 @@ extension Scheduler {
             try depend(key, on: dependency)
         }
         try checkForCycles(firstKey..<firstKey + SessionKey(added.count))
-        if index < sessionIndex.count - added.count { putBeforeInterrupted(rank: ranks[0], &transaction) }
     }
 
     /// Removes duplicates: drafts whose deduplication key already belongs to an uncompleted session or to an earlier draft. A completed
@@ -83,21 +97,29 @@ extension Scheduler {
     }
 
     private mutating func depend(_ key: SessionKey, on dependency: SessionDependency) throws(QueueError) {
-        guard let other = sessionIndex.key(of: dependency.session), let target = sessionIndex[other], let entry = sessionIndex[key] else {
-            throw QueueError(.noSuchSession, "A session depends on the session \(dependency.session), which does not exist.")
-        }
-        if target.state == .completed || (dependency.acceptsAnyEnd && target.state.isEnded && !target.conditions.contains(.stopping)) {
-            return
-        }
-        if settings.ordering == .strict, target.rank > entry.rank {
-            throw QueueError(
-                .impossibleOrder,
-                "In a strict queue a session can't depend on a later one: \(entry.id) depends on \(dependency.session).")
-        }
+        guard let entry = sessionIndex[key], try isUnmet(dependency, of: entry) else { return }
         mutate(key) { entry, details in
             details.dependency = dependency
             entry.conditions.insert(.dependent)
         }
+    }
+
+    /// Whether a session would have to wait for a dependency.
+    ///
+    /// - Throws: ``QueueError`` with the code `noSuchSession`, or `impossibleOrder` for a later session of a strict queue.
+    func isUnmet(_ dependency: SessionDependency, of entry: Entry) throws(QueueError) -> Bool {
+        guard let target = sessionIndex.key(of: dependency.session).flatMap({ sessionIndex[$0] }) else {
+            throw QueueError(.noSuchSession, "A session depends on the session \(dependency.session), which does not exist.")
+        }
+        if target.state == .completed || (dependency.acceptsAnyEnd && target.state.isEnded && !target.conditions.contains(.stopping)) {
+            return false
+        }
+        if settings.ordering == .strict, target.isOrdered, entry.isOrdered, target.rank > entry.rank {
+            throw QueueError(
+                .impossibleOrder,
+                "In a strict queue a session can't depend on a later one: \(entry.id) depends on \(dependency.session).")
+        }
+        return true
     }
 
     /// Checks that no new session depends on itself, directly or through others. Existing sessions can't depend on a new session.

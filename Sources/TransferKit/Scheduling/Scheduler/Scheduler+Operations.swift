@@ -14,13 +14,17 @@ extension Scheduler {
         }
         transaction.answer.part.last = keys.last.flatMap { sessionIndex[$0]?.id }
         switch operation {
+        case .enqueue(let destination, let isHeld):
+            return try enqueueDrafts(keys, isGroup: isGroup, to: destination, isHeld: isHeld, &transaction)
         case .move(let destination):
+            let keys = try withoutDrafts(keys, isGroup: isGroup, operation)
             try move(keys, to: destination, &transaction)
             // The dependencies were checked once for the whole group, before the first part was moved. Until the last part is moved, the
             // order may violate dependencies.
             if case .more = target { return }
             return try checkDependencies(of: keys)
         case .remove(let isForced): return try remove(keys, isForced: isForced, &transaction)
+        case .update(let update): try check(update)
         default: break
         }
         var mark = flags.lastMark + 1
@@ -48,8 +52,11 @@ extension Scheduler {
         let keys = try resolve(.sessions(ids))
         let sessions = keys.compactMap { sessionIndex[$0]?.id }
         switch operation {
-        case .move(let destination): return (sessions, .move(to: try resolveDestination(of: keys, movedTo: destination)))
+        case .move(let destination):
+            let keys = keys.filter { sessionIndex[$0]?.isOrdered == true }
+            return (sessions, .move(to: try resolveDestination(of: keys, movedTo: destination)))
         case .remove(isForced: false): try checkDependents(of: keys)
+        case .update(let update): try check(update)
         default: break
         }
         return (sessions, operation)
@@ -76,7 +83,8 @@ extension Scheduler {
     ///
     /// - Parameter effect: The participle of the operation, for example "paused".
     func invalidTransition(_ entry: Entry, _ effect: String, _ advice: String = "") -> QueueError {
-        QueueError(.invalidTransition, "The session \(entry.id) is \(entry.state.rawValue), so it can't be \(effect).\(advice)")
+        let (state, advice) = entry.isOrdered ? (entry.state.rawValue, advice) : ("a draft", " Enqueue it first.")
+        return QueueError(.invalidTransition, "The session \(entry.id) is \(state), so it can't be \(effect).\(advice)")
     }
 
     /// Performs an operation on one session.
@@ -120,19 +128,15 @@ extension Scheduler {
                 details.yieldedUntil = until
             }
             recordChange(key, &changed)
-        case (.cancel(let keepsPartial), .waiting), (.cancel(let keepsPartial), .running), (.cancel(let keepsPartial), .paused),
-            (.cancel(let keepsPartial), .held), (.cancel(let keepsPartial), .failed):
-            cancel(key, keepsPartial: keepsPartial, at: now, &changed, &transaction)
+        case (.cancel(let isDiscarding), .waiting), (.cancel(let isDiscarding), .running), (.cancel(let isDiscarding), .paused),
+            (.cancel(let isDiscarding), .held), (.cancel(let isDiscarding), .failed):
+            cancel(key, keepsPartial: !isDiscarding, at: now, &changed, &transaction)
         case (.retry, .failed), (.retry, .cancelled):
             try restart(entry, isWhole: false, &transaction)
             retryEndpoints(of: entry.account, at: now)
             recordChange(key, &changed)
         case (.update(let update), let state) where !state.isEnded:
-            transaction.writes.append(.updateSession(key, update))
-            if let tags = update.tags { recordTags(Set(tags), of: key) }
-            transaction.events.append(.updated(entry.id))
-            transaction.actions.append(.refresh(key))
-            if let allows = update.allowsExpensiveNetwork { setNeedsCheapNetwork(!allows, key, &transaction) }
+            try apply(update, to: entry, at: now, &transaction)
         default:
             throw refusal
         }
@@ -210,10 +214,7 @@ extension Scheduler {
     ///
     /// - Parameter isWhole: Whether to transfer all files again, including completed files.
     private mutating func restart(_ entry: Entry, isWhole: Bool, _ transaction: inout Transaction) throws(QueueError) {
-        if let key = sessionIndex.details(entry.key).deduplicationKey, let id = sessionIndex.session(deduplicatedBy: key), id != entry.id {
-            throw QueueError(
-                .duplicate, "Cannot run the session \(entry.id) again: session \(id) has the same deduplication key and is not completed.")
-        }
+        try checkDuplicate(of: entry, "run again")
         mutate(entry.key) { entry, details in
             entry.state = .waiting
             entry.conditions.remove(.keepsPartial)
@@ -250,6 +251,7 @@ extension Scheduler {
             }
             try restart(before, isWhole: true, &transaction)
         case .failed, .cancelled: try restart(before, isWhole: false, &transaction)
+        case .draft: throw invalidTransition(before, "run")
         case .waiting, .held, .paused: break
         }
         putFirst(before, mark: mark, at: now)

@@ -26,7 +26,7 @@ extension Scheduler {
         )
     }
 
-    /// The sessions of a group, in the order of the queue.
+    /// The sessions of a group, in the order of the queue. Drafts follow, in the order in which they were saved.
     func resolve(_ group: SessionGroup) throws(QueueError) -> [SessionKey] {
         switch group {
         case .all:
@@ -34,6 +34,8 @@ extension Scheduler {
         case .account(let name):
             let key = try accountKey(name)
             return sessionIndex.order.filter { sessionIndex[$0]?.account == key }
+        case .state(.draft):
+            return sessionIndex.drafts.sorted()
         case .state(let state):
             return sessionIndex.order.filter { sessionIndex[$0]?.shownState == state }
         case .tag(let tag):
@@ -43,7 +45,8 @@ extension Scheduler {
         case .sessions(let ids):
             var keys: Set<SessionKey> = []
             for id in ids { keys.insert(try resolve(.id(id))) }
-            return keys.sorted { (sessionIndex[$0]?.rank ?? 0) < (sessionIndex[$1]?.rank ?? 0) }
+            let drafts = keys.intersection(sessionIndex.drafts)
+            return keys.subtracting(drafts).sorted { (sessionIndex[$0]?.rank ?? 0) < (sessionIndex[$1]?.rank ?? 0) } + drafts.sorted()
         }
     }
 
@@ -151,13 +154,10 @@ extension Scheduler {
             try checkRange(index, moving: keys.count)
             return lastUnmoved(ofFirst: index, leavingOut: moved)
         case .before(let id):
-            let key = try resolve(.id(id))
-            guard let index = sessionIndex.index(of: key) else { return nil }
-            return last(before: index, leavingOut: moved)
+            return last(before: try index(of: id), leavingOut: moved)
         case .after(let id):
-            let key = try resolve(.id(id))
-            guard moved.contains(key), let index = sessionIndex.index(of: key) else { return key }
-            return last(before: index, leavingOut: moved)
+            let (key, index) = (try resolve(.id(id)), try index(of: id))
+            return moved.contains(key) ? last(before: index, leavingOut: moved) : key
         }
     }
 
@@ -249,7 +249,8 @@ extension Scheduler {
         if let other = dependency.flatMap({ sessionIndex.key(of: $0.session) }).flatMap({ sessionIndex[$0] }) {
             pairs.append((other, entry))
         }
-        return pairs
+        // A draft has no position. The dependencies are checked when the draft is enqueued.
+        return pairs.filter { $0.earlier.isOrdered && $0.later.isOrdered }
     }
 
     private func impossibleOrder(_ earlier: Entry, _ later: Entry) -> QueueError {
@@ -270,22 +271,25 @@ extension Scheduler {
         }
         let removals = keys.compactMap { key in sessionIndex.index(of: key).map { (index: $0, key: key) } }.sorted { $0.index < $1.index }
         let ids = removals.compactMap { sessionIndex[$0.key]?.id }
-        for removal in removals {
-            guard let entry = sessionIndex[removal.key] else { continue }
-            let run = sessionIndex.details(removal.key).run
+        let drafts = removed.intersection(sessionIndex.drafts).sorted()
+        let draftIDs = drafts.compactMap { sessionIndex[$0]?.id }
+        for key in removals.map(\.key) + drafts {
+            guard let entry = sessionIndex[key] else { continue }
+            let run = sessionIndex.details(key).run
             if run != 0 {
                 mutateFlags { $0.ending[run] = entry.account }
-                if !entry.conditions.contains(.stopping) { transaction.actions.append(.interrupt(removal.key, run: run)) }
+                if !entry.conditions.contains(.stopping) { transaction.actions.append(.interrupt(key, run: run)) }
                 stopRunningEvents(entry, &transaction)
             }
             if entry.holdsSlot { transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id)] }
-            restoreDisplaced(of: removal.key, &transaction)
-            transaction.writes.append(.deleteSession(removal.key, isRunning: run != 0))
-            transaction.actions.append(.forget(removal.key))
+            restoreDisplaced(of: key, &transaction)
+            transaction.writes.append(.deleteSession(key, isRunning: run != 0))
+            transaction.actions.append(.forget(key))
         }
-        for removal in removals { removeEntry(removal.key) }
-        changeOrder(&transaction, .removed(ids, indices: removals.map(\.index)))
-        transaction.answer.sessions = ids
+        for key in removals.map(\.key) + drafts { removeEntry(key) }
+        if !ids.isEmpty { changeOrder(&transaction, .removed(ids, indices: removals.map(\.index))) }
+        if !draftIDs.isEmpty { transaction.events.append(.draftsRemoved(draftIDs)) }
+        transaction.answer.sessions = ids + draftIDs
     }
 
     /// Checks that no other session depends on one of these sessions.

@@ -17,8 +17,8 @@ extension Scheduler {
         package var run: UInt64?
     }
 
-    /// All sessions in order. For tests only, because it takes time proportional to the number of sessions.
-    package var sessions: [View] { sessionIndex.order.compactMap { view($0) } }
+    /// All sessions in order, and then all drafts. For tests only, because it takes time proportional to the number of sessions.
+    package var sessions: [View] { (Array(sessionIndex.order) + sessionIndex.drafts.sorted()).compactMap { view($0) } }
 
     package func view(_ key: SessionKey) -> View? {
         guard let entry = sessionIndex[key] else { return nil }
@@ -173,7 +173,7 @@ extension Scheduler {
     package func status(at now: DualInstant) -> QueueStatus {
         let counts = sessionIndex.counts
         let (scheduled, nextDue) = scheduled(at: now)
-        return QueueStatus(
+        var status = QueueStatus(
             mode: flags.mode, sessions: sessionIndex.count, running: counts[.running] ?? 0, waiting: counts[.waiting] ?? 0,
             scheduled: scheduled,
             paused: counts[.paused] ?? 0, held: counts[.held] ?? 0, cancelled: counts[.cancelled] ?? 0, completed: counts[.completed] ?? 0,
@@ -181,5 +181,7 @@ extension Scheduler {
             isIdle: isIdle(at: now), orderRevision: flags.orderRevision, maxConcurrentSessions: maxConcurrentSessions,
             rateLimit: flags.rateLimit,
             network: flags.network)
+        status.drafts = sessionIndex.drafts.count
+        return status
     }
 }

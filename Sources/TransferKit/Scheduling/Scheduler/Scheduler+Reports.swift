@@ -9,6 +9,7 @@ extension Scheduler {
         switch report.content {
         case .connected:
             recordProgress(of: key)
+            recordTransfer(of: key)
             guard !entry.conditions.contains(.connected) else { return }
             mutate(key) { entry, _ in entry.conditions.insert(.connected) }
             transaction.events.append(.didStartRunning(entry.id))
@@ -17,6 +18,7 @@ extension Scheduler {
             recordRunTime(of: report, at: now, &transaction)
         case .expansion(let step):
             transaction.writes.append(.expansion(key, step))
+            if step.parts.contains(where: { if case .listed = $0 { true } else { false } }) { recordTransfer(of: key) }
             transaction.events += Self.failures(in: step, of: entry.id)
         case .probe(let endpoint):
             changeHealth { transaction.answer.isGranted = $0.probe(endpoint, run: report.run, at: now.uptime) }
@@ -82,15 +84,21 @@ extension Scheduler {
         transaction.writes.append(.file(entry.key, position: position, report))
         switch report {
         // A checkpoint without bytes is saved before a request, so it proves no progress.
-        case .checkpoint(let checkpoint, _, _, _): if checkpoint.confirmed > 0 { recordProgress(of: entry.key) }
+        case .checkpoint(let checkpoint, _, _, _):
+            guard checkpoint.confirmed > 0 else { return }
+            recordProgress(of: entry.key)
+            recordTransfer(of: entry.key)
         case .size: break
         case .completed(let receipt, let endpoint):
             recordProgress(of: entry.key)
+            recordTransfer(of: entry.key)
             // Ends the endpoint's series of failures, even if other runs fail there.
             recordSuccess(of: endpoint)
             transaction.events.append(.itemCompleted(entry.id, position: position, receipt))
         case .failed(let error): transaction.events.append(.itemFailed(entry.id, position: position, error))
-        case .foundFolder: mutate(entry.key) { entry, _ in entry.conditions.insert(.hasNewItems) }
+        case .foundFolder:
+            mutate(entry.key) { entry, _ in entry.conditions.insert(.hasNewItems) }
+            recordTransfer(of: entry.key)
         case .restarted(_, let error): transaction.events.append(.itemRestarted(entry.id, position: position, error))
         }
     }
@@ -99,6 +107,12 @@ extension Scheduler {
     private mutating func recordProgress(of key: SessionKey) {
         guard sessionIndex.details(key).runAgain != 0 else { return }
         mutate(key) { _, details in details.runAgain = 0 }
+    }
+
+    /// Records that a session has transferred bytes, or listed a remote folder. From now on, its account is fixed.
+    private mutating func recordTransfer(of key: SessionKey) {
+        guard sessionIndex[key]?.conditions.contains(.hasTransferred) == false else { return }
+        mutate(key) { entry, _ in entry.conditions.insert(.hasTransferred) }
     }
 
     private static func failures(in step: ExpansionStep, of id: SessionID) -> [QueueEvent.Kind] {
@@ -226,7 +240,7 @@ extension Scheduler {
         mutate(key) { entry, details in
             entry.state = failure == nil ? .completed : .failed
             Self.forgetMarks(&entry, &details)
-            entry.conditions.formIntersection(.needsCheapNetwork)
+            entry.conditions.formIntersection([.needsCheapNetwork, .hasTransferred])
             details = EntryDetails(
                 deduplicationKey: details.deduplicationKey, completedAt: failure == nil ? steadyDate : nil,
                 keptSince: failure == nil ? steadyDate : nil)

@@ -21,6 +21,12 @@ package struct Entry: SessionTableElement, Equatable {
         self.state = state
     }
 
+    /// Whether the session is in the order of the queue.
+    var isOrdered: Bool { state != .draft }
+
+    /// Whether the session is at rest until the queue starts it, or until the app enqueues, releases or runs it.
+    var isAtRest: Bool { state == .waiting || state == .held || state == .draft }
+
     /// Whether the session uses a slot. A paused session uses a slot unless it is displaced.
     var holdsSlot: Bool {
         state == .running || conditions.contains(.stopping) || (state == .paused && !conditions.contains(.displaced))
@@ -97,7 +103,7 @@ package struct Entry: SessionTableElement, Equatable {
         static let noSpace = Conditions(rawValue: 32)
         /// The session's run was interrupted and has not ended yet.
         package static let stopping = Conditions(rawValue: 64)
-        /// The session was cancelled, but its partial content is kept.
+        /// The session was cancelled, and its partial content is kept.
         package static let keepsPartial = Conditions(rawValue: 128)
         /// The session's transport is connected in the current run.
         static let connected = Conditions(rawValue: 256)
@@ -116,6 +122,10 @@ package struct Entry: SessionTableElement, Equatable {
         /// The session may occupy disk space: it ran in this process, was running when the last process ended, or, in a strict queue, has a
         /// checkpoint from an earlier process.
         package static let begun = Conditions(rawValue: 8192)
+
+        /// The session has transferred bytes, or has listed a remote folder. Its account, and the options that determine how files arrive, no
+        /// longer change.
+        package static let hasTransferred = Conditions(rawValue: 16384)
 
         /// The conditions that prevent a waiting session from starting.
         static let preventing: Conditions = [.yielded, .displaced, .backoff, .early, .dependent, .noSpace, .runNotEnded]

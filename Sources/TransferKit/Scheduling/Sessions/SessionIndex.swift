@@ -1,6 +1,6 @@
 import Foundation
 
-/// All sessions, in order, with indexes for frequent queries. Each change updates all indexes.
+/// All sessions, in order, with indexes for frequent queries. Drafts are not in the order. Each change updates all indexes.
 package struct SessionIndex: Sendable {
     /// The number of slots in use.
     package struct Slots: Sendable, Equatable {
@@ -66,6 +66,7 @@ package struct SessionIndex: Sendable {
     /// Sessions with a run that has not ended.
     package private(set) var live: Set<SessionKey> = []
     private(set) var paused: Set<SessionKey> = []
+    private(set) var drafts: Set<SessionKey> = []
     private(set) var claimants: Set<SessionKey> = []
     private(set) var interrupted: Set<SessionKey> = []
     private(set) var yielded: Set<SessionKey> = []
@@ -109,7 +110,7 @@ package struct SessionIndex: Sendable {
     package func key(of id: SessionID) -> SessionKey? { table.key(of: id) }
 
     package func index(of key: SessionKey) -> Int? {
-        guard table[key] != nil else { return nil }
+        guard table[key]?.isOrdered == true else { return nil }
         return order.index(of: key, rank: ranks())
     }
 
@@ -137,14 +138,14 @@ package struct SessionIndex: Sendable {
     mutating func insert(_ entry: Entry, _ details: EntryDetails) {
         table.insert(entry)
         if details != .none { detailed[entry.key] = details }
-        putInOrder(entry.key)
+        if entry.isOrdered { putInOrder(entry.key) }
         admit(entry, details)
     }
 
     mutating func remove(_ key: SessionKey) {
         guard let entry = table[key] else { return }
         withdraw(entry, details(key))
-        takeOutOfOrder(key)
+        if entry.isOrdered { takeOutOfOrder(key) }
         detailed[key] = nil
         table.remove(key)
     }
@@ -154,11 +155,11 @@ package struct SessionIndex: Sendable {
         guard let before = table[key] else { return }
         let detailsBefore = self.details(key)
         withdraw(before, detailsBefore)
-        let isMoved = before.rank != entry.rank
-        if isMoved { takeOutOfOrder(key) }
+        let isMoved = before.rank != entry.rank || before.isOrdered != entry.isOrdered
+        if isMoved, before.isOrdered { takeOutOfOrder(key) }
         table.update(entry)
         detailed[key] = details == .none ? nil : details
-        if isMoved { putInOrder(key) }
+        if isMoved, entry.isOrdered { putInOrder(key) }
         admit(entry, details, replacing: detailsBefore)
     }
 
@@ -191,12 +192,14 @@ package struct SessionIndex: Sendable {
         let key = entry.key
         if details.run != 0 { live.insert(key) }
         if entry.state == .paused { paused.insert(key) }
+        if entry.state == .draft { drafts.insert(key) }
         if entry.isClaimant { claimants.insert(key) }
         if entry.state == .waiting, entry.startPriority == .interrupted { interrupted.insert(key) }
         if entry.conditions.contains(.yielded) { yielded.insert(key) }
         if let owner = details.displacedBy { owners[owner, default: []].insert(key) }
         if let dependency = details.dependency { dependents[dependency.session, default: []].insert(key) }
-        if let deduplicationKey = details.deduplicationKey {
+        // The key of a draft counts only after the draft was enqueued.
+        if let deduplicationKey = details.deduplicationKey, entry.isOrdered {
             if entry.state == .completed {
                 completed[deduplicationKey, default: []].insert(key)
             } else {
@@ -204,7 +207,7 @@ package struct SessionIndex: Sendable {
             }
         }
         addDueTimes(of: key, details, replacing: before)
-        if isStrict, !entry.state.isEnded {
+        if isStrict, !entry.state.isEnded, entry.isOrdered {
             let ranks = ranks()
             unfinished.insert(key, rank: ranks)
             if entry.state == .waiting, entry.conditions.contains(.begun) { begun.insert(key) }
@@ -233,6 +236,7 @@ package struct SessionIndex: Sendable {
         let key = entry.key
         if details.run != 0 { live.remove(key) }
         if entry.state == .paused { paused.remove(key) }
+        if entry.state == .draft { drafts.remove(key) }
         if entry.isClaimant { claimants.remove(key) }
         if entry.state == .waiting, entry.startPriority == .interrupted { interrupted.remove(key) }
         if entry.conditions.contains(.yielded) { yielded.remove(key) }
@@ -244,7 +248,7 @@ package struct SessionIndex: Sendable {
             dependents[dependency.session]?.remove(key)
             if dependents[dependency.session]?.isEmpty == true { dependents[dependency.session] = nil }
         }
-        if let deduplicationKey = details.deduplicationKey {
+        if let deduplicationKey = details.deduplicationKey, entry.isOrdered {
             if entry.state == .completed {
                 completed[deduplicationKey]?.remove(key)
                 if completed[deduplicationKey]?.isEmpty == true { completed[deduplicationKey] = nil }
@@ -252,7 +256,7 @@ package struct SessionIndex: Sendable {
                 uncompleted[deduplicationKey] = nil
             }
         }
-        if isStrict, !entry.state.isEnded {
+        if isStrict, !entry.state.isEnded, entry.isOrdered {
             let ranks = ranks()
             _ = unfinished.remove(key, rank: ranks)
             begun.remove(key)
@@ -330,6 +334,10 @@ package struct SessionIndex: Sendable {
         for slot in slotsByRank() {
             let slot = Int(slot)
             var entry = table.elements[slot]
+            guard entry.isOrdered else {
+                others.append(entry)
+                continue
+            }
             if entry.rank <= last {
                 entry.rank = last + 1
                 table.replace(slot: slot, with: entry)
@@ -371,27 +379,5 @@ package struct SessionIndex: Sendable {
             }
         }
         return slots
-    }
-}
-
-extension Duration {
-    /// The duration in whole nanoseconds, clamped to the range of Int64, which is about 292 years.
-    var nanoseconds: Int64 {
-        let (seconds, attoseconds) = components
-        let (whole, isTooMany) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        let (sum, overflows) = whole.addingReportingOverflow(attoseconds / 1_000_000_000)
-        return isTooMany || overflows ? (seconds < 0 ? .min : .max) : sum
-    }
-
-    init(nanoseconds: Int64) {
-        self = .nanoseconds(nanoseconds)
-    }
-}
-
-extension Date {
-    /// The date in milliseconds since 1970, which is the form of dates in the store. Clamped to the range from `distantPast` to `distantFuture`.
-    var milliseconds: Int64 {
-        let date = min(max(self, .distantPast), .distantFuture)
-        return Int64(exactly: (date.timeIntervalSince1970 * 1_000).rounded()) ?? 0
     }
 }

@@ -162,12 +162,13 @@ extension QueueStore {
                 """) ?? 0
     }
 
-    /// Returns the sessions with a tag, in the order of the queue.
+    /// Returns the sessions with a tag, in the order of the queue. Leaves out drafts.
     package func sessions(tagged tag: String) async throws -> [SessionID] {
         try await read { db in
             try Data.fetchAll(
                 db,
-                sql: "SELECT id FROM schedule JOIN session_tag ON session_tag.session = schedule.session WHERE tag = ? ORDER BY rank",
+                sql:
+                    "SELECT id FROM schedule JOIN session_tag ON session_tag.session = schedule.session WHERE tag = ? AND state <> 'draft' ORDER BY rank",
                 arguments: [tag]
             ).compactMap { SessionID(data: $0) }
         }

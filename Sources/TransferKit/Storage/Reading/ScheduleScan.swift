@@ -14,7 +14,7 @@ struct ScheduleScan {
         statement = try db.makeStatement(
             sql: """
                 SELECT session, id, rank, account, state, lane, mark, keeps_partial, displaced_by, not_before, after_id, after_any,
-                    deduplication_key, completed_at, needs_cheap_network
+                    deduplication_key, completed_at, needs_cheap_network, has_transferred
                 FROM schedule WHERE session BETWEEN ? AND ? ORDER BY session
                 """)
         try statement.setArguments([keys.lowerBound, keys.upperBound])
@@ -61,6 +61,7 @@ struct ScheduleScan {
             entry.startPriority = startPriority
             if integer(7) != 0 { entry.conditions.insert(.keepsPartial) }
             if integer(14) != 0 { entry.conditions.insert(.needsCheapNetwork) }
+            if integer(15) != 0 { entry.conditions.insert(.hasTransferred) }
             return entry
         }
 

@@ -53,7 +53,8 @@ struct EventRow {
             let previous = from.map { ",\"previousEndpoint\":\(JSONText.string($0))" } ?? ""
             detail = "{\"endpoint\":\(JSONText.string(to))\(previous)}"
         case .queueStarted, .queueStopped, .queueBecameIdle, .limitsChanged, .willActivate, .didActivate, .willStartRunning,
-            .didStartRunning, .willStopRunning, .didStopRunning, .willDeactivate, .didDeactivate, .updated, .completed, .cancelled:
+            .didStartRunning, .willStopRunning, .didStopRunning, .willDeactivate, .didDeactivate, .updated, .completed, .cancelled,
+            .draftsRemoved:
             break
         default:
             number = fields.position ?? fields.retryAt.map { StoreCoding.encode($0) }

@@ -6,7 +6,7 @@ enum Schema {
     static let applicationID: Int32 = 0x544B_6974
 
     /// The newest schema that this version reads and writes; stored as SQLite's user version.
-    static let version: Int32 = 8
+    static let version: Int32 = 9
 
     /// The oldest schema that this version migrates to ``version``.
     static let oldestVersion: Int32 = 5
@@ -32,12 +32,21 @@ enum Schema {
             try db.execute(sql: "PRAGMA user_version = 7")
         }
         migrator.registerMigration("8") { db in
+            // Whether the session has transferred bytes or has listed a remote folder. For older sessions, any run counts.
+            try db.execute(
+                sql: """
+                    ALTER TABLE schedule ADD COLUMN has_transferred INTEGER NOT NULL DEFAULT 0;
+                    UPDATE schedule SET has_transferred = 1 WHERE session IN (SELECT key FROM session WHERE started_at IS NOT NULL);
+                    PRAGMA user_version = 8;
+                    """)
+        }
+        migrator.registerMigration("9") { db in
             for table in ["file", "item"] {
                 // The parts of a form as JSON (FormContent); NULL for other kinds.
                 try db.execute(sql: "ALTER TABLE \(table) ADD COLUMN form TEXT")
                 try db.execute(sql: "CREATE INDEX \(table)_form ON \(table)(source) WHERE kind = 'form'")
             }
-            try db.execute(sql: "PRAGMA user_version = 8")
+            try db.execute(sql: "PRAGMA user_version = 9")
         }
         try migrator.migrate(database)
     }

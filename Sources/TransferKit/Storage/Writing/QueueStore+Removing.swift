@@ -56,7 +56,7 @@ extension QueueStore {
         try execute(db, "INSERT INTO removal(session, quarantine) VALUES (?, ?)", [key, quarantine])
     }
 
-    private static func rowCount(of key: SessionKey, atMost limit: Int, in db: Database) throws -> Int {
+    static func rowCount(of key: SessionKey, atMost limit: Int, in db: Database) throws -> Int {
         var count = 0
         for table in tables where count < limit {
             count +=
@@ -68,7 +68,7 @@ extension QueueStore {
         return count
     }
 
-    private static func blobs(of key: SessionKey, in db: Database) throws -> [Data] {
+    static func blobs(of key: SessionKey, in db: Database) throws -> [Data] {
         try Data.fetchAll(
             db.cachedStatement(
                 sql: """

@@ -99,8 +99,12 @@ extension QueueStore {
             try schedule(row, in: db)
         case .updateSession(let key, let update):
             try self.update(key, update, in: db)
+        case .changeAccount(let key, let account):
+            try changeAccount(of: key, to: account, at: transaction.now, in: db)
         case .addItems(let key, let items):
             try addItems(items, to: key, in: db)
+        case .replaceItems(let key, let selection, let items):
+            try replaceItems(selection, with: items, of: key, &transaction, in: db)
         case .expansion(let key, let step):
             try apply(step, to: key, in: db)
         case .resetSession(let key, let isWhole):
@@ -166,15 +170,16 @@ extension QueueStore {
 
     static let scheduleInsertion = """
         INSERT INTO schedule(session, id, rank, account, state, lane, mark, keeps_partial, displaced_by, not_before, after_id, after_any,
-            deduplication_key, completed_at, needs_cheap_network)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            deduplication_key, completed_at, needs_cheap_network, has_transferred)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """
 
     private static let scheduleUpdate = """
-        \(scheduleInsertion) ON CONFLICT DO UPDATE SET rank = excluded.rank, state = excluded.state, lane = excluded.lane,
-            mark = excluded.mark, keeps_partial = excluded.keeps_partial, displaced_by = excluded.displaced_by,
+        \(scheduleInsertion) ON CONFLICT DO UPDATE SET rank = excluded.rank, account = excluded.account, state = excluded.state,
+            lane = excluded.lane, mark = excluded.mark, keeps_partial = excluded.keeps_partial, displaced_by = excluded.displaced_by,
             not_before = excluded.not_before, after_id = excluded.after_id, after_any = excluded.after_any,
-            completed_at = excluded.completed_at, needs_cheap_network = excluded.needs_cheap_network
+            completed_at = excluded.completed_at, needs_cheap_network = excluded.needs_cheap_network,
+            has_transferred = excluded.has_transferred
         """
 
     private static func schedule(_ row: ScheduleRow, in db: Database) throws {
@@ -186,6 +191,7 @@ extension QueueStore {
                 entry.conditions.contains(.keepsPartial), details.displacedBy, details.notBefore.map(StoreCoding.encode),
                 details.dependency?.session.data, details.dependency?.acceptsAnyEnd, details.deduplicationKey,
                 details.completedAt.map(StoreCoding.encode), entry.conditions.contains(.needsCheapNetwork),
+                entry.conditions.contains(.hasTransferred),
             ])
     }
 
@@ -199,18 +205,20 @@ extension QueueStore {
             try setTags(tags, of: key, in: db)
         }
         if let context = update.context { try execute(db, "UPDATE session SET context = ? WHERE key = ?", [context, key]) }
-        guard update.changesOptions else { return }
+        if let name = update.name { try execute(db, "UPDATE session SET name = ? WHERE key = ?", [name, key]) }
         let text = try String.fetchOne(db, sql: "SELECT options FROM session WHERE key = ?", arguments: [key])
-        var options = try StoreCoding.decodeIfPresent(SessionOptions.self, from: text) ?? SessionOptions()
-        switch update.rateLimit {
-        case .bytesPerSecond(let limit): options.rateLimit = limit
-        case .unlimited: options.rateLimit = nil
-        case nil: break
-        }
-        if let retry = update.retry { options.retry = retry }
-        if let verification = update.verification { options.verification = verification }
-        if let allows = update.allowsExpensiveNetwork { options.allowsExpensiveNetwork = allows }
+        let before = try StoreCoding.decodeIfPresent(SessionOptions.self, from: text) ?? SessionOptions()
+        var options = before
+        update.apply(to: &options)
+        guard options != before else { return }
         try execute(db, "UPDATE session SET options = ? WHERE key = ?", [try StoreCoding.encode(options), key])
+    }
+
+    /// Assigns another account to a session that has transferred nothing. Checkpoints without bytes are discarded at the old account.
+    private static func changeAccount(of key: SessionKey, to account: AccountKey, at now: Date, in db: Database) throws {
+        try endDiscard(of: key, in: db)
+        try discardCheckpoints(of: key, at: now, in: db)
+        try execute(db, "UPDATE session SET account = ?, endpoint = NULL, transport = NULL WHERE key = ?", [account, key])
     }
 
     static func execute(_ db: Database, _ sql: String, _ arguments: StatementArguments) throws {

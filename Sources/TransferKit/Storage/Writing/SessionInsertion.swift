@@ -86,6 +86,7 @@ struct SessionInsertion {
         schedule.bind(details.dependency?.acceptsAnyEnd)
         schedule.bind(details.deduplicationKey)
         schedule.bind(details.completedAt.map(StoreCoding.encode))
-        schedule.bind(row.entry.conditions.contains(.needsCheapNetwork))
+        schedule.bind(entry.conditions.contains(.needsCheapNetwork))
+        schedule.bind(entry.conditions.contains(.hasTransferred))
     }
 }

@@ -22,7 +22,7 @@ struct QueueSnapshot: Hashable {
         }
     }
 
-    /// In queue order.
+    /// In queue order; then the drafts.
     let sessions: [Session]
     let accounts: [Account]
     let blocked: [String]
@@ -33,7 +33,7 @@ struct QueueSnapshot: Hashable {
         let status = await queue.status()
         let accounts = await queue.accounts()
         return QueueSnapshot(
-            sessions: try await queue.sessions().map {
+            sessions: try await (queue.sessions() + queue.sessions(in: .state(.draft))).map {
                 Session(
                     name: $0.name, state: $0.state == .running ? .waiting : $0.state, account: $0.account, tags: $0.tags.sorted(),
                     context: $0.context, files: $0.statistics.files)

@@ -20,7 +20,7 @@ extension Scenario {
             for number in 1...7 { try await stage.server.reached("d\(number)") }
         },
         Step("cancel while the server can't remove the upload") { stage in
-            try await stage.queue.cancel(Stage.id("d1"))
+            try await stage.queue.cancel(Stage.id("d1"), discarding: true)
             try await stage.waitForStoppingRuns()
             try await stage.server.discardRefused.wait()
             await stage.clock.waitForSleep(of: .seconds(10))
@@ -31,7 +31,7 @@ extension Scenario {
             try await stage.server.discardDone.wait()
         },
         Step("cancel and keep the sent content") { stage in
-            try await stage.queue.cancel(Stage.id("d2"), keepsPartial: true)
+            try await stage.queue.cancel(Stage.id("d2"))
             try await stage.waitForStoppingRuns()
         },
         Step("retry, and resume from the kept content") { stage in
@@ -41,7 +41,7 @@ extension Scenario {
         },
         Step("remove a running session") { try await $0.queue.remove(Stage.id("d3")) },
         Step("cancel another session and keep the sent content") { stage in
-            try await stage.queue.cancel(Stage.id("d7"), keepsPartial: true)
+            try await stage.queue.cancel(Stage.id("d7"))
             try await stage.waitForStoppingRuns()
         },
         Step("remove the session and its kept content") { stage in
@@ -49,14 +49,14 @@ extension Scenario {
             try await stage.server.waitUntilGone(Stage.id("d7"))
         },
         Step("cancel a group of sessions") { stage in
-            _ = try await stage.queue.apply(.cancel(), to: .sessions([Stage.id("d2"), Stage.id("d4")]))
+            _ = try await stage.queue.apply(.cancel(discarding: true), to: .sessions([Stage.id("d2"), Stage.id("d4")]))
             try await stage.waitForStoppingRuns()
         },
         Step("pause a running session") { stage in
             try await stage.queue.pause(Stage.id("d5"))
             try await stage.waitForStoppingRuns()
         },
-        Step("cancel a paused session") { try await $0.queue.cancel(Stage.id("d5")) },
+        Step("cancel a paused session") { try await $0.queue.cancel(Stage.id("d5"), discarding: true) },
         Step("delete the account with its sessions") { try await $0.queue.deleteAccount("a", cascades: true) },
         Step("wait until all unfinished uploads are removed") { await $0.queue.waitUntilIdle() },
     ]
@@ -152,7 +152,7 @@ extension Scenario {
         },
         Step("remove a running session") { try await $0.queue.remove(Stage.id("b3")) },
         Step("cancel a running session") { stage in
-            try await stage.queue.cancel(Stage.id("b4"))
+            try await stage.queue.cancel(Stage.id("b4"), discarding: true)
             try await stage.waitForStoppingRuns()
         },
         Step("complete the remaining sessions", isGradual: true) { stage in
@@ -189,7 +189,7 @@ extension Scenario {
             try await stage.wait(for: "o6", .failed)
         },
         Step("cancel the blocking session") { stage in
-            try await stage.queue.cancel(Stage.id("o1"))
+            try await stage.queue.cancel(Stage.id("o1"), discarding: true)
             try await stage.server.reached("o2")
         },
         Step("stop the queue, interrupting its runs") { _ = try await $0.queue.stopAndWait() },

@@ -95,6 +95,30 @@ enum Scenario: String, CaseIterable, Sendable {
                     rateLimit: .bytesPerSecond(100_000_000), tags: ["bulk"], context: Data("9".utf8), retry: RetryPolicy(maximumAttempts: 2)
                 ))
         },
+        Step("update the account and start of a session") { stage in
+            try await stage.queue.update(
+                Stage.id("many2"),
+                SessionUpdate(
+                    tags: ["moved"], account: "a", notBefore: .set(Date(timeIntervalSince1970: 2_000_000)),
+                    dependency: .set(.afterAny(Stage.id("one")))))
+        },
+        Step("update them again") {
+            try await $0.queue.update(Stage.id("many2"), SessionUpdate(account: "b", notBefore: .remove, dependency: .remove))
+        },
+        Step("save a draft") { _ = try await $0.queue.save(draft: $0.request("draft", [$0.item("draft"), $0.blob("draft-blob")])) },
+        Step("change the account of a draft") { try await $0.queue.update(Stage.id("draft"), SessionUpdate(account: "b")) },
+        Step("replace all items of a draft") { stage in
+            let items = [
+                try stage.item("draft-1"), try stage.blob("draft-2"), try stage.folder("draft-folder", 2), try stage.item("draft-3"),
+            ]
+            try await stage.queue.replaceItems(.all, with: items, in: .id(Stage.id("draft")))
+        },
+        Step("replace items of a draft") { stage in
+            try await stage.queue.replaceItems(.at([1, 3]), with: [stage.blob("draft-4")], in: .id(Stage.id("draft")))
+        },
+        Step("save another draft") { _ = try await $0.queue.save(draft: $0.request("removed", [$0.blob("removed")])) },
+        Step("remove a draft") { try await $0.queue.remove(Stage.id("removed")) },
+        Step("enqueue a draft") { try await $0.queue.enqueue(draft: Stage.id("draft"), to: .index(2)) },
     ]
 
     private static let ordering =
@@ -119,7 +143,7 @@ enum Scenario: String, CaseIterable, Sendable {
         Step("pause a waiting session") { _ = try await $0.queue.pause(Stage.id("many1")) },
         Step("hold a session") { try await $0.queue.hold(Stage.id("many2")) },
         Step("release a session") { try await $0.queue.release(Stage.id("many2")) },
-        Step("cancel a session") { try await $0.queue.cancel(Stage.id("many4")) },
+        Step("cancel a session") { try await $0.queue.cancel(Stage.id("many4"), discarding: true) },
         Step("retry a session") { try await $0.queue.retry(Stage.id("many4")) },
         Step("hold the sessions with a tag") { _ = try await $0.queue.apply(.hold, to: .tag("bulk")) },
         Step("hold the sessions of an account") { _ = try await $0.queue.apply(.hold, to: .account("b")) },
@@ -128,7 +152,7 @@ enum Scenario: String, CaseIterable, Sendable {
             try await $0.queue.apply(.move(to: .index(1)), to: .sessions([Stage.id("many5"), Stage.id("one")]))
         },
         Step("cancel a group of sessions") {
-            _ = try await $0.queue.apply(.cancel(keepsPartial: true), to: .sessions([Stage.id("many1"), Stage.id("many3")]))
+            _ = try await $0.queue.apply(.cancel(), to: .sessions([Stage.id("many1"), Stage.id("many3")]))
         },
         Step("retry a group of sessions") { _ = try await $0.queue.apply(.retry, to: .all) },
         Step("remove a session with dependents") { try await $0.queue.remove(Stage.id("one"), isForced: true) },

@@ -75,7 +75,9 @@ import TransportTesting
             return Secret("secret")
         }
         #expect(try await credentials.secret(for: .bearer(.app("studio"))).reveal() == "secret")
-        for provider in [credentials, ReferencedCredentials()] {
+        let fixed = ReferencedCredentials(values: ["studio": Secret("in memory")])
+        #expect(try await fixed.secret(for: .bearer(.app("studio"))).reveal() == "in memory")
+        for provider in [credentials, fixed, ReferencedCredentials()] {
             let error = await #expect(throws: TransferError.self) { try await provider.secret(for: .bearer(.app("other"))) }
             #expect(error?.code == .credentialsUnavailable && error?.message.contains("\"other\"") == true)
         }

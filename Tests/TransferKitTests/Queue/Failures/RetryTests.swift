@@ -13,7 +13,7 @@ import TransportTesting
         let entirelyFailed = try await queue.enqueue(try fixture.upload("4", to: "b"))
         let completed = try await queue.enqueue(try fixture.upload("5"))
         let cancelled = try await queue.enqueue(try fixture.upload("6"))
-        try await queue.cancel(cancelled.id)
+        try await queue.cancel(cancelled.id, discarding: true)
         try await queue.start()
         await queue.waitUntilIdle()
         #expect(try await queue.sessions().map(\.state) == [.failed, .failed, .completed, .cancelled])

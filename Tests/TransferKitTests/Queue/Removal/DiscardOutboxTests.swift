@@ -25,7 +25,7 @@ import TransportTesting
         for name in names { sessions.append(try await queue.enqueue(try fixture.upload(name, to: host)).id) }
         try await queue.start()
         for gate in gates { try await gate.reached() }
-        try await queue.apply(.cancel(), to: .sessions(sessions))
+        try await queue.apply(.cancel(discarding: true), to: .sessions(sessions))
     }
 
     /// Changes the store while the queue has it open.

@@ -42,9 +42,9 @@ import TransportTesting
         }
         // Cancel the first session alone, so that its removal begins before there are others. If all sessions were cancelled together,
         // their runs would end in an unpredictable order.
-        try await sessions.removeFirst().cancel()
+        try await sessions.removeFirst().cancel(discarding: true)
         try await wait(queue)
-        try await queue.apply(.cancel(), to: .sessions(sessions.map(\.id)))
+        try await queue.apply(.cancel(discarding: true), to: .sessions(sessions.map(\.id)))
         return queue
     }
 
@@ -120,7 +120,7 @@ extension DiscardTests {
         for number in 0..<count { sessions.append(try await queue.enqueue(try fixture.upload("f\(number)", to: host)).id) }
         try await queue.start()
         for gate in gates { try await gate.reached() }
-        try await queue.apply(.cancel(), to: .sessions(sessions))
+        try await queue.apply(.cancel(discarding: true), to: .sessions(sessions))
         return queue
     }
 
@@ -279,7 +279,7 @@ extension DiscardTests {
         let gate = fixture.memory.gate("later", atByte: 4_000)
         let session = try await queue.enqueue(try fixture.upload("later", to: "a"))
         try await gate.reached()
-        try await session.cancel()
+        try await session.cancel(discarding: true)
         await queue.waitUntilIdle()
         #expect(transport.requestCount == 1)
         #expect(try await queue.statistics().removalsDue == 2)

@@ -55,7 +55,7 @@ import TransportTesting
         let failed = try await queue.enqueue(try fixture.upload("1"))
         let cancelled = try await queue.enqueue(try fixture.upload("2"))
         try await queue.enqueue(try fixture.upload("3"))
-        try await queue.cancel(cancelled.id)
+        try await queue.cancel(cancelled.id, discarding: true)
         try await queue.start()
         await queue.waitUntilIdle()
         #expect(await queue.sessionIDs() == [failed.id, cancelled.id])

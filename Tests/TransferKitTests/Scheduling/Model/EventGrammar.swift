@@ -13,6 +13,7 @@ struct EventGrammar {
 
     private var lifecycles: [SessionID: Lifecycle] = [:]
     private var order: [SessionID] = []
+    private var drafts: [SessionID] = []
     private var revision: UInt64?
     private var lastRevision: UInt64 = 0
     private var changes = 0
@@ -29,7 +30,7 @@ struct EventGrammar {
         for event in events {
             if let what = checkOrder(event) ?? checkLifecycle(event) { return "\(what) (\(event))" }
         }
-        if order != observation.sessions.map(\.id) { return "the events describe a different order" }
+        if order + drafts != observation.sessions.map(\.id) { return "the events describe a different order, or other drafts" }
         if lastRevision != observation.orderRevision { return "the events carry a different order revision" }
         for session in observation.sessions {
             let lifecycle = lifecycles[session.id] ?? Lifecycle()
@@ -60,6 +61,7 @@ struct EventGrammar {
         case .added(let ids, let index):
             changes += 1
             order.insert(contentsOf: ids, at: index)
+            drafts.removeAll { ids.contains($0) }
         case .removed(let ids, let indices):
             changes += 1
             guard indices == indices.sorted(), indices.map({ order[$0] }) == ids else { return "the indices belong to other sessions" }
@@ -70,6 +72,10 @@ struct EventGrammar {
             guard order[from] == id else { return "the index belongs to another session" }
             order.remove(at: from)
             order.insert(id, at: to)
+        case .changed(let ids, .draft): drafts += ids
+        case .draftsRemoved(let ids):
+            guard ids.allSatisfy(drafts.contains) else { return "these sessions are not drafts" }
+            drafts.removeAll { ids.contains($0) }
         default: break
         }
         return nil

@@ -10,6 +10,7 @@ enum Invariants {
         let old = Dictionary(uniqueKeysWithValues: before.sessions.map { ($0.id, $0) })
         for id in outcome.started {
             guard let session = old[id] else { continue }
+            if session.target == .draft, !event.isUserCall { return "the draft \(id.testName) started without a call" }
             if session.target == .paused || session.target == .held || session.target.isEnded, !event.isUserCall {
                 return "\(id.testName) was \(session.target) and started without a call"
             }

@@ -9,25 +9,27 @@ import TransferKit
 /// second to a draining or stopped queue. A session whose new state is `waiting` starts when its turn comes.
 enum OperationTable {
     /// The column `ending` is for sessions that were interrupted, but whose run has not ended yet.
-    static let columns = ["waiting", "running", "ending", "paused", "held", "cancelled", "failed", "completed"]
+    static let columns = ["waiting", "running", "ending", "paused", "held", "cancelled", "failed", "completed", "draft"]
 
     static let modes = ["running", "draining", "stopped"]
 
     private static let text = """
-        run       | waiting | running | waiting   | running / waiting | waiting | waiting | waiting   | alreadyCompleted
-        run again | waiting | running | waiting   | running / waiting | waiting | waiting | waiting   | waiting
-        runNext   | waiting | ✗       | waiting   | ✗       | ✗         | ✗         | ✗         | ✗
-        pause     | held    | paused  | held      | ✗       | ✗         | ✗         | ✗         | ✗
-        resume    | ✗       | ✗       | ✗         | running / waiting | ✗ | ✗       | ✗         | ✗
-        hold      | held    | held    | held      | held    | ✗         | ✗         | ✗         | ✗
-        release   | ✗       | ✗       | ✗         | ✗       | waiting   | ✗         | ✗         | ✗
-        yield     | waiting | waiting | waiting   | waiting | ✗         | ✗         | ✗         | ✗
-        cancel    | cancelled | cancelled | cancelled | cancelled | cancelled | ✗   | cancelled | ✗
-        retry     | ✗       | ✗       | ✗         | ✗       | ✗         | waiting   | waiting   | ✗
-        move      | waiting | running | waiting   | paused  | held      | cancelled | failed    | completed
-        update    | waiting | running | waiting   | paused  | held      | ✗         | ✗         | ✗
-        addItems  | waiting | running | waiting   | paused  | held      | ✗         | ✗         | ✗
-        remove    | removed | removed | removed   | removed | removed   | removed   | removed   | removed
+        run       | waiting | running | waiting   | running / waiting | waiting | waiting | waiting   | alreadyCompleted | ✗
+        run again | waiting | running | waiting   | running / waiting | waiting | waiting | waiting   | waiting | ✗
+        runNext   | waiting | ✗       | waiting   | ✗       | ✗         | ✗         | ✗         | ✗ | ✗
+        pause     | held    | paused  | held      | ✗       | ✗         | ✗         | ✗         | ✗ | ✗
+        resume    | ✗       | ✗       | ✗         | running / waiting | ✗ | ✗       | ✗         | ✗ | ✗
+        hold      | held    | held    | held      | held    | ✗         | ✗         | ✗         | ✗ | ✗
+        release   | ✗       | ✗       | ✗         | ✗       | waiting   | ✗         | ✗         | ✗ | ✗
+        yield     | waiting | waiting | waiting   | waiting | ✗         | ✗         | ✗         | ✗ | ✗
+        cancel    | cancelled | cancelled | cancelled | cancelled | cancelled | ✗   | cancelled | ✗ | ✗
+        retry     | ✗       | ✗       | ✗         | ✗       | ✗         | waiting   | waiting   | ✗ | ✗
+        move      | waiting | running | waiting   | paused  | held      | cancelled | failed    | completed | ✗
+        enqueue   | ✗       | ✗       | ✗         | ✗       | ✗         | ✗         | ✗         | ✗         | waiting
+        update    | waiting | running | waiting   | paused  | held      | ✗         | ✗         | ✗ | draft
+        addItems  | waiting | running | waiting   | paused  | held      | ✗         | ✗         | ✗ | draft
+        replaceItems | waiting | ✗    | ✗         | paused  | held      | ✗         | ✗         | ✗         | draft
+        remove    | removed | removed | removed   | removed | removed   | removed   | removed   | removed | removed
         """
 
     /// A cell of the table, for one mode of the queue.
@@ -84,10 +86,12 @@ enum OperationTable {
         case "cancel": operation = .cancel()
         case "retry": operation = .retry
         case "move": operation = .move(to: .front)
+        case "enqueue": operation = .enqueue()
         case "update": operation = .update(SessionUpdate(tags: ["red"]))
         case "remove": operation = .remove()
         case "addItems":
             return .addItems(session, [ItemDraft(source: Data("/g".utf8), destination: Data("g".utf8), size: 1)])
+        case "replaceItems": return .replaceItems(.at([0]), with: [], in: session)
         default: return nil
         }
         return .perform(operation, .one(session))

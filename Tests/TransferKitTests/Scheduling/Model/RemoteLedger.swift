@@ -36,7 +36,8 @@ struct RemoteLedger {
             case .file(let key, let position, .checkpoint): checkpoints.insert(part(key, position))
             case .file(let key, let position, .completed): checkpoints.remove(part(key, position))
             case .file(let key, let position, .restarted): discard(checkpoints.filter { $0.session == key && $0.position == position })
-            case .resetSession(let key, isWhole: true), .discardPartial(let key): discard(checkpoints.filter { $0.session == key })
+            case .resetSession(let key, isWhole: true), .discardPartial(let key), .changeAccount(let key, _):
+                discard(checkpoints.filter { $0.session == key })
             case .deleteSession(let key, let isRunning):
                 let parts = checkpoints.filter { $0.session == key }
                 checkpoints.subtract(parts)

@@ -104,6 +104,7 @@ struct StepGenerator {
         let count = number(1...3)
         var ids = queue.sessions.map(\.id)
         let drafts = (0..<count).map { _ in draft(&ids) }
+        if oneIn(5) { return .saveDrafts(drafts) }
         let index = oneIn(2) ? nil : number(-1...(queue.sessions.count + 1))
         return .enqueue(drafts, at: index, expecting: revision(queue), isHeld: oneIn(6))
     }
@@ -128,7 +129,7 @@ struct StepGenerator {
     }
 
     private mutating func operation(_ queue: ReferenceQueue) -> SessionOperation {
-        switch number(0...18) {
+        switch number(0...23) {
         case 0...2: .run(again: oneIn(2))
         case 3: .runNext
         case 4...5: .pause
@@ -136,14 +137,27 @@ struct StepGenerator {
         case 8: .hold
         case 9...10: .release
         case 11...12: .yield
-        case 13: .cancel(keepsPartial: oneIn(2))
+        case 13: .cancel(discarding: oneIn(2))
         case 14: .retry
         case 15...16: .move(to: destination(queue))
-        case 17:
-            .update(
-                SessionUpdate(tags: ["red", "blue"].filter { _ in oneIn(2) }, allowsExpensiveNetwork: oneIn(2) ? nil : oneIn(2)))
+        case 17...20: .update(update(queue))
+        case 21...22: .enqueue(to: destination(queue), isHeld: oneIn(4))
         default: .remove(isForced: oneIn(2))
         }
+    }
+
+    private mutating func update(_ queue: ReferenceQueue) -> SessionUpdate {
+        var update = SessionUpdate()
+        if oneIn(2) { update.tags = ["red", "blue"].filter { _ in oneIn(2) } }
+        if oneIn(3) { update.allowsExpensiveNetwork = oneIn(2) }
+        if oneIn(3) { update.account = accountName() }
+        if oneIn(8) { update.overwrite = .always }
+        if oneIn(3) { update.notBefore = oneIn(3) ? .remove : .set(Date(timeIntervalSince1970: Double(number(0...3000)))) }
+        if oneIn(2) {
+            let other = queue.sessions.map(\.id).randomElement(using: &random) ?? SessionID(named: "nobody")
+            update.dependency = oneIn(4) ? .remove : .set(SessionDependency(other, acceptsAnyEnd: oneIn(2)))
+        }
+        return update
     }
 
     private mutating func destination(_ queue: ReferenceQueue) -> MoveDestination {
@@ -159,6 +173,8 @@ struct StepGenerator {
 
     private mutating func target(_ queue: ReferenceQueue) -> SessionTarget {
         let ids = queue.sessions.map(\.id)
+        if oneIn(12) { return .group(.state(.draft)) }
+        if oneIn(8), let draft = queue.sessions.last, draft.state == .draft { return .one(.id(draft.id)) }
         switch number(0...23) {
         case 22...23: return staleSessions(queue)
         case 20...21: return .group(.tag(oneIn(2) ? "red" : "blue"))
@@ -192,7 +208,11 @@ struct StepGenerator {
     }
 
     private mutating func otherCommand(_ queue: ReferenceQueue) -> Command {
-        switch number(0...18) {
+        switch number(0...19) {
+        case 19:
+            .replaceItems(
+                oneIn(2) ? .all : .at([0]), with: [],
+                in: .id(queue.sessions.map(\.id).randomElement(using: &random) ?? SessionID(named: "nobody")))
         case 18: .retryEndpoints(account: accountName())
         case 16: .setNetwork(.unconstrained)
         case 17: .setNetwork(oneIn(3) ? .unavailable : .expensive)

@@ -33,7 +33,9 @@ struct StoreImage {
 
     /// The sessions with a tag, in order.
     func sessions(tagged tag: String) -> [SessionID] {
-        rows.values.filter { tags[$0.entry.key]?.contains(tag) == true }.sorted { $0.entry.rank < $1.entry.rank }.map(\.entry.id)
+        rows.values.filter { $0.entry.state != .draft && tags[$0.entry.key]?.contains(tag) == true }.sorted {
+            $0.entry.rank < $1.entry.rank
+        }.map(\.entry.id)
     }
 
     /// Returns a row with only the stored values. All other values are lost when the process ends.
@@ -41,7 +43,7 @@ struct StoreImage {
         var stored = ScheduleRow(
             entry: Entry(id: row.entry.id, key: row.entry.key, rank: row.entry.rank, account: row.entry.account, state: row.entry.state))
         stored.entry.startPriority = row.entry.startPriority
-        stored.entry.conditions = row.entry.conditions.intersection(.needsCheapNetwork)
+        stored.entry.conditions = row.entry.conditions.intersection([.needsCheapNetwork, .hasTransferred])
         stored.details.mark = row.details.mark
         stored.details.notBefore = row.details.notBefore
         stored.details.dependency = row.details.dependency

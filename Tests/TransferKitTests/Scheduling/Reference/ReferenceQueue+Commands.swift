@@ -24,7 +24,9 @@ extension ReferenceQueue {
         case .enqueue(let drafts, let index, let expecting, let isHeld):
             guard index == nil || expecting == nil || expecting == orderRevision else { throw QueueError(.staleOrder, "") }
             return try enqueue(drafts, at: index, isHeld: isHeld)
+        case .saveDrafts(let drafts): return try saveDrafts(drafts)
         case .addItems(let reference, let items): return try add(items, to: reference)
+        case .replaceItems(let selection, _, let reference): return try replaceItems(selection, in: reference)
         case .perform(let operation, let target): return try perform(operation, on: target)
         case .quarantine(let id, _): return try quarantine(resolve(.id(id)))
         case .setNetwork(let condition):
@@ -82,15 +84,17 @@ extension ReferenceQueue {
     // MARK: Adding
 
     private mutating func enqueue(_ drafts: [SessionDraft], at index: Int?, isHeld: Bool) throws(QueueError) -> Answer {
-        let index = index ?? sessions.count
-        guard (0...sessions.count).contains(index) else { throw QueueError(.indexOutOfRange, "") }
+        let index = index ?? orderedCount
+        guard (0...orderedCount).contains(index) else { throw QueueError(.indexOutOfRange, "") }
         var answer = Answer()
         var added: [ReferenceSession] = []
         // Maps the ID of each draft to the ID of its session. The IDs differ if the draft is a duplicate.
         var identities: [SessionID: SessionID] = [:]
         for draft in drafts {
             let account = accounts[try requireAccount(draft.account)].number
-            let equal = (sessions + added).filter { $0.deduplicationKey != nil && $0.deduplicationKey == draft.deduplicationKey }
+            let equal = (sessions + added).filter {
+                $0.deduplicationKey != nil && $0.state != .draft && $0.deduplicationKey == draft.deduplicationKey
+            }
             let newest = equal.filter { $0.state == .completed }.max { $0.number < $1.number }
             let same = equal.first { $0.state != .completed } ?? (draft.deduplicatesCompleted ? newest : nil)
             identities[draft.id] = same?.id ?? draft.id
@@ -99,17 +103,7 @@ extension ReferenceQueue {
             sessionNumbers += 1
             added.append(ReferenceSession(draft, account: account, number: sessionNumbers, isHeld: isHeld))
         }
-        let dependencies = added.map(\.dependency)
-        for number in added.indices { added[number].dependency = nil }
-        sessions.insert(contentsOf: added, at: index)
-        for (number, dependency) in dependencies.enumerated() {
-            guard var dependency else { continue }
-            dependency.session = identities[dependency.session] ?? dependency.session
-            let other = sessions[try requireIndex(of: dependency.session)]
-            sessions[index + number].dependency = isSatisfied(dependency, by: other) ? nil : dependency
-            try requireOrderOfDependencies()
-        }
-        try requireNoCycle()
+        try insert(added, at: index, identities)
         if !added.isEmpty {
             orderRevision += 1
             for later in sessions.indices where later > index { clearInterruptedPriority(later) }
@@ -117,11 +111,25 @@ extension ReferenceQueue {
         return answer
     }
 
+    /// Inserts new sessions, and then sets their unsatisfied dependencies.
+    mutating func insert(_ added: [ReferenceSession], at index: Int, _ identities: [SessionID: SessionID] = [:]) throws(QueueError) {
+        sessions.insert(contentsOf: added, at: index)
+        for number in added.indices { sessions[index + number].dependency = nil }
+        for (number, session) in added.enumerated() {
+            guard var dependency = session.dependency else { continue }
+            dependency.session = identities[dependency.session] ?? dependency.session
+            let other = sessions[try requireIndex(of: dependency.session)]
+            sessions[index + number].dependency = isSatisfied(dependency, by: other) ? nil : dependency
+            try requireOrderOfDependencies()
+        }
+        try requireNoCycle()
+    }
+
     func isSatisfied(_ dependency: SessionDependency, by other: ReferenceSession) -> Bool {
         other.state == .completed || (dependency.acceptsAnyEnd && other.state.isEnded && !other.isEnding)
     }
 
-    private func requireNoCycle() throws(QueueError) {
+    func requireNoCycle() throws(QueueError) {
         for session in sessions {
             var next = session.dependency
             var steps = 0
@@ -137,7 +145,9 @@ extension ReferenceQueue {
     func requireOrderOfDependencies() throws(QueueError) {
         guard isStrict else { return }
         for (position, session) in sessions.enumerated() {
-            if let other = session.dependency?.session, let otherPosition = index(of: other), otherPosition > position {
+            if let other = session.dependency?.session, let otherPosition = index(of: other), otherPosition > position,
+                session.state != .draft, sessions[otherPosition].state != .draft
+            {
                 throw QueueError(.impossibleOrder, "")
             }
         }

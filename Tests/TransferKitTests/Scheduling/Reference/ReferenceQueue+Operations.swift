@@ -8,20 +8,28 @@ extension ReferenceQueue {
         case .one(let reference):
             let id = try resolve(reference)
             switch operation {
-            case .move(let destination): return try move([id], to: destination)
+            case .enqueue(let destination, let isHeld): return try enqueueDrafts([id], isGroup: false, to: destination, isHeld: isHeld)
+            case .move(let destination):
+                try requirePosition(of: id)
+                return try move([id], to: destination)
             case .remove(let isForced): return try remove([id], isForced: isForced)
-            default: return try change(id, by: operation)
+            case .update(let update): try requireNames(in: update)
+            default: break
             }
+            return try change(id, by: operation)
         case .found(let found, let group), .more(let found, let group, _):
             let members = sessions.filter { found.contains($0.id) && isMember($0, of: group) }.map(\.id)
             return try perform(operation, on: .group(.sessions(members)))
         case .group(let group):
             let ids = try resolve(group)
             switch operation {
-            case .move(let destination): return try move(ids, to: destination)
+            case .enqueue(let destination, let isHeld): return try enqueueDrafts(ids, isGroup: true, to: destination, isHeld: isHeld)
+            case .move(let destination): return try move(ids.filter { (try? requirePosition(of: $0)) != nil }, to: destination)
             case .remove(let isForced): return try remove(ids, isForced: isForced)
-            default: return changeAll(ids, by: operation)
+            case .update(let update): try requireNames(in: update)
+            default: break
             }
+            return changeAll(ids, by: operation)
         }
     }
 
@@ -49,18 +57,18 @@ extension ReferenceQueue {
         case .id(let id): return sessions[try requireIndex(of: id)].id
         case .index(let index, let expecting):
             guard expecting == nil || expecting == orderRevision else { throw QueueError(.staleOrder, "") }
-            guard sessions.indices.contains(index) else { throw QueueError(.indexOutOfRange, "") }
+            guard (0..<orderedCount).contains(index) else { throw QueueError(.indexOutOfRange, "") }
             return sessions[index].id
         }
     }
 
     private func resolve(_ group: SessionGroup) throws(QueueError) -> [SessionID] {
         switch group {
-        case .all: return sessions.map(\.id)
+        case .all: return sessions.prefix(orderedCount).map(\.id)
         case .account(let name):
             let number = accounts[try requireAccount(name)].number
-            return sessions.filter { $0.account == number }.map(\.id)
-        case .tag(let tag): return sessions.filter { $0.tags.contains(tag) }.map(\.id)
+            return sessions.prefix(orderedCount).filter { $0.account == number }.map(\.id)
+        case .tag(let tag): return sessions.prefix(orderedCount).filter { $0.tags.contains(tag) }.map(\.id)
         case .state(let state): return sessions.filter { $0.state == state }.map(\.id)
         case .sessions(let ids):
             for id in ids { _ = try requireIndex(of: id) }
@@ -100,12 +108,10 @@ extension ReferenceQueue {
             try retry(index)
             retryEndpoints(of: sessions[index].account)
         case (.update(let update), _) where !state.isEnded:
-            if let tags = update.tags {
-                sessions[index].tags = Set(tags)
-                sessions[index].earlierTags.formUnion(tags)
-            }
-            if let allows = update.allowsExpensiveNetwork { sessions[index].allowsExpensiveNetwork = allows }
-            interruptSessionsWithoutNetwork()
+            // On a copy, because a rejected update must change nothing.
+            var copy = self
+            try copy.update(index, update)
+            self = copy
         default: throw QueueError(.invalidTransition, "")
         }
         return Answer(sessions: [id])
@@ -120,6 +126,7 @@ extension ReferenceQueue {
             resume(index)
             if sessions[index].state == .waiting { makeRoom(for: index) }
             return
+        case .draft: throw QueueError(.invalidTransition, "")
         case .completed where !again: throw QueueError(.alreadyCompleted, "")
         case .completed, .failed, .cancelled: try retry(index)
         default: break
@@ -190,7 +197,9 @@ extension ReferenceQueue {
 
     private mutating func retry(_ index: Int) throws(QueueError) {
         if let key = sessions[index].deduplicationKey {
-            let others = sessions.filter { $0.id != sessions[index].id && $0.deduplicationKey == key && $0.state != .completed }
+            let others = sessions.filter {
+                $0.id != sessions[index].id && $0.deduplicationKey == key && ![.completed, .draft].contains($0.state)
+            }
             guard others.isEmpty else { throw QueueError(.duplicate, "") }
         }
         sessions[index].state = .waiting

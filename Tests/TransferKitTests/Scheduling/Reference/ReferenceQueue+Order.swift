@@ -7,8 +7,9 @@ extension ReferenceQueue {
     /// Moves sessions. The moved sessions become neighbors, and keep their order.
     mutating func move(_ ids: [SessionID], to destination: MoveDestination) throws(QueueError) -> Answer {
         guard !ids.isEmpty else { return Answer() }
-        let moved = sessions.map(\.id).filter { ids.contains($0) }
-        let others = sessions.map(\.id).filter { !ids.contains($0) }
+        let ordered = sessions.prefix(orderedCount).map(\.id)
+        let moved = ordered.filter { ids.contains($0) }
+        let others = ordered.filter { !ids.contains($0) }
         let position: Int
         switch destination {
         case .index(let index, let expecting):
@@ -18,6 +19,7 @@ extension ReferenceQueue {
         case .end: position = others.count
         case .before(let other), .after(let other):
             let index = try requireIndex(of: other)
+            try requirePosition(of: other)
             position = sessions[..<index].count { !ids.contains($0.id) } + (ids.contains(other) || destination == .before(other) ? 0 : 1)
         }
         guard (0...others.count).contains(position) else { throw QueueError(.indexOutOfRange, "") }
@@ -59,6 +61,7 @@ extension ReferenceQueue {
     /// Removes sessions. A run that has not ended yet keeps its slot until it ends.
     mutating func removeNow(_ ids: [SessionID]) {
         guard !ids.isEmpty else { return }
+        let countBefore = orderedCount
         for id in ids {
             guard let index = index(of: id) else { continue }
             requestStop(index)
@@ -69,7 +72,7 @@ extension ReferenceQueue {
         for index in sessions.indices {
             if let other = sessions[index].dependency?.session, ids.contains(other) { sessions[index].dependency = nil }
         }
-        orderRevision += 1
+        if orderedCount != countBefore { orderRevision += 1 }
     }
 
     /// Removes the completed sessions that exceed the permitted number or age, oldest first.

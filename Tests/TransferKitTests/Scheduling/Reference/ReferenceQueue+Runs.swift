@@ -101,8 +101,11 @@ extension ReferenceQueue {
             if mark != 0, sessions[index].state == .waiting { runNow(index, mark: mark) }
         case .file(_, .completed(_, let endpoint)):
             sessions[index].runAgain = 0
+            sessions[index].hasTransferred = true
             works(endpoint)
-        case .connected, .file(_, .checkpoint): sessions[index].runAgain = 0
+        case .connected, .file(_, .checkpoint):
+            sessions[index].runAgain = 0
+            sessions[index].hasTransferred = true
         case .endpoint(let endpoint): health.uses(endpoint, run)
         case .probe(let endpoint): health.probe(endpoint, run, now)
         case .file, .expansion, .endpointChanged, .attemptFailed, .abandoned: break

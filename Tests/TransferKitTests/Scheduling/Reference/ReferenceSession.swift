@@ -18,7 +18,7 @@ struct ReferenceSession {
 
     let id: SessionID
     /// The number of the account. An account that is deleted and saved again gets another number.
-    let account: Int
+    var account: Int
     /// The session's number in the order in which sessions were added, from 1.
     let number: Int
     var deduplicationKey: String?
@@ -29,6 +29,8 @@ struct ReferenceSession {
     var hasNewItems = false
     /// Whether the session has run since the process began, or was running when the previous process ended.
     var hasBegun = false
+    /// Whether the session has transferred bytes. Its account is then fixed.
+    var hasTransferred = false
     /// The mark of a `run` call during the current run, if the run has made no progress since then; otherwise 0.
     var runAgain = 0
     /// The session's state. While a run is stopping, the state after its end, unless the run still completes or fails the session.
@@ -73,7 +75,7 @@ struct ReferenceSession {
     var holdsSlot: Bool { run != nil || (state == .paused && displacedBy == nil) }
 
     /// Whether later sessions of a strict queue wait for this session.
-    var isUnfinished: Bool { !state.isEnded }
+    var isUnfinished: Bool { !state.isEnded && state != .draft }
 
     /// Whether the end of the run frees the session's slot.
     var freesSlot: Bool { isEnding && state != .running && !(state == .paused && displacedBy == nil) }

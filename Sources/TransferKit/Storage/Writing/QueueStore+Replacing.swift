@@ -1,0 +1,102 @@
+import Foundation
+import GRDB
+import TransferCore
+
+/// The rows of items that have not begun.
+struct ReplaceableItems: Sendable {
+    /// The positions in the table `file`.
+    var positions: Set<Int64> = []
+    /// The sequences in the table `item`.
+    var sequences: Set<Int64> = []
+
+    var count: Int { positions.count + sequences.count }
+}
+
+extension QueueStore {
+    /// Returns the rows of selected items; nil if one of the items does not exist, has begun, or is a stream, or if there are too many.
+    ///
+    /// An item has begun if it has a checkpoint, is in a later generation, or is no longer pending. The name of its content on a server consists of
+    /// the session, the position and the generation, so no new item may get this position.
+    func replaceableItems(_ selection: ItemSelection, of key: SessionKey) async throws -> ReplaceableItems? {
+        try await read { try Self.replaceableItems(selection, of: key, in: $0) }
+    }
+
+    /// Removes items that have not begun, and adds items at the end. If an item has begun since the caller checked this, changes nothing.
+    static func replaceItems(
+        _ selection: ItemSelection, with items: [ItemDraft], of key: SessionKey, _ transaction: inout StoreTransaction, in db: Database
+    ) throws {
+        guard let rows = try replaceableItems(selection, of: key, in: db) else { return }
+        if selection == .all {
+            transaction.freed += try blobs(of: key, in: db)
+            for table in ["file", "item", "directory"] { try execute(db, "DELETE FROM \(table) WHERE session = ?", [key]) }
+            try execute(db, "UPDATE session SET files = 0, files_failed = 0, bytes_total = 0 WHERE key = ?", [key])
+        } else {
+            var bytes: Int64 = 0
+            for (table, column, numbers) in [("file", "position", rows.positions), ("item", "sequence", rows.sequences)] {
+                for number in numbers {
+                    let condition = "session = ? AND \(column) = ?"
+                    if let row = try StoredRow.fetchOne(
+                        db.cachedStatement(sql: "SELECT kind, source, size FROM \(table) WHERE \(condition)"), arguments: [key, number])
+                    {
+                        if try [ItemKind.blob, .form].map(\.rawValue).contains(row.decode(String.self, atIndex: 0)) {
+                            transaction.freed.append(try row.decode(atIndex: 1))
+                        }
+                        bytes.addSaturated(try Self.bytes(row, atIndex: 2))
+                    }
+                    try execute(db, "DELETE FROM \(table) WHERE \(condition)", [key, number])
+                }
+            }
+            try execute(
+                db, "UPDATE session SET files = max(0, files - ?), bytes_total = \(bounded("bytes_total - ?")) WHERE key = ?",
+                [rows.count, min(bytes, maximumBytes), key])
+        }
+        if !items.isEmpty { try addItems(items, to: key, in: db) }
+    }
+
+    private static func replaceableItems(_ selection: ItemSelection, of key: SessionKey, in db: Database) throws -> ReplaceableItems? {
+        switch selection {
+        case .all:
+            guard try rowCount(of: key, atMost: maximumRowsPerSweep + 1, in: db) <= maximumRowsPerSweep else { return nil }
+            let hasBegun = try Bool.fetchOne(
+                db.cachedStatement(
+                    sql: """
+                        SELECT EXISTS (SELECT 1 FROM checkpoint WHERE session = ?1)
+                            OR EXISTS (SELECT 1 FROM file WHERE session = ?1 AND (state = 'completed' OR generation > 1 OR kind = 'stream'))
+                            OR EXISTS (SELECT 1 FROM item WHERE session = ?1 AND kind = 'stream')
+                        """), arguments: [key])
+            return hasBegun == false ? ReplaceableItems() : nil
+        case .at(let positions):
+            return try replaceableItems(at: Set(positions), of: key, in: db)
+        }
+    }
+
+    private static func replaceableItems(at positions: Set<Int64>, of key: SessionKey, in db: Database) throws -> ReplaceableItems? {
+        let last = try Int64.fetchOne(db.cachedStatement(sql: "SELECT max(position) FROM file WHERE session = ?"), arguments: [key])
+        let firstPending = try next(after: last)
+        var rows = ReplaceableItems()
+        for position in positions {
+            if position < firstPending {
+                let isReplaceable = try Bool.fetchOne(
+                    db.cachedStatement(
+                        sql: """
+                            SELECT EXISTS (SELECT 1 FROM file WHERE session = ?1 AND position = ?2 AND state = 'pending' AND generation = 1
+                                AND kind <> 'stream' AND \(isCounted("?1")) AND NOT EXISTS (SELECT 1 FROM checkpoint
+                                    WHERE checkpoint.session = ?1 AND checkpoint.position = ?2))
+                            """), arguments: [key, position])
+                guard isReplaceable == true else { return nil }
+                rows.positions.insert(position)
+            } else {
+                // The positions of items that are not in the manifest yet continue those in the manifest.
+                let sequence = try Int64.fetchOne(
+                    db.cachedStatement(
+                        sql: """
+                            SELECT CASE WHEN first_position IS NULL AND kind <> 'stream' THEN sequence END
+                            FROM item WHERE session = ? ORDER BY sequence LIMIT 1 OFFSET ?
+                            """), arguments: [key, position - firstPending])
+                guard let sequence else { return nil }
+                rows.sequences.insert(sequence)
+            }
+        }
+        return rows
+    }
+}

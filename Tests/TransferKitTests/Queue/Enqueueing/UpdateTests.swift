@@ -1,0 +1,261 @@
+import Foundation
+import Locking
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// Updates of sessions: their account, name, start, and options.
+@Suite struct UpdateTests {
+    private let fixture: QueueFixture
+
+    init() throws {
+        fixture = try QueueFixture()
+    }
+
+    /// The changes survive a restart, and the session runs at its new account.
+    @Test func changesAccountAndNameBeforeFirstByte() async throws {
+        var queue = try await fixture.openWithAccounts()
+        let events = queue.events
+        let id = try await queue.enqueue(fixture.upload("1")).id
+        try await queue.update(id, SessionUpdate(tags: ["t"], account: "b", name: "Day one"))
+        let updated = await events.first { if case .updated(let id) = $0 { id } else { nil } }
+        #expect(updated == id)
+        await queue.shutdown()
+
+        queue = try await fixture.open()
+        let status = try await queue.status(of: id)
+        #expect((status.account, status.name, status.tags) == ("b", "Day one", ["t"]))
+        #expect(try await queue.sessions(in: .account("b")).map(\.id) == [id])
+        await #expect(throws: QueueError.self) { try await queue.deleteAccount("b") }
+        try await queue.deleteAccount("a")
+        try await queue.start()
+        _ = try await queue.session(id).value
+        #expect(fixture.memory.attempts.map(\.endpoint.address) == [fixture.memory.endpoint(host: "b").address])
+        await queue.shutdown()
+    }
+
+    /// A session whose account was blocked before the first byte runs at another account.
+    @Test func changesAccountOfBlockedSession() async throws {
+        let queue = try await fixture.openWithAccounts()
+        fixture.memory.failNext(with: TransferError(.credentials, .credentialsRejected, "No."))
+        let session = try await queue.enqueue(fixture.upload("1"))
+        try await queue.start()
+        await queue.waitUntilIdle()
+        let blocked = try await session.status
+        #expect(blocked.why == .accountBlocked(TransferError(.credentials, .credentialsRejected, "No.")))
+        #expect(blocked.endpoint != nil)
+        try await session.hold()
+        try await session.update(SessionUpdate(account: "b"))
+        #expect(try await session.status.endpoint == nil)
+        try await session.release()
+        #expect(try await session.value.account == "b")
+        await queue.shutdown()
+    }
+
+    /// The old account's retry delay does not apply to the new account.
+    @Test func doesNotDelayAtNewAccount() async throws {
+        let queue = try await fixture.openWithAccounts()
+        fixture.memory.refuse(host: "a")
+        let session = try await queue.enqueue(fixture.upload("1", options: SessionOptions(retry: RetryPolicy(base: .seconds(60)))))
+        let events = queue.events
+        try await queue.start()
+        _ = await events.first { if case .changed([session.id], .waiting) = $0 { true } else { nil } }
+        try await session.update(SessionUpdate(account: "b"))
+        #expect(try await session.value.account == "b")
+        await queue.shutdown()
+    }
+
+    /// What has begun keeps its account, and the options that determine how files arrive, even after a restart. Other properties can change.
+    @Test func keepsAccountAfterFirstByte() async throws {
+        var queue = try await fixture.openWithAccounts()
+        let id = try await queue.enqueue(fixture.upload("1")).id
+        let gate = fixture.memory.gate("1", atByte: 5_000)
+        try await queue.start()
+        try await gate.reached()
+        let changes = [
+            SessionUpdate(account: "b"), SessionUpdate(metadata: ["a": "b"]), SessionUpdate(overwrite: .always),
+            SessionUpdate(settings: ["a": "b"]),
+        ]
+        let starts = [SessionUpdate(notBefore: .set(.distantFuture)), SessionUpdate(dependency: .remove)]
+        func expectRefusals(_ updates: [SessionUpdate], _ reason: String) async throws {
+            for update in updates {
+                let error = try await #require(throws: QueueError.self) { try await queue.update(id, update) }
+                #expect(error.code == .invalidTransition && error.message.contains(reason), "\(error.message)")
+            }
+        }
+        try await expectRefusals(changes, "has transferred content")
+        try await expectRefusals(starts, "is running")
+        await queue.shutdown()
+
+        queue = try await fixture.open()
+        try await expectRefusals(changes, "has transferred content")
+        try await queue.update(id, SessionUpdate(retry: RetryPolicy(maximumAttempts: 2), name: "again"))
+        try await queue.update(id, starts[0])
+        #expect(try await queue.status(of: id).account == "a")
+        #expect(try await queue.status(of: id).name == "again")
+        await queue.shutdown()
+    }
+
+    @Test func changesOptions() async throws {
+        let transport = NotingTransport(memory: fixture.memory, seen: Locked([]))
+        let queue = try await fixture.open(transports: [transport])
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        let options = SessionOptions(metadata: ["old": "1"], chunkSize: 5, segmentsPerFile: 2)
+        let session = try await queue.enqueue(fixture.upload("1", options: options))
+        var update = SessionUpdate(metadata: ["new": "2"], overwrite: .rename, settings: ["s": "capability-4711"])
+        update.chunkSize = .set(7)
+        update.headers = ["X-Day": "1"]
+        update.creation = .separate
+        #expect(!"\(update)".contains("4711"))
+        try await session.update(update)
+        try await session.update(SessionUpdate(rateLimit: .bytesPerSecond(1 << 30)))
+        try await queue.start()
+        _ = try await session.value
+        let seen = try #require(transport.seen.withLock { $0.first?.options })
+        #expect(seen.metadata == ["new": "2"] && seen.headers == ["X-Day": "1"] && seen.settings == ["s": "capability-4711"])
+        #expect(seen.overwrite == .rename && seen.creation == .separate && seen.chunkSize == 7 && seen.segmentsPerFile == 2)
+        await queue.shutdown()
+    }
+
+    @Test func rejectsInvalidValues() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let id = try await queue.enqueue(fixture.upload("1")).id
+        var updates = [
+            SessionUpdate(notBefore: .set(Date(timeIntervalSince1970: .infinity))),
+            SessionUpdate(notBefore: .set(.init(timeIntervalSince1970: 1e300))),
+        ]
+        for change in [
+            { $0.chunkSize = .set(0) }, { $0.filesInFlight = .set(65) }, { $0.segmentsPerFile = 0 }, { $0.stallTimeout = .zero },
+            { $0.deadline = .set(.zero) }, { $0.headers = ["Cookie": "x"] }, { $0.expectedChecksum = .set("x") },
+            { $0.expectedChecksum = .set("md5:" + String(repeating: "0", count: 32)) },
+        ] as [(inout SessionUpdate) -> Void] {
+            var update = SessionUpdate(name: "changed")
+            change(&update)
+            updates.append(update)
+        }
+        for update in updates {
+            let error = try await #require(throws: QueueError.self) { try await queue.update(id, update) }
+            #expect(error.code == .invalidRequest, "\(update)")
+        }
+        #expect(try await queue.status(of: id).name == "1")
+        await queue.shutdown()
+    }
+
+    @Test func waitsForNewStartTime() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let session = try await queue.enqueue(fixture.upload("1"))
+        let later = fixture.clock.engineClock.date().addingTimeInterval(3_600)
+        try await session.update(SessionUpdate(notBefore: .set(later)))
+        try await queue.start()
+        #expect(try await session.status.why == .notBefore(later))
+        try await session.update(SessionUpdate(notBefore: .remove))
+        _ = try await session.value
+        await queue.shutdown()
+    }
+
+    /// A dependency is stored, and one that closes a cycle is rejected.
+    @Test func changesDependency() async throws {
+        var queue = try await fixture.openWithAccounts()
+        let ids = try await queue.enqueue([fixture.upload("1"), fixture.upload("2"), fixture.upload("3")]).map(\.id)
+        try await queue.update(ids[0], SessionUpdate(dependency: .set(.after(ids[1]))))
+        try await queue.update(ids[1], SessionUpdate(dependency: .set(.afterAny(ids[2]))))
+        for id in ids {
+            let error = try await #require(throws: QueueError.self) {
+                try await queue.update(ids[2], SessionUpdate(name: "changed", dependency: .set(.after(id))))
+            }
+            #expect(error.code == .impossibleOrder)
+        }
+        let missing = SessionUpdate(name: "changed", dependency: .set(.after(SessionID())))
+        let error = try await #require(throws: QueueError.self) { try await queue.apply(.update(missing), to: .all) }
+        #expect(error.code == .noSuchSession)
+        #expect(try await queue.sessions().map(\.name) == ["1", "2", "3"])
+        await queue.shutdown()
+
+        queue = try await fixture.open()
+        try await queue.start()
+        for id in ids { _ = try await queue.session(id).value }
+        #expect(fixture.memory.attempts.map { "\($0.path)" } == ["3", "2", "1"])
+        await queue.shutdown()
+    }
+
+    /// A group update with an account skips only the sessions that have begun.
+    @Test func changesAccountOfGroup() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let first = try await queue.enqueue(fixture.upload("1"))
+        try await queue.start()
+        _ = try await first.value
+        try await queue.stopAndWait()
+        let ids = try await queue.enqueue([fixture.upload("2"), fixture.upload("3")]).map(\.id)
+        #expect(try await queue.apply(.update(SessionUpdate(account: "b")), to: .account("a")) == ids)
+        let error = try await #require(throws: QueueError.self) {
+            try await queue.apply(.update(SessionUpdate(account: "missing")), to: .all)
+        }
+        #expect(error.code == .noSuchAccount)
+        await queue.shutdown()
+    }
+
+    /// Items that have not begun can be replaced, also items after a folder that has not been read. Their data is deleted.
+    @Test func replacesItemsThatHaveNotBegun() async throws {
+        var queue = try await fixture.openWithAccounts()
+        let inner = fixture.folder.path.appending("folder").string
+        try FileManager.default.createDirectory(atPath: inner, withIntermediateDirectories: true)
+        _ = try fixture.folder.file("folder/inner", size: 10)
+        let items = try [
+            TransferItem(fixture.folder.file("1", size: 10)), .data(Data("x".utf8), as: RemotePath("blob")),
+            TransferItem(fixture.folder.path.appending("folder")), TransferItem(fixture.folder.file("2", size: 20)),
+        ]
+        let id = try await queue.enqueue(.upload(items: items, to: "a")).id
+        func names() async throws -> [String] { try await queue.items(of: id).map { "\($0.destination)" } }
+        try await queue.replaceItems(.at([1, 3]), with: [TransferItem(fixture.folder.file("3", size: 30))], in: .id(id))
+        #expect(try await names() == ["1", "folder", "3"])
+        let spool = fixture.folder.path.appending("store").appending("spool").string
+        #expect(try FileManager.default.contentsOfDirectory(atPath: spool) == [])
+        let statistics = try await queue.status(of: id).statistics
+        #expect(statistics.files == 3 && statistics.bytesTotal == 40)
+        #expect(try await queue.statistics().bytesTotal == 40)
+        for (selection, code) in [
+            (ItemSelection.at([0, 9]), QueueError.Code.invalidTransition), (.at([-1]), .invalidRequest), (.at([0, 1, 2]), .invalidRequest),
+            (.all, .invalidRequest),
+        ] {
+            let error = await #expect(throws: QueueError.self) { try await queue.replaceItems(selection, with: [], in: .id(id)) }
+            #expect(error?.code == code, "\(selection)")
+        }
+        #expect(try await names() == ["1", "folder", "3"])
+        try await queue.replaceItems(.all, with: [TransferItem(fixture.folder.file("4", size: 40))], in: .id(id))
+        await queue.shutdown()
+
+        queue = try await fixture.open()
+        #expect(try await names() == ["4"])
+        try await queue.start()
+        #expect(try await queue.session(id).value.statistics.bytesDone == 40)
+        await queue.shutdown()
+    }
+
+    /// Items of a session that has begun can be removed, but not those that have begun, and not while the session runs.
+    @Test func keepsItemsThatHaveBegun() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let session = try await queue.enqueue(fixture.upload("1", "2", "3", options: SessionOptions(filesInFlight: 1)))
+        let gate = fixture.memory.gate("2", atByte: 5_000)
+        try await queue.start()
+        try await gate.reached()
+        func expectRefusal(_ selection: ItemSelection) async {
+            let error = await #expect(throws: QueueError.self) { try await session.replaceItems(selection, with: []) }
+            #expect(error?.code == .invalidTransition, "\(selection)")
+        }
+        await expectRefusal(.at([2]))
+        try await queue.stopAndWait()
+        for selection in [ItemSelection.at([0]), .at([1]), .at([1, 2])] { await expectRefusal(selection) }
+        try await session.replaceItems(.at([2]), with: [])
+        let error = await #expect(throws: QueueError.self) {
+            try await session.replaceItems(.all, with: [TransferItem(fixture.folder.file("4", size: 1))])
+        }
+        #expect(error?.code == .invalidTransition)
+        gate.open()
+        try await queue.start()
+        #expect(try await session.value.statistics.filesDone == 2)
+        #expect(fixture.memory.completePaths.map { "\($0)" }.sorted() == ["1", "2"])
+        await queue.shutdown()
+    }
+}
