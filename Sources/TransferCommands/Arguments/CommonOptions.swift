@@ -1,5 +1,6 @@
 import ArgumentParser
 import Logging
+import TransferKit
 
 /// The options of all commands.
 struct CommonOptions: ParsableArguments {
@@ -15,9 +16,13 @@ struct CommonOptions: ParsableArguments {
     @Flag(name: .shortAndLong, help: "Print neither notes nor progress to standard error.")
     var quiet = false
 
-    var logger: Logger {
-        let terminal = CommandContext.current.terminal
-        var logger = Logger(label: "transferq") { _ in TerminalLogHandler(terminal: terminal) }
+    var logger: Logger { logger(omittingErrorsOf: nil) }
+
+    /// A logger for a command that reports the errors of one session itself. With `--verbose`, it logs all errors nevertheless.
+    func logger(omittingErrorsOf session: SessionID?) -> Logger {
+        var handler = TerminalLogHandler(terminal: CommandContext.current.terminal)
+        if verbosity == 0 { handler.reportedSession = session?.description }
+        var logger = Logger(label: "transferq") { [handler] _ in handler }
         logger.logLevel = Self.logLevel(verbosity: verbosity)
         return logger
     }

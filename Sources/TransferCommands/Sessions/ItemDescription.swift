@@ -39,9 +39,11 @@ enum ItemDescription {
         if let answer = item.answer { lines.append("\(path): the server responded \(text(of: answer))") }
         if item.state == .failed, item.bytesDone > 0 {
             let keeper = direction == .upload ? "the server" : "a part file"
+            // A stream without its producer can't be retried.
+            let advice = item.error?.code == .producerGone ? "" : "\"transferq retry\" resumes the file; "
             lines.append(
-                "\(path): \(keeper) keeps \(Figures.size(item.bytesDone)) of the unfinished file. \"transferq retry\" resumes the file; "
-                    + "\"transferq remove\" deletes these bytes.")
+                "\(path): \(keeper) keeps \(Figures.size(item.bytesDone)) of the unfinished file. \(advice)\"transferq remove\" deletes these "
+                    + "bytes.")
         }
         if let date = item.partialExpiresAt, item.state != .completed {
             lines.append("\(path): the server keeps the unfinished upload until \(date.formatted(.iso8601))")

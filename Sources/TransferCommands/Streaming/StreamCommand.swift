@@ -16,7 +16,10 @@ struct StreamCommand: AsyncParsableCommand {
             A shell does not report to this command whether the program at the other end of a pipe failed. Use --command for a program that can \
             fail: if its exit status is not 0, the session fails, so the server gets no complete file. Ctrl-C cancels the session.
 
-            Exits with 0 if the session completed, with 1 if the session or the command failed, and with 130 if interrupted.
+            While the session waits, for example for a server that is down, prints each new reason on standard error. The producer waits too.
+
+            Exits with 0 if the session completed, with 1 if the session or the command failed, with 2 if the arguments are invalid, with 3 if the \
+            queue can't be opened or its owner exited, with 4 if the account does not exist, and with 130 if interrupted.
 
             Example: tar c stills | transferq stream studio stills.tar
             Example: transferq stream backup studio.sql --command 'pg_dump studio'
@@ -45,6 +48,11 @@ struct StreamCommand: AsyncParsableCommand {
             valueName: "size"))
     var length: ByteCount?
 
+    @Option(
+        help: "Whether an SFTP upload replaces an existing file: \(DirectionOptions.policies) (default: never).",
+        completion: .list(OverwritePolicy.allCases.map(\.rawValue)), transform: DirectionOptions.policy)
+    var overwrite: OverwritePolicy?
+
     @Option(help: ArgumentHelp("The name of the session (default: the name of the file).", valueName: "text"), transform: TextArgument.text)
     var name: String?
 
@@ -68,11 +76,13 @@ struct StreamCommand: AsyncParsableCommand {
         defer { signals.cancel() }
         let input = ProducerInput(try command.map { try ProducerCommand($0) })
         let destination = try RemotePath(bytes: file.path.bytes)
+        var options = try await transfer.options()
+        options.overwrite = overwrite ?? options.overwrite
         var request = try SessionRequest.upload(
             items: [], to: account, name: name ?? String(decoding: destination.lastComponent, as: UTF8.self), tags: tag,
-            options: try await transfer.options())
+            options: options)
         let status: ExitStatus
-        switch try await common.reachedQueue() {
+        switch try await common.reachedQueue(logger: common.logger(omittingErrorsOf: request.id)) {
         case .owned(let queue):
             let server = ControlServer.open(for: queue, as: .run, logger: common.logger)
             do {
@@ -132,8 +142,10 @@ struct StreamCommand: AsyncParsableCommand {
 
     private func check(_ request: SessionRequest, in queue: any ControllableQueue) async throws {
         guard let endpoints = try await queue.account(account)?.account.endpoints else { throw CommandFailure.unknownAccount(account) }
-        try AdmissionCheck(endpoints: endpoints, options: request.options, transports: CommandContext.current.transports).check(
-            for: .upload)
+        let check = AdmissionCheck(endpoints: endpoints, options: request.options, transports: CommandContext.current.transports)
+        try check.check(for: .upload)
+        guard let overwrite else { return }
+        for warning in try check.check(overwrite) { await common.note(warning) }
     }
 
     private func printID(_ id: SessionID) async {
@@ -149,6 +161,10 @@ struct StreamCommand: AsyncParsableCommand {
     private func send(_ input: ProducerInput, to target: StreamTarget, until signals: TerminationSignals) async throws -> ExitStatus {
         let (isInterrupted, hasEnded) = (Locked(false), Locked(false))
         try input.start()
+        let observer = StreamObserver(
+            queue: target.queue, session: target.session, folder: try common.folder(), reportsHold: !placement.hold)
+        let observing = common.quiet ? nil : Task { await observer.run() }
+        defer { observing?.cancel() }
         let ending = Task { try await target.end() }
         let copying = Task { try await target.copy(input, isInterrupted: { isInterrupted.withLock { $0 } }) }
         let stopping = Task {

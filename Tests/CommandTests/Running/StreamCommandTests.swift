@@ -68,6 +68,11 @@ import TransferCore
         let numbers = try String(contentsOfFile: folder.appending("numbers").string, encoding: .utf8)
         #expect(numbers.hasPrefix("1\n2\n") && numbers.hasSuffix("\n100000\n") && numbers.utf8.count == 588_895)
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.string) == ["numbers"])
+        let refused = try await program.run("stream", "archive", "numbers", "--command", "echo new")
+        #expect(refused.status == 1 && refused.diagnostics.contains("already exists"), "\(refused.testDescription)")
+        let replaced = try await program.run("stream", "archive", "numbers", "--command", "echo new", "--overwrite", "always")
+        #expect(replaced.status == 0, "\(replaced.testDescription)")
+        #expect(try String(contentsOfFile: folder.appending("numbers").string, encoding: .utf8) == "new\n")
     }
 
     @Test(
@@ -88,6 +93,46 @@ import TransferCore
             owner?.command.send(SIGTERM)
             _ = await owner?.command.result()
         }
+    }
+
+    /// A failed stream can't be retried, so no command suggests this.
+    @Test(arguments: ["echo a; exit 3", "head -c 3000000 /dev/zero; exit 3"]) func reportsErrorOnce(command: String) async throws {
+        try await LoopbackStudio.with { studio in
+            let result = try await studio.program.run("stream", "studio", "dump.sql", "--command", command)
+            #expect(result.diagnostics == "transferq: The command exited with status 3, so its output may be incomplete.\n")
+            let shown = try await studio.program.succeed("show", try #require(result.lines.first))
+            #expect(shown.output.contains("exited with status 3") && !shown.output.contains("transferq retry"), "\(shown.testDescription)")
+        }
+    }
+
+    @Test func reportsRefusalOnce() async throws {
+        let program = try TransferQ()
+        let server = try ScriptedServer { _, _ in [.answer(413)] }
+        defer { server.stop() }
+        try await program.succeed("account", "add", "bucket", "http+put://127.0.0.1:\(server.port)/in/")
+        let result = try await program.run("stream", "bucket", "log.txt", "--command", "echo a")
+        #expect(result.status == 1 && result.diagnostics.hasPrefix("transferq: The session did not complete. "))
+        #expect(result.diagnostics.split(separator: "\n").count == 1, "\(result.testDescription)")
+    }
+
+    /// The producer waits too, so its user sees why.
+    @Test(arguments: [false, true]) func reportsWhyStreamWaits(hasOwner: Bool) async throws {
+        let program = try TransferQ()
+        let port = try ReservedPort()
+        try await program.succeed("account", "add", "down", "http+put://127.0.0.1:\(port.port)/in/")
+        let owner = hasOwner ? try RunningQueue(program, "--forever") : nil
+        try await owner?.event("queueStarted")
+        let sender = try Self.shell(#"exec "$0" stream down log.txt --command 'echo a; exec sleep 1000' 2>&1"#, program)
+        var waits: String?
+        for await line in sender.lines where line.contains("Waiting.") {
+            waits = line
+            break
+        }
+        #expect(waits?.contains("Cannot reach http://127.0.0.1:\(port.port)") == true, "\(waits ?? "")")
+        sender.send(SIGINT)
+        #expect(await sender.result().status == 130)
+        owner?.command.send(SIGTERM)
+        _ = await owner?.command.result()
     }
 
     /// If the command that sends the stream is killed, the owner has only a part of the file.
@@ -198,6 +243,8 @@ import TransferCore
                 (["studio", "x", "--settings-file", "-"], 2, "Standard input can be read only once"),
                 (["studio", "x", "--length", "5"], 1, "declared length"),
                 (["studio", "x", "--command", ""], 2, "--command is empty"),
+                (["studio", "x", "--overwrite", "maybe"], 2, "--overwrite takes one of"),
+                (["studio", "x", "--overwrite", "skip"], 2, "does not apply to uploads"),
             ] {
                 let result = try await program.run(["stream"] + arguments, input: Array("abc".utf8))
                 #expect(result.status == status && result.diagnostics.contains(words), "\(result.testDescription)")

@@ -1,4 +1,4 @@
-import SystemPackage
+package import SystemPackage
 
 #if canImport(Glibc)
     import Glibc
@@ -7,9 +7,9 @@ import SystemPackage
 #endif
 
 /// The free space of file systems.
-enum DiskSpace {
+package enum DiskSpace {
     /// Returns the number of bytes that a process without privileges can write in a folder (statvfs(3)); nil if it can't be determined. Blocks.
-    static func free(at folder: FilePath) -> Int64? {
+    package static func free(at folder: FilePath) -> Int64? {
         guard let status = status(of: folder) else { return nil }
         let (bytes, isBeyond) = Int64(clamping: status.f_bavail).multipliedReportingOverflow(by: Int64(clamping: status.f_frsize))
         return isBeyond ? .max : bytes
