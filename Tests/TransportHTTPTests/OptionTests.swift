@@ -9,7 +9,7 @@ import TransportSupport
         upload: .form, fileField: "reel", fields: ["title": "Day one", "a.b": ""],
         files: ["picture": ["{source}.jpg"], "papers": ["/srv/a.pdf", "/srv/b.pdf"]], contentType: "video/quicktime",
         metadataPrefix: "x-amz-meta-", acceptedStatuses: [302, 303], transferTimeout: .seconds(90.5),
-        uploadURLs: ["a.mov": "https://host/a?signature=needle"], responseLimit: 65_536,
+        uploadURLs: ["a.mov": "https://host/a?signature=needle"], responseLimit: 65_536, uploadCheck: .head,
         requests: RequestOptions(parallelThreshold: 1, contentDisposition: true))
 
     /// Options for an endpoint, with values that differ from the defaults.
@@ -17,6 +17,7 @@ import TransportSupport
         var options = ofSession
         options.upload = nil
         options.uploadURLs = [:]
+        options.webDAV = true
         options.requests = RequestOptions(
             network: NetworkOptions(
                 proxy: .direct, proxyUser: "me", proxyExceptions: [], interface: "127.0.0.1", addressFamily: .ipv4),

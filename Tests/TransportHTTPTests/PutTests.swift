@@ -104,7 +104,7 @@ import TransportHTTP
         var transfer = try TestTransfer("get", size: 1, answers: [])
         #expect(await transfer.failure()?.failureClass == .unsupported)
         transfer.endpoint = .http("http+put://127.0.0.1:\(transfer.server.port)/")
-        transfer.options.verification = .checksum
+        transfer.options.expectedChecksum = "md5:00000000000000000000000000000000"
         #expect(await transfer.failure()?.failureClass == .unsupported)
         #expect(transfer.server.connectionCount == 0)
         await transfer.end()

@@ -141,7 +141,7 @@ import TransportHTTP
     }
 
     @Test(arguments: [
-        AttemptOptions(metadata: ["a": "b"]), AttemptOptions(verification: .checksum), AttemptOptions(headers: ["Authorization": "x"]),
+        AttemptOptions(metadata: ["a": "b"]), AttemptOptions(headers: ["Authorization": "x"]),
         AttemptOptions(headers: ["X-A": "a\r\nb"]), AttemptOptions(expectedChecksum: "sha256:00"),
     ])
     func rejectsOptionsUnsupportedByPUT(options: AttemptOptions) {

@@ -81,11 +81,21 @@ struct EndpointAddress {
     /// Whether the address has a placeholder for the ID of the transfer, so that each transfer has its own URL.
     var hasTransferPlaceholder: Bool { path.contains(TransferNames.transfer) || query.contains(TransferNames.transfer) }
 
+    /// Whether the address is the address of a folder, to whose path the transport appends remote names.
+    var isFolder: Bool { !hasNamePlaceholder && !hasTransferPlaceholder }
+
     /// Returns the URL for downloading a file.
     func download(_ names: TransferNames) -> String { url(names, appendsPath: !hasNamePlaceholder) }
 
     /// Returns the URL for uploading a file.
     func upload(_ names: TransferNames, by upload: Upload) -> String { url(names, appendsPath: upload == .put && !hasNamePlaceholder) }
+
+    /// Returns the URL of a folder, whose path ends with a slash. The address must be that of a folder; see ``isFolder``.
+    func folder(_ path: RemotePath) -> String {
+        let url = download(TransferNames(path))
+        let end = url.firstIndex(of: "?") ?? url.endIndex
+        return "\(url[..<end])/\(url[end...])"
+    }
 
     var hasQuery: Bool { !query.isEmpty }
 

@@ -68,6 +68,9 @@ extension EndpointResponse {
                 "does not accept \(what) at this file's URL; check the account's address (\(other))")
     }
 
+    /// The error for a download whose name refers to a folder.
+    func isFolder(_ path: RemotePath) -> TransferError { error(.permanent, .isFolder, "has a folder \(path), not a file") }
+
     /// The error for a response to a download that is not the file.
     func downloadFailure(of path: RemotePath) -> TransferError {
         switch status {
@@ -80,7 +83,7 @@ extension EndpointResponse {
 
     /// The error for a status that means the same for uploads, downloads and checks.
     ///
-    /// - Parameter request: The word for the request in messages: "upload", "download" or "request".
+    /// - Parameter request: The word for the request in messages: "upload", "download", "listing" or "request".
     func failure(_ request: String) -> TransferError {
         switch status {
         case 304:

@@ -21,7 +21,12 @@ extension HTTPOptions {
 
     static let table = SettingTable(
         of: .http, HTTPOptions(),
-        fileSettings.map(\.setting) + requestSettings.filter { request in !fileSettings.contains { $0.setting.name == request.name } })
+        fileSettings.map(\.setting)
+            + [
+                Setting(
+                    "webDAV", \.webDAV, .flag, "`true` if the server supports WebDAV: creates missing folders of uploads, and lists folders"
+                )
+            ] + requestSettings.filter { request in !fileSettings.contains { $0.setting.name == request.name } })
 
     private static let fileSettings: [FileSetting] =
         [
@@ -60,6 +65,10 @@ extension HTTPOptions {
             FileSetting(
                 Setting("upload", \.upload, .choice, "`put` or `form`, overriding the address", nil: "as the address"), [.put, .form],
                 onlySessions: true),
+            FileSetting(
+                Setting(
+                    "uploadCheck", \.uploadCheck, .choice,
+                    "`response`, or `head` to compare the size of an uploaded file with one more request; see below"), [.put]),
             FileSetting(
                 Setting(family: "uploadURL", \.capabilities.values, .uploadURL, "the URL for the file with this remote name"),
                 [.put, .form], onlySessions: true),

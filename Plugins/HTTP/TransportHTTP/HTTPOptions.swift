@@ -27,6 +27,15 @@ public struct HTTPOptions: Hashable, Sendable {
         case form
     }
 
+    /// A check of an uploaded file.
+    public enum UploadCheck: String, CaseIterable, Sendable {
+        /// The response to the `PUT` must be a success after the last byte. If it contains a checksum of the file (`Repr-Digest`, RFC 9530), the
+        /// checksum must match. Costs no request.
+        case response
+        /// In addition, a `HEAD` request must report the size of the file. Costs one request for each file.
+        case head
+    }
+
     /// The upload method; nil for the method of the address. Only for sessions.
     public var upload: Upload?
 
@@ -64,6 +73,15 @@ public struct HTTPOptions: Hashable, Sendable {
     /// The maximum number of bytes of the server's response to keep with a complete file or form, from 0 to 262,144. Default: 4,096.
     public var responseLimit: Int
 
+    /// How a `PUT` is verified if the session's verification is `size`. With `checksum`, the transport compares checksums; see <doc:PlainHTTP>.
+    public var uploadCheck: UploadCheck
+
+    /// Whether the server supports WebDAV (RFC 4918). Only for endpoints.
+    ///
+    /// If true, a `PUT` first creates the missing folders of its remote name with `MKCOL`, which costs one request for each folder of a session, and
+    /// folders can be downloaded, because `PROPFIND` lists them. The address must be that of a folder, without placeholders, for listings.
+    public var webDAV: Bool
+
     /// The options for all requests.
     public var requests: RequestOptions
 
@@ -81,7 +99,8 @@ public struct HTTPOptions: Hashable, Sendable {
     public init(
         upload: Upload? = nil, fileField: String = "file", fields: [String: String] = [:], files: [String: [String]] = [:],
         contentType: String? = nil, metadataPrefix: String? = nil, acceptedStatuses: Set<Int> = [], transferTimeout: Duration? = nil,
-        uploadURLs: [String: String] = [:], responseLimit: Int = ServerResponse.defaultLimit, requests: RequestOptions = RequestOptions()
+        uploadURLs: [String: String] = [:], responseLimit: Int = ServerResponse.defaultLimit, uploadCheck: UploadCheck = .response,
+        webDAV: Bool = false, requests: RequestOptions = RequestOptions()
     ) {
         self.upload = upload
         self.fileField = fileField
@@ -92,6 +111,8 @@ public struct HTTPOptions: Hashable, Sendable {
         self.acceptedStatuses = acceptedStatuses
         self.transferTimeout = transferTimeout
         self.responseLimit = responseLimit
+        self.uploadCheck = uploadCheck
+        self.webDAV = webDAV
         self.requests = requests
         capabilities = NamedCapabilities(uploadURLs)
     }

@@ -19,25 +19,37 @@ struct HTTPServer {
     var upload: EndpointAddress.Upload { plan.upload }
     var origin: Origin { address.origin }
 
-    /// - Parameter attempt: The attempt that the requests belong to; nil for requests outside a session.
-    init(
-        _ endpoint: Endpoint, credentials: any CredentialProvider, resources: ClientResources, attempt: FileAttempt? = nil
-    ) throws(TransferError) {
-        plan = try SessionPlan(endpoint, attempt?.options ?? AttemptOptions(), for: attempt?.direction)
-        givenURL =
-            if let url = attempt?.options.uploadURL {
-                url
-            } else if let attempt, attempt.direction == .upload {
-                try plan.options.uploadURL(for: attempt.remotePath)
-            } else {
-                nil
-            }
+    /// Creates a server for requests outside a session.
+    init(_ endpoint: Endpoint, credentials: any CredentialProvider, resources: ClientResources) throws(TransferError) {
+        self.init(try SessionPlan(endpoint, for: nil), endpoint, credentials, resources)
+    }
+
+    /// Creates a server for the requests of one attempt for a file.
+    init(_ attempt: FileAttempt, resources: ClientResources) throws(TransferError) {
+        let plan = try SessionPlan(attempt.endpoint, attempt.options, for: attempt.direction)
+        var url = attempt.options.uploadURL
+        if url == nil, attempt.direction == .upload { url = try plan.options.uploadURL(for: attempt.remotePath) }
+        self.init(plan, attempt.endpoint, attempt.credentials, resources, RequestContext(attempt), givenURL: url)
+    }
+
+    /// Creates a server for the requests that list one folder.
+    init(_ attempt: ListingAttempt, resources: ClientResources) throws(TransferError) {
+        let plan = try SessionPlan(attempt.endpoint, attempt.options, for: .download)
+        self.init(plan, attempt.endpoint, attempt.credentials, resources, RequestContext(attempt))
+    }
+
+    private init(
+        _ plan: SessionPlan, _ endpoint: Endpoint, _ credentials: any CredentialProvider, _ resources: ClientResources,
+        _ context: RequestContext? = nil, givenURL: String? = nil
+    ) {
+        self.plan = plan
+        self.givenURL = givenURL
         // A value with a placeholder is not a signature.
         signatures =
             EndpointRequest.signatures(in: endpoint.address).filter { !$0.contains("{") } + EndpointRequest.signatures(in: givenURL ?? "")
         client = EndpointClient(
             endpoint, origin: plan.address.origin, userName: plan.address.userName, options: plan.options.requests,
-            sessionHeaders: plan.headers, credentials: credentials, resources: resources, attempt: attempt)
+            sessionHeaders: plan.headers, credentials: credentials, resources: resources, context: context)
     }
 
     /// Sends one request and returns the final response, whatever its status; see ``EndpointClient/send(_:)``.
@@ -47,18 +59,20 @@ struct HTTPServer {
     ///   - sink: Receives the body of the response.
     ///   - threads: The threads on which the sink writes.
     ///   - prepare: Changes the request before each time it is sent; see ``EndpointRequest/prepare``.
+    ///   - followsRedirect: Returns whether to follow a redirect to a trusted URL.
     /// - Throws: A ``TransferError`` if there is no response, or if the request can't be sent; or `CancellationError`.
     func send(
         _ method: String, to url: String, headers: HTTPHeaders = HTTPHeaders(), body: HTTPBody = .none, expectsContinue: Bool = false,
         sink: (any HTTPResponseSink)? = nil, writingOn threads: WorkerThreads? = nil,
         pacing: (@Sendable (Int) -> Allowance)? = nil, progress: (@Sendable (Int64) -> Void)? = nil,
-        prepare: ((inout HTTPRequest) -> Void)? = nil
+        prepare: ((inout HTTPRequest) -> Void)? = nil, followsRedirect: @escaping (String) -> Bool = { _ in true }
     ) async throws -> EndpointResponse {
         var request = EndpointRequest(
             HTTPRequest(method: method, url: url, headers: headers, body: body, expectsContinue: expectsContinue), secrets: signatures,
             sink: sink, writingOn: threads, pacing: pacing, progress: progress)
         request.request.maximumResponseBody = options.responseLimit
         request.prepare = prepare
+        request.followsRedirect = followsRedirect
         do {
             let answer = try await client.send(&request)
             if (200..<300).contains(answer.status) { client.recordAcceptedCredentials(answer) }
@@ -71,15 +85,27 @@ struct HTTPServer {
     /// The file that an attempt downloads.
     func source(_ attempt: FileAttempt) -> DownloadSource {
         let url = address.download(TransferNames(attempt))
+        let canBeFolder = (try? plan.checkListing()) != nil
         return DownloadSource(attempt, at: url, of: client) { headers, sink, threads, pacing in
-            let answer = try await send("GET", to: url, headers: headers, sink: sink, writingOn: threads, pacing: pacing)
-            return (answer.response, answer.downloadFailure(of: attempt.remotePath))
+            let answer = try await send(
+                "GET", to: url, headers: headers, sink: sink, writingOn: threads, pacing: pacing,
+                followsRedirect: { !canBeFolder || !Self.addsSlash($0, to: url) })
+            let isFolder = canBeFolder && answer.response.location.map { Self.addsSlash($0.absoluteString, to: url) } ?? false
+            return (answer.response, isFolder ? answer.isFolder(attempt.remotePath) : answer.downloadFailure(of: attempt.remotePath))
         }
+    }
+
+    /// Whether a redirect only adds a slash to the path of a URL. WebDAV servers redirect the URL of a folder in this way.
+    private static func addsSlash(_ target: String, to url: String) -> Bool {
+        func path(_ url: String) -> String? { URL(string: url)?.path(percentEncoded: false) }
+        guard let target = path(target), let source = path(url) else { return false }
+        return target == source + "/"
     }
 
     /// Checks whether the server is available.
     func report() async throws -> EndpointReport {
-        var answer = try await send("HEAD", to: address.folder)
+        // A WebDAV server describes itself only in a response to OPTIONS (RFC 4918, section 10.1).
+        var answer = try await send(options.webDAV ? "OPTIONS" : "HEAD", to: address.folder)
         // A response to HEAD has no body that could show whether the server rejected the client's certificate.
         if answer.status == 400 { answer = try await send("OPTIONS", to: address.folder) }
         if answer.response.refusesClientCertificate || answer.response.requiresTLS { throw answer.failure("request") }
@@ -88,7 +114,7 @@ struct HTTPServer {
         let isRefused = answer.status == 401 && (answer.sentCredentials || !address.hasQuery)
         if isRefused || answer.status >= 500 && answer.status != 501 { throw answer.failure("request") }
         let headers = answer.response.headers
-        let features = ["Accept-Ranges", "Allow"].compactMap { name in headers[name].map { "\(name): \($0.prefix(200))" } }
+        let features = ["Accept-Ranges", "Allow", "DAV"].compactMap { name in headers[name].map { "\(name): \($0.prefix(200))" } }
         return EndpointReport(
             version: answer.response.version == .http2 ? "HTTP/2" : "HTTP/1.1", features: features, latency: answer.latency)
     }

@@ -15,6 +15,10 @@ public import TransportSupport
 /// A large download uses several segments in parallel if the session allows that and the server supports ranges. A download resumes if the
 /// server still has the same version of the file, identified by a strong `ETag` or by `Last-Modified`. Otherwise, it restarts.
 ///
+/// On a WebDAV server (``HTTPOptions/webDAV``), `PUT` creates missing folders, and whole folders can be downloaded. A file that was sent by `PUT` is
+/// compared with the checksum that the server reports, and with its size if ``HTTPOptions/uploadCheck`` requires this. If the session requires
+/// checksums, the transport asks for one, and otherwise reads the file back.
+///
 /// A download is compared with the checksum of the session or of the server (`Repr-Digest`, `Digest`, `Content-Digest`, `Content-MD5`),
 /// unless the session disables verification. A download without a checksum fails if the session requires checksums.
 ///
@@ -83,7 +87,8 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
         try SessionPlan(endpoint, options, for: .upload).checkForms()
     }
 
-    private let resources: ClientResources
+    let resources: ClientResources
+    private let folders = FolderCreation()
     private let wait: @Sendable (Duration) async throws -> Void
 
     /// Creates a transport. Its threads and connections start when they are first needed.
@@ -124,16 +129,16 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
     ///
     /// - Throws: A `TransferError`, or `CancellationError`.
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
-        let server = try HTTPServer(attempt.endpoint, credentials: attempt.credentials, resources: resources, attempt: attempt)
+        let server = try HTTPServer(attempt, resources: resources)
         return try await within(server.options.transferTimeout, of: server) {
             switch attempt.payload {
             case .download(let destination):
                 let threads = resources.disks.threads(for: destination)
                 return try await HTTPDownload(attempt, from: server.source(attempt), on: threads, reporting: reporter).run()
             case .upload(let source):
-                return try await HTTPUpload(attempt, to: server, on: resources.disks, reporting: reporter).run(source)
+                return try await HTTPUpload(attempt, to: server, on: resources.disks, creating: folders, reporting: reporter).run(source)
             case .form(let form):
-                return try await HTTPUpload(attempt, to: server, on: resources.disks, reporting: reporter).run(form)
+                return try await HTTPUpload(attempt, to: server, on: resources.disks, creating: folders, reporting: reporter).run(form)
             }
         }
     }

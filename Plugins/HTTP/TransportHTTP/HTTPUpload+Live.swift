@@ -6,9 +6,9 @@ import TransportSupport
 
 /// Streams that are sent while the app produces them.
 extension HTTPUpload {
-    /// Whether the upload can begin before its source is complete. A form needs the length of its file.
+    /// Whether the upload can begin before its source is complete. A form needs the length of its file, and a comparison needs the content.
     func canSendLive(_ growth: SourceGrowth) -> Bool {
-        guard !isForm, case .growing = growth.extent else { return false }
+        guard !isForm, !comparesContent, case .growing = growth.extent else { return false }
         return growth.length != nil || !server.client.quirks.requiresLength(server.origin)
     }
 
@@ -17,8 +17,9 @@ extension HTTPUpload {
     /// A server can't resume the request. After each few MiB, the transport saves a checkpoint, which lets the queue free the bytes that the
     /// connection accepted. From the first checkpoint on, a failure of the request is final.
     ///
+    /// - Parameter folder: The state of the file's folder.
     /// - Returns: The receipt; nil if the server requires the length before the first byte.
-    func sendLive(_ file: FileReader, _ growth: SourceGrowth) async throws -> TransferReceipt? {
+    func sendLive(_ file: FileReader, _ growth: SourceGrowth, _ folder: FolderCreation.Outcome) async throws -> TransferReceipt? {
         let body = LiveBody(file, growth, on: disks.threads(for: file.source))
         defer { body.end() }
         let answer: EndpointResponse
@@ -36,12 +37,12 @@ extension HTTPUpload {
             return nil
         }
         do {
-            guard isSuccess(answer) else { throw answer.uploadFailure(isOneTime: server.givenURL != nil) }
+            guard isSuccess(answer) else { throw failure(answer, folder) }
             let accepted = answer.response.sent.accepted
             guard case .complete(let size) = growth.extent, accepted == size else {
                 throw answer.earlySuccess(after: accepted, afterEarlySuccess())
             }
-            return receipt(answer, size, growth)
+            return try await verifiedReceipt(answer, file, size, canReadAgain: body.released == 0)
         } catch let error as TransferError where body.released > 0 {
             throw body.lost(error.message)
         }

@@ -19,11 +19,16 @@ struct HTTPUpload {
     let server: HTTPServer
     let disks: DiskThreads
     let reporter: AttemptReporter
+    let folders: FolderCreation
 
-    init(_ attempt: FileAttempt, to server: HTTPServer, on disks: DiskThreads, reporting reporter: AttemptReporter) {
+    init(
+        _ attempt: FileAttempt, to server: HTTPServer, on disks: DiskThreads, creating folders: FolderCreation,
+        reporting reporter: AttemptReporter
+    ) {
         self.attempt = attempt
         self.server = server
         self.disks = disks
+        self.folders = folders
         self.reporter = reporter
     }
 
@@ -48,7 +53,8 @@ struct HTTPUpload {
                 "The stream was interrupted after \(sent) bytes. A stream can't resume over plain HTTP. Enqueue it again.")
         }
         let file = try await FileReader.open(source, on: disks.threads(for: source))
-        if let growth = source.growth, canSendLive(growth), let receipt = try await sendLive(file, growth) { return receipt }
+        let folder = try await createFolders()
+        if let growth = source.growth, canSendLive(growth), let receipt = try await sendLive(file, growth, folder) { return receipt }
         let size = try await completeSize(source)
         if isForm {
             let companions = try await FormFiles(server.options, for: source, names).open(on: disks)
@@ -56,21 +62,39 @@ struct HTTPUpload {
             let answer = try await send(form, from: [file] + companions.map(\.reader))
             return receipt(answer, size, source.growth)
         }
-        let answer = try await send("PUT", putHeaders, .file(file, offset: 0, length: size), size, from: [file]) { $0 }
-        var receipt = receipt(answer, size, source.growth)
+        let answer = try await put(file, size, folder)
+        var receipt = try await verifiedReceipt(answer, file, size, canReadAgain: true)
         if source.growth != nil, server.client.quirks.requiresLength(server.origin) {
             receipt.warnings.append("The server \(server.origin) requires the length of a stream, so it was sent after its end.")
         }
         return receipt
     }
 
-    /// Reports that the server has the whole file, and returns its receipt.
+    /// Verifies a file that was sent by `PUT`, reports that the server has the whole file, and returns its receipt.
+    ///
+    /// - Parameter canReadAgain: Whether the source still has all bytes.
+    func verifiedReceipt(
+        _ answer: EndpointResponse, _ file: FileReader, _ size: Int64, canReadAgain: Bool
+    ) async throws -> TransferReceipt {
+        let (checksum, warnings) = try await UploadVerification(
+            server: server, url: url, file: file, size: size, verification: attempt.options.verification, canReadAgain: canReadAgain,
+            threads: disks.threads(for: file.source), reporter: reporter
+        ).verify(answer)
+        var receipt = receipt(answer, size, file.source.growth)
+        (receipt.checksum, receipt.warnings) = (checksum?.text, warnings)
+        return receipt
+    }
+
+    /// Reports that the server has the whole file or form, and returns its receipt.
     func receipt(_ answer: EndpointResponse, _ size: Int64, _ growth: SourceGrowth? = nil) -> TransferReceipt {
         growth?.confirmed(before: size)
         reporter.report(sent: size, confirmed: size)
         return TransferReceipt(
             bytes: size, remoteURL: uploadedURL(answer), answer: answer.forReceipt(upTo: server.options.responseLimit))
     }
+
+    /// Whether the content must be compared after the upload, so the source must keep it.
+    var comparesContent: Bool { attempt.options.verification == .checksum }
 
     /// Returns the class of the error after a success that came too early. A `PUT` can be repeated (RFC 9110, section 9.2.2), even at
     /// another endpoint. A form must not be sent again, because the server may already have created a record.
@@ -95,31 +119,63 @@ struct HTTPUpload {
 
     /// The headers of a `PUT` for the file.
     var putHeaders: HTTPHeaders {
-        var headers: HTTPHeaders = ["Content-Type": mediaType(ofFile: attempt.remotePath.lastComponent)]
+        var headers = UploadVerification.request(attempt.options.verification)
+        headers["Content-Type"] = mediaType(ofFile: attempt.remotePath.lastComponent)
         for (name, value) in attempt.options.metadata.sorted(by: { $0.key < $1.key }) {
             headers.append((server.options.metadataPrefix ?? "") + name, value)
         }
         return headers
     }
 
-    /// Sends a form in a `POST`. See ``send(_:_:_:_:from:contentBytes:)``.
+    /// Sends a form in a `POST`, and returns the response of a server that has all of it.
+    ///
+    /// - Parameter files: The files from which the form is read.
+    /// - Throws: A ``TransferError`` if the server does not have the whole form, or if a file has changed; or `CancellationError`.
     func send(_ form: FormBody, from files: [FileReader]) async throws -> EndpointResponse {
         reporter.reportRecord()
-        return try await send(
-            "POST", ["Content-Type": form.contentType], form.body, form.size, from: files, contentBytes: form.contentBytes)
+        let sent = try await send("POST", ["Content-Type": form.contentType], form.body, form.size, contentBytes: form.contentBytes)
+        return try await complete(sent, from: files) { $0.uploadFailure(isOneTime: server.givenURL != nil) }
     }
 
-    /// Sends the whole body in one request, and returns the response of a server that has all of it.
+    /// Sends a file by `PUT`, and returns the response of a server that has all of it.
+    ///
+    /// - Parameter folder: The state of the file's folder.
+    /// - Throws: A ``TransferError`` if the server does not have the whole file, or if the file has changed; or `CancellationError`.
+    private func put(_ file: FileReader, _ size: Int64, _ folder: FolderCreation.Outcome) async throws -> EndpointResponse {
+        func send() async throws -> SentBody {
+            try await self.send("PUT", putHeaders, .file(file, offset: 0, length: size), size) { $0 }
+        }
+        var (sent, folder) = (try await send(), folder)
+        if !isSuccess(sent.answer), let state = try await createFoldersAgain(after: sent.answer) {
+            if case .created = state { sent = try await send() }
+            folder = state
+        }
+        return try await complete(sent, from: [file]) { [folder] in failure($0, folder) }
+    }
+
+    /// A response, and the length of the request's body in bytes.
+    private typealias SentBody = (answer: EndpointResponse, length: Int64)
+
+    /// Returns the response if the server has the whole body, and the files from which it was read have not changed.
+    private func complete(
+        _ sent: SentBody, from files: [FileReader], _ failure: (EndpointResponse) -> TransferError
+    ) async throws -> EndpointResponse {
+        guard isSuccess(sent.answer) else { throw failure(sent.answer) }
+        // If the server responded before all bytes were sent, it does not have the whole file.
+        let accepted = sent.answer.response.sent.accepted
+        guard accepted == sent.length else { throw sent.answer.earlySuccess(after: accepted, of: sent.length, afterEarlySuccess()) }
+        for file in files { try await file.verifyUnchanged() }
+        return sent.answer
+    }
+
+    /// Sends the whole body in one request.
     ///
     /// - Parameters:
     ///   - size: The number of bytes of the body that the progress counts.
-    ///   - files: The files from which the body is read.
     ///   - contentBytes: Returns how many of the counted bytes are among the first bytes of the body.
-    /// - Throws: A ``TransferError`` if the server does not have the whole body, or if a file has changed; or `CancellationError`.
     private func send(
-        _ method: String, _ headers: HTTPHeaders, _ body: HTTPBody, _ size: Int64, from files: [FileReader],
-        contentBytes: @escaping @Sendable (Int64) -> Int64
-    ) async throws -> EndpointResponse {
+        _ method: String, _ headers: HTTPHeaders, _ body: HTTPBody, _ size: Int64, contentBytes: @escaping @Sendable (Int64) -> Int64
+    ) async throws -> SentBody {
         let reporter = reporter
         let length = body.length ?? size
         let position = Locked((furthest: Int64(0), accepted: Int64(0)))
@@ -141,12 +197,7 @@ struct HTTPUpload {
                 reporter.report(sent: furthest, confirmed: 0)
                 if accepted == length, length > Self.quickContent { reporter.reportWaiting() }
             })
-        guard isSuccess(answer) else { throw answer.uploadFailure(isOneTime: server.givenURL != nil) }
-        // If the server responded before all bytes were sent, it does not have the whole file.
-        let accepted = answer.response.sent.accepted
-        guard accepted == length else { throw answer.earlySuccess(after: accepted, of: length, afterEarlySuccess()) }
-        for file in files { try await file.verifyUnchanged() }
-        return answer
+        return (answer, length)
     }
 
     func isSuccess(_ answer: EndpointResponse) -> Bool {

@@ -38,6 +38,20 @@ struct SessionPlan {
         }
     }
 
+    /// Checks that the endpoint is a WebDAV folder, so that its folders can be listed.
+    func checkListing() throws(TransferError) {
+        guard options.webDAV else {
+            throw Self.unsupported(
+                "\(address.origin) is not known to list folders. If it is a WebDAV server, set the account's setting webDAV to true; otherwise "
+                    + "name the files.")
+        }
+        guard address.isFolder else {
+            throw Self.unsupported(
+                "The address at \(address.origin) has placeholders, so folders can't be listed there; write the address of a folder, or name the "
+                    + "files.")
+        }
+    }
+
     /// What happens to two files with the same remote name.
     ///
     /// A form handler can distinguish the files only by a field or an address that contains the transfer's ID.
@@ -63,8 +77,11 @@ struct SessionPlan {
                 "The endpoint \(address.origin) is for downloads; write its address with https+put:// or https+form://.")
         }
         try HTTPOptions.checkEffect(of: options.settings, upload: upload)
-        guard options.verification != .checksum, options.expectedChecksum == nil else {
-            throw Self.unsupported("Plain HTTP can't compare checksums of uploads; choose another verification.")
+        guard options.expectedChecksum == nil else {
+            throw Self.unsupported("An expected checksum is only for downloads; use verification by checksum for uploads.")
+        }
+        guard upload == .put || options.verification != .checksum else {
+            throw Self.unsupported("The content of files in forms can't be verified; choose another verification.")
         }
         guard upload == .form || options.metadata.isEmpty || self.options.metadataPrefix != nil else {
             throw Self.unsupported("A PUT can't carry metadata without the setting metadataPrefix.")

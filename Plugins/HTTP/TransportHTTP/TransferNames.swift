@@ -17,6 +17,12 @@ struct TransferNames {
         transferID = attempt.transferID
     }
 
+    /// - Parameter path: A remote name, for an address without a placeholder for the transfer.
+    init(_ path: RemotePath) {
+        self.path = path
+        transferID = ""
+    }
+
     /// Replaces the placeholders in a text.
     ///
     /// - Parameters:

@@ -165,8 +165,17 @@ public struct RegisteredTransports: Sendable {
         try (self[endpoint]?.transport as? any SessionValidating)?.validate(options, for: direction, at: endpoint)
     }
 
-    /// Whether the endpoint's transport can download whole folders. True for unknown transports.
-    func listsFolders(at endpoint: Endpoint) -> Bool { self[endpoint].map { $0.transport is any FolderListing } ?? true }
+    /// Checks whether an endpoint can list folders, without connecting. Accepts unknown transports.
+    ///
+    /// - Throws: A `TransferError` that names the remedy.
+    func validateListing(at endpoint: Endpoint) throws(TransferError) {
+        guard let transport = self[endpoint]?.transport else { return }
+        guard let lister = transport as? any FolderListing else {
+            throw TransferError(
+                .unsupported, .unsupported, "The transport \"\(endpoint.transport)\" can't list folders. Name the files in the folder.")
+        }
+        try lister.validateListing(at: endpoint)
+    }
 
     /// Checks an endpoint with the rules of its transport, without connecting.
     func validate(_ endpoint: Endpoint) throws(TransferError) {

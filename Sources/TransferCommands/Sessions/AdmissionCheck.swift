@@ -33,11 +33,12 @@ struct AdmissionCheck {
     /// - Throws: A `CommandFailure` if no endpoint can list folders.
     func check(folder: FilePath) throws(CommandFailure) {
         try check { endpoint throws(TransferError) in
-            guard !transports.listsFolders(at: endpoint) else { return }
-            throw TransferError(
-                .unsupported, .unsupported,
-                "The transport \"\(endpoint.transport)\" can't list folders, so \(folder)/ can't be downloaded from \(endpoint.location). "
-                    + "Name the files in it.")
+            do throws(TransferError) {
+                try transports.validateListing(at: endpoint)
+            } catch {
+                throw TransferError(
+                    error.failureClass, error.code, "\(folder)/ can't be downloaded from \(endpoint.location). \(error.message)")
+            }
         }
     }
 

@@ -88,7 +88,7 @@ public enum Verification: String, Hashable, Sendable, Codable, CaseIterable {
     /// The transport compares the sizes at both ends.
     case size
     /// The transport compares checksums of the content, with a method that the server supports too. Without a common method, the transfer
-    /// fails before its first byte.
+    /// fails before its first byte, or, for a `PUT` to a plain HTTP server, after its last byte.
     case checksum
 }
 

@@ -24,6 +24,19 @@ public protocol FolderListing: Transport {
     ///
     /// - Parameter receive: Accepts entries in any order, one call at a time. If it throws, the listing ends.
     func list(_ attempt: ListingAttempt, receive: @escaping @Sendable ([RemoteEntry]) async throws -> Void) async throws
+
+    /// Checks, without a connection, whether an endpoint can list folders. By default, all endpoints of the transport can.
+    ///
+    /// The queue calls this method on its executors when it chooses an endpoint for a folder, or for a file in a listed folder.
+    ///
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported``. The message must name the remedy, because the queue shows it
+    ///   unchanged.
+    func validateListing(at endpoint: Endpoint) throws(TransferError)
+}
+
+extension FolderListing {
+    /// Accepts every endpoint.
+    public func validateListing(at endpoint: Endpoint) throws(TransferError) {}
 }
 
 /// One attempt to list one folder: the request that the queue passes to a transport.
@@ -40,6 +53,9 @@ public struct ListingAttempt: Sendable {
     /// The session's options.
     public let options: AttemptOptions
 
+    /// The session of the folder, for hooks of the app. Its item is always 0.
+    public let origin: AttemptOrigin
+
     /// Reads the endpoint's secrets.
     public let credentials: any CredentialProvider
 
@@ -49,12 +65,13 @@ public struct ListingAttempt: Sendable {
     /// Creates an attempt. For the queue and tests of transports.
     public init(
         endpoint: Endpoint, remotePath: RemotePath, resolvesLinks: Bool = false, options: AttemptOptions = AttemptOptions(),
-        credentials: any CredentialProvider, logger: Logger
+        origin: AttemptOrigin = AttemptOrigin(), credentials: any CredentialProvider, logger: Logger
     ) {
         self.endpoint = endpoint
         self.remotePath = remotePath
         self.resolvesLinks = resolvesLinks
         self.options = options
+        self.origin = origin
         self.credentials = credentials
         self.logger = logger
     }

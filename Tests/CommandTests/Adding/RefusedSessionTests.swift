@@ -85,7 +85,7 @@ private func makeSparse(_ path: FilePath, size: Int64) throws {
         for (account, options, named) in [
             ("tus", SessionOptions(headers: ["Upload-Offset": "3"]), "Upload-Offset"),
             ("tus", SessionOptions(metadata: ["transferid": "3"]), "transferid"),
-            ("put", SessionOptions(verification: .checksum), "checksums"),
+            ("put", SessionOptions(metadata: ["reel": "7"]), "metadataPrefix"),
             ("sftp", SessionOptions(settings: ["upload": "form"]), "setting"),
         ] {
             let error = try await #require(throws: QueueError.self) {

@@ -109,7 +109,7 @@ import TransferCore
     @Test(
         arguments: [
             ("https+put://one.example/", ["--metadata", "k=v"], "metadata"),
-            ("https+put://one.example/", ["--verify", "checksum"], "checksum"), ("https+get://one.example/", [], "download"),
+            ("https+form://one.example/", ["--verify", "checksum"], "verified"), ("https+get://one.example/", [], "download"),
             ("https+form://one.example/", ["--metadata", "k=v"], nil),
         ] as [(String, [String], String?)])
     func rejectsImpossibleSessions(address: String, options: [String], named: String?) async throws {
@@ -126,8 +126,10 @@ import TransferCore
     /// A trailing slash means a folder.
     @Test(
         arguments: [
-            (["https://one.example/"], "sub/", "tus"), (["https+get://one.example/"], "in/sub/", "http"),
-            (["https://one.example/", "https+put://two.example/"], "sub/", "tus"), (["https://one.example/"], "sub", nil),
+            (["https://one.example/"], "sub/", "The transport \"tus\" can't list folders"),
+            (["https+get://one.example/"], "in/sub/", "set the account's setting webDAV to true"),
+            (["https://one.example/", "https+put://two.example/"], "sub/", "The transport \"tus\" can't list folders"),
+            (["https+put://one.example/", "--setting", "webDAV=true"], "sub/", nil), (["https://one.example/"], "sub", nil),
             (["https://one.example/", "sftp://me@two.example/"], "sub/", nil), (["sftp://me@one.example/"], "sub/", nil),
         ] as [([String], String, String?)])
     func rejectsFoldersThatCannotBeListed(addresses: [String], name: String, refusing: String?) async throws {
@@ -139,7 +141,7 @@ import TransferCore
         ] {
             #expect(result.status == (refusing == nil ? 0 : 2) && result.lines.isEmpty == (refusing != nil), "\(result.testDescription)")
             guard let refusing else { continue }
-            #expect(result.diagnostics.contains("The transport \"\(refusing)\" can't list folders"), "\(result.diagnostics)")
+            #expect(result.diagnostics.contains(refusing), "\(result.diagnostics)")
             #expect(result.diagnostics.contains(name) && result.diagnostics.contains("one.example"), "\(result.diagnostics)")
         }
         if refusing != nil { #expect(try await program.succeed("list", "--json").lines == []) }

@@ -23,6 +23,7 @@ import Foundation
         "store-events": { unsafe run(StoreTargets.event, $0, $1) },
         "store-rows": { unsafe run(StoreTargets.rows, $0, $1) },
         "tus-answers": { unsafe run(TUSTargets.answer, $0, $1) },
+        "webdav-listings": { unsafe run(WebDAVTargets.listing, $0, $1) },
         "words": { unsafe run(SettingsTargets.words, $0, $1) },
     ]
 

@@ -51,3 +51,12 @@ private func form(_ queue: TransferQueue) async throws {
     try await queue.enqueue(.upload(["/srv/in/a.mov"], to: "site", options: options))
     // END
 }
+
+private func folders(_ queue: TransferQueue) async throws {
+    // ARTICLE
+    let nas = Account("nas", endpoints: [.http("https+put://nas.example.com/dav/", options: HTTPOptions(webDAV: true))])
+    try await queue.save(nas)
+    try await queue.enqueue(.upload(["/srv/in/stills"], to: "nas"))
+    try await queue.enqueue(.download(items: [.remoteFolder("reels/june")], from: "nas", to: "/srv/out"))
+    // END
+}

@@ -1,35 +1,20 @@
 """Runs Debian's nginx on a free port. nginx exits when this program exits."""
 
-import ctypes
-import signal
-import socket
-import subprocess
-import time
-
-libc = ctypes.CDLL(None)
+from server_process import run_until_listening
 
 
-def serve(folder, http):
+def serve(folder, http, main=""):
     """Prints the port once nginx accepts connections, and returns when nginx exits.
 
     http: A function that returns the content of the block "http" for a port.
+    main: Directives outside of all blocks.
     """
-    # nginx can't report a port that the system chose. Try free ports until nginx gets one before another program does.
-    while not (nginx := run(folder, http, port := free_port())):
-        pass
-    print(port, flush=True)
-    nginx.wait()
-
-
-def run(folder, http, port):
-    """Starts nginx, and returns its process once nginx accepts connections. Returns None if another program uses the port."""
-    # nginx writes this file once it accepts connections. A successful connection would prove nothing, because another program may use the port.
-    listens = folder / "nginx.pid"
-    listens.unlink(missing_ok=True)
-    (folder / "nginx.conf").write_text(f"""
+    def start(port, pid):
+        (folder / "nginx.conf").write_text(f"""
+{main}
 daemon off;
 master_process off;
-pid {listens};
+pid {pid};
 error_log {folder}/error.log;
 events {{}}
 http {{
@@ -41,17 +26,6 @@ http {{
 {http(port)}
 }}
 """)
-    nginx = subprocess.Popen(
-        ["/usr/sbin/nginx", "-e", f"{folder}/error.log", "-c", f"{folder}/nginx.conf"],
-        preexec_fn=lambda: libc.prctl(1, signal.SIGKILL))  # PR_SET_PDEATHSIG
-    while nginx.poll() is None:
-        if listens.exists():
-            return nginx
-        time.sleep(0.01)
-    return None
+        return ["/usr/sbin/nginx", "-e", f"{folder}/error.log", "-c", f"{folder}/nginx.conf"]
 
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    run_until_listening(folder / "nginx.pid", start)

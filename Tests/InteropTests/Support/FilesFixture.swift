@@ -5,8 +5,8 @@ import TransferCore
 import TransportTUS
 import TransportTesting
 
-/// A fixture for downloads from Debian's nginx, reached through a relay that breaks connections.
-final class FilesFixture: DownloadingFixture {
+/// A fixture for downloads from an HTTP server with a folder of files, reached through a relay that breaks connections.
+final class FilesFixture: ListingFixture {
     private struct Credentials: CredentialProvider {
         func secret(for reference: CredentialReference) async throws -> Secret { Secret("hunter2-correct-horse") }
     }
@@ -72,6 +72,11 @@ final class FilesFixture: DownloadingFixture {
         }
         let time = Date(timeIntervalSince1970: 1_700_000_000 + Double(version))
         try FileManager.default.setAttributes([.modificationDate: time], ofItemAtPath: file.path)
+    }
+
+    func makeFolder(_ path: RemotePath) async throws {
+        let folder = server.appending(path: "files").appending(path: path.description)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     }
 
     func cut(afterBytes bytes: Int64) async throws { relay.cut(.fromServer, inAllAfter: Int(bytes)) }

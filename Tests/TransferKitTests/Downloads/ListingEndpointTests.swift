@@ -29,6 +29,31 @@ import TransportTesting
         func shutdown() async {}
     }
 
+    /// A transport of which only some endpoints can list folders.
+    private struct PartialLister: FolderListing {
+        let memory: MemoryTransport
+        let requests = Locked<[String]>([])
+        var id: TransportID { memory.id }
+
+        func validateListing(at endpoint: Endpoint) throws(TransferError) {
+            guard endpoint.address.contains("folders") else {
+                throw TransferError(.unsupported, .unsupported, "This server has only files. Set the setting folders.")
+            }
+        }
+
+        func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+            requests.withLock { $0.append(attempt.endpoint.address) }
+            return try await memory.perform(attempt, reporting: reporter)
+        }
+
+        func list(_ attempt: ListingAttempt, receive: @escaping @Sendable ([RemoteEntry]) async throws -> Void) async throws {
+            requests.withLock { $0.append("\(attempt.endpoint.address) \(attempt.origin.account)") }
+            try await memory.list(attempt, receive: receive)
+        }
+
+        func shutdown() async {}
+    }
+
     private func request(_ path: String, options: SessionOptions = SessionOptions()) throws -> SessionRequest {
         try .download(items: [.remoteFolder(try RemotePath(path))], from: "a", to: fixture.target, options: options)
     }
@@ -49,6 +74,24 @@ import TransportTesting
             error?.message == "The transport \"memory\" can't list folders, so it can't download trip. Add the files in it one by one.")
         #expect(memory.attempts.isEmpty && listings.isEmpty)
         #expect(try fixture.names() == [])
+        await queue.shutdown()
+    }
+
+    /// The transport can list folders, but not at the first endpoint.
+    @Test func endpointThatCannotListIsPassedOver() async throws {
+        provide(2, in: "trip")
+        let lister = PartialLister(memory: memory)
+        let (files, folders) = (memory.endpoint(host: "files"), memory.endpoint(host: "folders"))
+        let queue = try await fixture.queue.open(transports: [lister])
+        try await queue.save(Account("a", endpoints: [files, folders]))
+        try await queue.save(Account("b", endpoints: [files]))
+        try await queue.start()
+        _ = try await queue.enqueue(request("trip")).value
+        #expect(lister.requests.withLock { $0 } == ["\(folders.address) a", folders.address, folders.address])
+        let session = try await queue.enqueue(.download(items: [.remoteFolder("trip")], from: "b", to: fixture.target))
+        let error = await #expect(throws: TransferError.self) { try await session.value }
+        #expect(error?.message == "This server has only files. Set the setting folders.")
+        #expect(lister.requests.withLock { $0.count } == 3)
         await queue.shutdown()
     }
 

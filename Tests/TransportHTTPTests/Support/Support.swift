@@ -48,6 +48,7 @@ struct TestTransfer {
     /// Replaces ``remotePath``, for names that are not UTF-8.
     var remoteBytes: [UInt8]?
     var number = 1
+    var session = "s-1"
     /// Replaces ``file``.
     var source: UploadSource?
     /// Replaces ``file`` and ``source``.
@@ -90,7 +91,7 @@ struct TestTransfer {
             transferID: "t-1", number: number, endpoint: endpoint, payload: payload,
             remotePath: try RemotePath(bytes: remoteBytes ?? Array(remotePath.utf8)),
             checkpoint: checkpoint, options: options,
-            origin: AttemptOrigin(session: "s-1", item: 3, context: Data("{}".utf8), account: "bucket"),
+            origin: AttemptOrigin(session: session, item: 3, context: Data("{}".utf8), account: "bucket"),
             credentials: credentials, logger: Logger(label: "test"))
         return try await transport.perform(attempt, reporting: recorder.reporter())
     }

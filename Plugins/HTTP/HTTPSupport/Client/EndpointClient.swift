@@ -3,6 +3,25 @@ import Foundation
 import Logging
 package import TransferCore
 
+/// The attempt that requests belong to.
+package struct RequestContext: Sendable {
+    let origin: AttemptOrigin
+    let number: Int
+    let logger: Logger
+
+    package init(_ attempt: FileAttempt) {
+        origin = attempt.origin
+        number = attempt.number
+        logger = attempt.logger
+    }
+
+    package init(_ attempt: ListingAttempt) {
+        origin = attempt.origin
+        number = 1
+        logger = attempt.logger
+    }
+}
+
 /// Sends the requests of one attempt to one endpoint.
 ///
 /// Adds the headers of the endpoint, the session, the credentials and the app's hook to each request for a trusted origin, except after a
@@ -23,7 +42,7 @@ package struct EndpointClient: Sendable {
     private let configuredHeaders: HTTPHeaders
     private let credentials: EndpointCredentials
     private let resources: ClientResources
-    private let attempt: (origin: AttemptOrigin, number: Int)
+    private let context: RequestContext?
     private let logger: Logger
     /// The origins to which credentials and configured headers are sent, except after a redirect to another origin.
     private let trustedOrigins: Set<Origin>
@@ -36,10 +55,10 @@ package struct EndpointClient: Sendable {
     ///   - sessionHeaders: The headers of the session.
     ///   - provider: Supplies the secrets of the endpoint's credentials.
     ///   - resources: The resources that the attempts of one transport share.
-    ///   - attempt: The attempt that the requests belong to; nil for requests outside a session.
+    ///   - context: The attempt that the requests belong to; nil for requests outside a session.
     package init(
         _ endpoint: Endpoint, origin: Origin, userName: String?, options: RequestOptions, sessionHeaders: HTTPHeaders,
-        credentials provider: any CredentialProvider, resources: ClientResources, attempt: FileAttempt?
+        credentials provider: any CredentialProvider, resources: ClientResources, context: RequestContext?
     ) {
         self.origin = origin
         self.options = options
@@ -49,8 +68,8 @@ package struct EndpointClient: Sendable {
         location = endpoint.location
         trustedOrigins = options.trustedOrigins.union([origin])
         credentials = EndpointCredentials(references: endpoint.credentials, userName: userName, origin: origin, provider: provider)
-        self.attempt = (attempt?.origin ?? AttemptOrigin(), attempt?.number ?? 1)
-        logger = attempt?.logger ?? Logger(label: "TransferKit.\(endpoint.transport)")
+        self.context = context
+        logger = context?.logger ?? Logger(label: "TransferKit.\(endpoint.transport)")
         if let warning = credentials.cleartextWarning, resources.isFirst(warning) { logger.warning("\(warning)") }
     }
 
@@ -95,7 +114,7 @@ package struct EndpointClient: Sendable {
             } else if !sending.request.needsNewConnection, sending.mayResultFromBrokenConnection(response.response) {
                 sending.request.needsNewConnection = true
             } else if let next = response.response.redirection(
-                ofGet: sending.request.method == "GET", from: first, or: trustedOrigins)
+                ofGet: sending.request.method == "GET", from: first, or: trustedOrigins), sending.followsRedirect(next.url)
             {
                 // After a redirect to another origin, the request carries no credentials and no configured headers, even if
                 // `trustedOrigins` contains that origin.
@@ -151,7 +170,8 @@ package struct EndpointClient: Sendable {
 
     private func headers(from hook: HeaderSource, for request: HTTPRequest, rejectedSince: Int?) async throws -> HTTPHeaders {
         let info = RequestInfo(
-            method: request.method, url: request.url, endpoint: location, origin: attempt.origin, attempt: attempt.number)
+            method: request.method, url: request.url, endpoint: location, origin: context?.origin ?? AttemptOrigin(),
+            attempt: context?.number ?? 1)
         guard let rejectedSince else { return try await hook.headers(for: info, request.headers, account: account) }
         return try await hook.headersAfterRejection(for: info, request.headers, account: account, since: rejectedSince)
     }

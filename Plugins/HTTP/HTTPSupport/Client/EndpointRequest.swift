@@ -22,6 +22,8 @@ package struct EndpointRequest {
     package var rejectedSince: Int?
     /// Returns whether a broken connection may have caused the response. The request is then sent once more, on a new connection.
     package var mayResultFromBrokenConnection: (HTTPResponse) -> Bool = { $0.mayResultFromBrokenConnection }
+    /// Returns whether to follow a redirect to a trusted URL. If not, the redirect is the final response.
+    package var followsRedirect: (_ url: String) -> Bool = { _ in true }
     /// The class of the error for too many redirects.
     package var redirectLoopClass = FailureClass.unreachable
 

@@ -1,17 +1,17 @@
-import CurlEngine
+package import CurlEngine
 import Foundation
-import TransportSupport
+package import TransportSupport
 
 extension Checksum {
     /// The headers that request a checksum of the whole file (RFC 9530, section 4, and its predecessor, RFC 3230, section 4.3.1).
-    static let request: HTTPHeaders = ["Want-Repr-Digest": "sha-256=10, sha-512=5", "Want-Digest": "sha-256, sha-512;q=0.5"]
+    package static let request: HTTPHeaders = ["Want-Repr-Digest": "sha-256=10, sha-512=5", "Want-Digest": "sha-256, sha-512;q=0.5"]
 
     private static let algorithms: [String: ChecksumAlgorithm] = ["sha-512": .sha512, "sha-256": .sha256, "sha": .sha1, "md5": .md5]
 
     /// Creates the strongest supported checksum from a response's headers; nil if they contain no supported checksum.
     ///
     /// - Parameter isWhole: Whether the response contains the whole file, so a checksum of the content is also a checksum of the file.
-    init?(_ headers: HTTPHeaders, isWhole: Bool) {
+    package init?(_ headers: HTTPHeaders, isWhole: Bool) {
         var found: [ChecksumAlgorithm: Checksum] = [:]
         for field in headers {
             let name = field.name.lowercased()

@@ -40,7 +40,7 @@ struct TUSServer {
         client = EndpointClient(
             endpoint, origin: endpointOrigin, userName: userName, options: options.requests,
             sessionHeaders: try ReservedHeaders.tus.sessionHeaders(attempt?.options.headers ?? [:]), credentials: credentials,
-            resources: resources.client, attempt: attempt)
+            resources: resources.client, context: attempt.map(RequestContext.init))
         profiles = resources.profiles
         dialect = resources.dialect
     }

@@ -1,5 +1,5 @@
 import CurlEngine
-import Locking
+import HTTPSupport
 import TransferCore
 import TransportSupport
 
@@ -85,7 +85,7 @@ struct ReadBack {
         let local = try await threads.checksum(
             .sha256, of: 0..<size, reading: { [file] in try file.bytes($0) }, progress: reporter.reportActivity)
         let remote = sink.result
-        guard remote.bytes == size, remote.hash.checksum == local else {
+        guard remote.bytes == size, remote.checksum == local else {
             try await file.verifyUnchanged()
             let busy = await server.removeIfAllowed(record.checkpoint.ownURLs)
             throw TransferError(
@@ -95,21 +95,5 @@ struct ReadBack {
         record.limitConfirmed(to: .max)
         try await record.confirm(size, of: .whole)
         return local.text
-    }
-}
-
-/// Computes the checksum of a response's body.
-private final class HashingSink: HTTPResponseSink {
-    private let state = Locked((hash: RunningChecksum(.sha256), bytes: Int64(0)))
-
-    var result: (hash: RunningChecksum, bytes: Int64) { state.withLock { $0 } }
-
-    func accepts(_ head: HTTPResponseHead) -> Bool { head.status == 200 }
-
-    func write(_ bytes: RawSpan) {
-        state.withLock { state in
-            unsafe bytes.withUnsafeBytes { unsafe state.hash.update($0) }
-            state.bytes += Int64(bytes.byteCount)
-        }
     }
 }

@@ -8,12 +8,20 @@ struct FolderListingWork: Sendable {
     var begin: @Sendable () async throws -> FolderCatalogue
 }
 
+extension Endpoint {
+    /// Returns whether this endpoint can list folders, as far as this is known without a connection.
+    func canList(with transports: [TransportID: any Transport]) -> Bool {
+        guard let transport = transports[transport] as? any FolderListing else { return false }
+        return (try? transport.validateListing(at: self)) != nil
+    }
+}
+
 extension EndpointAvailability {
     /// The account with its endpoints in the order in which they are tried for a file. For a folder, endpoints that can't list folders are
     /// left out, unless no endpoint can list folders.
     func ordered(for file: PendingFile, _ transports: [TransportID: any Transport]) -> EndpointAvailability {
         let preferred = preferring(file.kind.isReceived ? .download : .upload, size: file.size)
-        let canList = { (endpoint: Endpoint) in transports[endpoint.transport] is any FolderListing }
+        let canList = { (endpoint: Endpoint) in endpoint.canList(with: transports) }
         if file.kind == .remoteFolder { return preferred.registered.contains(where: canList) ? preferred.keeping(canList) : preferred }
         // A listed file is first requested from endpoints that can list folders, because one of these endpoints listed it. At other
         // endpoints, the file's name may refer to a different file.
@@ -28,7 +36,7 @@ extension FileRunner {
     /// - Returns: Whether the file was reported as a folder.
     func recordFolder(from error: TransferError, at endpoint: Endpoint) async throws(QueueError) -> Bool {
         guard error.code == .isFolder, file.kind == .download, !file.isListed, context.options.expectedChecksum == nil,
-            context.transports[endpoint.transport] is any FolderListing
+            endpoint.canList(with: context.transports)
         else { return false }
         try await context.send(.file(position: file.position, .foundFolder))
         context.live.foundFolder(position: file.position, size: file.size)
@@ -45,6 +53,7 @@ extension FileRunner {
                 .unsupported, .unsupported,
                 "The transport \"\(endpoint.transport)\" can't list folders, so it can't download \(path). Add the files in it one by one.")
         }
+        try transport.validateListing(at: endpoint)
         announce(endpoint)
         history.attempts += 1
         history.home = endpoint
@@ -54,6 +63,7 @@ extension FileRunner {
         defer { context.live.end(active, confirmed: 0) }
         let attempt = ListingAttempt(
             endpoint: endpoint, remotePath: path, resolvesLinks: listing.resolvesLinks, options: AttemptOptions(context.options),
+            origin: AttemptOrigin(session: "\(context.id)", context: context.live.context, account: availability.account.name),
             credentials: context.credentials, logger: context.logger)
         let task = Task {
             try await transport.list(attempt) { entries in

@@ -129,7 +129,7 @@ public struct TransferItem: Hashable, Sendable {
     /// Entries that are neither files nor folders, and links that are not followed, are skipped, as ``ItemState/skipped`` items. A subfolder that
     /// can't be listed, and a name that is not valid on this machine, become failed items, and the other items continue.
     ///
-    /// At an endpoint whose transport can't list folders, the item fails as ``TransferCore/FailureClass/unsupported``.
+    /// At an endpoint that can't list folders, the item fails as ``TransferCore/FailureClass/unsupported``.
     ///
     /// - Parameters:
     ///   - remotePath: The folder's name below the endpoint's folder.

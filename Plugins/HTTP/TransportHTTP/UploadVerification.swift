@@ -1,0 +1,142 @@
+import CurlEngine
+import HTTPSupport
+import TransferCore
+import TransportSupport
+
+/// Verifies that the server has the content of a `PUT`.
+///
+/// Compares the best evidence that the server offers: a checksum of the stored file (`Repr-Digest`, RFC 9530), an entity tag that equals a checksum of
+/// the content, the content itself, or only its size.
+struct UploadVerification {
+    let server: HTTPServer
+    /// The URL of the file.
+    let url: String
+    let file: FileReader
+    let size: Int64
+    let verification: Verification
+    /// Whether the content can be read again. A stream that was sent while it was produced can't.
+    let canReadAgain: Bool
+    let threads: WorkerThreads
+    let reporter: AttemptReporter
+
+    /// The headers that request a checksum in the response to the `PUT`; empty if none is needed.
+    static func request(_ verification: Verification) -> HTTPHeaders { verification == .checksum ? Checksum.request : HTTPHeaders() }
+
+    /// Verifies the upload.
+    ///
+    /// - Parameter answer: The response to the `PUT`, a success.
+    /// - Returns: The checksum on which both ends agree, if one was compared, and warnings.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost`` if the server's file differs, and of the class
+    ///   ``FailureClass/unsupported`` if a checksum is required but the server offers no evidence of the content.
+    func verify(_ answer: EndpointResponse) async throws -> (checksum: Checksum?, warnings: [String]) {
+        guard verification != .none else { return (nil, []) }
+        if let checksum = try await compare(digest(inResponseToPUT: answer), answer) { return (checksum, []) }
+        guard verification == .checksum else {
+            return server.options.uploadCheck == .head ? try await compareSize() : (nil, [])
+        }
+        if let checksum = try await proof(inTagOf: answer) { return (checksum, []) }
+        let head = try await ask("HEAD", Checksum.request)
+        if isSuccess(head) {
+            try await compareSize(in: head)
+            if let checksum = try await compare(Checksum(head.response.headers, isWhole: false), head) { return (checksum, []) }
+            if let checksum = try await proof(inTagOf: head) { return (checksum, []) }
+        }
+        return (try await readBack(), [])
+    }
+
+    // MARK: Evidence
+
+    /// The checksum of the stored file. If the response has content, `Repr-Digest` can describe that content instead of the file (RFC 9530,
+    /// section 3.1).
+    private func digest(inResponseToPUT answer: EndpointResponse) -> Checksum? {
+        guard isSuccess(answer), answer.response.body.isEmpty, !answer.response.isBodyTruncated else { return nil }
+        return Checksum(answer.response.headers, isWhole: false)
+    }
+
+    private func compare(_ digest: Checksum?, _ answer: EndpointResponse) async throws -> Checksum? {
+        guard let digest, canReadAgain else { return nil }
+        guard try await local(digest.algorithm) == digest else {
+            throw try await mismatch(
+                "The server \(answer.origin) reports the checksum \(digest.text) for the file, which differs from its source.")
+        }
+        return digest
+    }
+
+    /// Returns the checksum that a strong entity tag contains, if it equals that of the source. Object stores use such tags for some files. A tag that
+    /// differs proves nothing, because servers choose tags freely (RFC 9110, section 8.8.3).
+    private func proof(inTagOf answer: EndpointResponse) async throws -> Checksum? {
+        guard isSuccess(answer), let tag = answer.response.headers["ETag"], tag.hasPrefix("\""), tag.hasSuffix("\"") else { return nil }
+        let digits = tag.dropFirst().dropLast()
+        for algorithm in ChecksumAlgorithm.allCases {
+            guard let checksum = Checksum(algorithm, digits: digits) else { continue }
+            return try await local(algorithm) == checksum ? checksum : nil
+        }
+        return nil
+    }
+
+    private func compareSize() async throws -> (checksum: Checksum?, warnings: [String]) {
+        let head = try await ask("HEAD")
+        guard isSuccess(head), try await compareSize(in: head) else {
+            return (nil, ["The size of the uploaded file is unverified: HEAD at \(head.origin) returned \(head.status) without a size."])
+        }
+        return (try await compare(Checksum(head.response.headers, isWhole: false), head), [])
+    }
+
+    /// - Returns: Whether the response contains the size of the file.
+    @discardableResult
+    private func compareSize(in head: EndpointResponse) async throws -> Bool {
+        let headers = head.response.headers
+        // With a content coding, the length is that of the encoded content.
+        guard headers["Content-Encoding"] == nil, let stored = RemoteFile.length(status: head.status, headers: headers) else {
+            return false
+        }
+        guard stored == size else {
+            throw try await mismatch("The server \(head.origin) has a file of \(stored) bytes instead of \(size).")
+        }
+        return true
+    }
+
+    /// Reads the whole file back, and compares it with the source.
+    private func readBack() async throws -> Checksum {
+        let sink = HashingSink()
+        let answer = try await ask("GET", sink: sink)
+        guard answer.status == 200 else {
+            throw answer.error(
+                .unsupported, .unsupported,
+                "received the file, but offers neither its checksum nor its content, so the upload can't be verified; choose another verification"
+            )
+        }
+        let (local, remote) = (try await local(.sha256), sink.result)
+        guard remote.bytes == size, remote.checksum == local else {
+            throw try await mismatch("The file at \(answer.origin) differs from its source.")
+        }
+        return local
+    }
+
+    // MARK: Requests
+
+    private func ask(
+        _ method: String, _ headers: HTTPHeaders = HTTPHeaders(), sink: (any HTTPResponseSink)? = nil
+    ) async throws -> EndpointResponse {
+        reporter.reportWaiting()
+        let answer = try await server.send(
+            method, to: url, headers: headers, sink: sink, writingOn: sink == nil ? nil : threads,
+            progress: { _ in reporter.reportActivity() })
+        // A temporary failure does not show what the server offers.
+        if let failure = answer.commonFailure, answer.status != 501 { throw failure }
+        return answer
+    }
+
+    private func isSuccess(_ answer: EndpointResponse) -> Bool { (200..<300).contains(answer.status) }
+
+    private func local(_ algorithm: ChecksumAlgorithm) async throws -> Checksum {
+        try await threads.checksum(
+            algorithm, of: 0..<size, reading: { [file] in try file.bytes($0) }, progress: reporter.reportActivity)
+    }
+
+    /// The error for a difference. If the source has changed, throws that error instead, because the difference proves nothing.
+    private func mismatch(_ message: String) async throws -> TransferError {
+        try await file.verifyUnchanged()
+        return TransferError(.resumeLost, .checksumMismatch, message)
+    }
+}

@@ -1,0 +1,107 @@
+import HTTPSupport
+import Locking
+import TransferCore
+
+/// Creates the missing folders of uploads on WebDAV servers with `MKCOL` (RFC 4918, section 9.3).
+///
+/// Asks for each folder only once per session, also if several files need the same folder at the same time.
+final class FolderCreation: Sendable {
+    /// The state of a folder according to the server.
+    enum Outcome: Sendable {
+        /// The folder was created now.
+        case created
+        /// The name exists. It can be a file: WebDAV does not distinguish this.
+        case exists
+        /// The server did not create the folder. It may exist nevertheless, so the upload is attempted.
+        case refused(TransferError)
+    }
+
+    private struct Folder: Hashable {
+        let session: String
+        let url: String
+    }
+
+    /// The maximum number of known folders. At the limit, all are dropped, and the server is asked again.
+    private static let maximumCount = 10_000
+
+    private let known = Locked<[Folder: Outcome]>([:])
+    private let requests = SingleFlight<Folder, Outcome>()
+
+    /// Returns the folders between the endpoint's folder and a file, from the outermost to the innermost, as URLs whose path ends with a slash.
+    static func folders(of url: String, at address: EndpointAddress) -> [String] {
+        let root = address.folder.hasSuffix("/") ? address.folder : address.folder + "/"
+        guard url.hasPrefix(root) else { return [] }
+        let path = url.prefix { $0 != "?" }
+        let query = url[path.endIndex...]
+        return path.indices.dropFirst(root.count).filter { path[$0] == "/" }.map { String(path[...$0] + query) }
+    }
+
+    /// Ensures that folders exist.
+    ///
+    /// - Parameters:
+    ///   - folders: The folders; see ``folders(of:at:)``.
+    ///   - session: The ID of the session.
+    /// - Returns: The state of the innermost folder.
+    /// - Throws: A ``TransferError`` if the server is unavailable, full or rejects the credentials; or `CancellationError`.
+    func ensure(_ folders: ArraySlice<String>, in session: String, at server: HTTPServer) async throws -> Outcome {
+        guard let url = folders.last else { return .exists }
+        let folder = Folder(session: session, url: url)
+        if let outcome = known.withLock({ $0[folder] }) { return outcome }
+        return try await requests.value(for: folder) { [self] in
+            // Another request may have ended just before this one began.
+            if let outcome = known.withLock({ $0[folder] }) { return outcome }
+            let outcome = try await create(url, in: folders.dropLast(), session, at: server)
+            record(outcome.asKnown, folder)
+            return outcome
+        }
+    }
+
+    /// Forgets folders, because an upload to them failed: another client may have removed them.
+    func forget(_ folders: [String], in session: String) {
+        known.withLock { known in
+            for url in folders { known[Folder(session: session, url: url)] = nil }
+        }
+    }
+
+    private func record(_ outcome: Outcome, _ folder: Folder) {
+        known.withLock { known in
+            if known.count >= Self.maximumCount { known.removeAll() }
+            known[folder] = outcome
+        }
+    }
+
+    private func create(_ url: String, in parents: ArraySlice<String>, _ session: String, at server: HTTPServer) async throws -> Outcome {
+        var answer = try await server.send("MKCOL", to: url)
+        // 409: a parent is missing. Some servers respond with 404.
+        if answer.status == 409 || answer.status == 404, !parents.isEmpty {
+            if case .refused(let error) = try await ensure(parents, in: session, at: server) { return .refused(error) }
+            answer = try await server.send("MKCOL", to: url)
+        }
+        switch answer.status {
+        case 200..<300: return .created
+        case 405: return .exists
+        case 401, 407, 507: throw answer.uploadFailure(isOneTime: false)
+        case 404, 409:
+            return .refused(
+                answer.error(
+                    .permanent, .rejected,
+                    "has no folder at the account's address, so folders can't be created in it; create it, or correct the address"))
+        case 403: return .refused(answer.error(.permanent, .forbidden, "does not allow creating the folder of the file"))
+        case 501:
+            return .refused(
+                answer.error(.unsupported, .unsupported, "can't create folders by WebDAV; remove the account's setting webDAV"))
+        default:
+            if let failure = answer.commonFailure { throw failure }
+            return .refused(
+                answer.error(
+                    .permanent, .rejected, "did not create the folder of the file; check whether something else has the folder's name"))
+        }
+    }
+}
+
+extension FolderCreation.Outcome {
+    /// The outcome for later files: the folder was not created for them.
+    fileprivate var asKnown: Self {
+        if case .created = self { .exists } else { self }
+    }
+}

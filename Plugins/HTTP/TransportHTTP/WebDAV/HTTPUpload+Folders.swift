@@ -1,0 +1,35 @@
+import HTTPSupport
+import TransferCore
+
+/// The folders of uploads to WebDAV servers.
+extension HTTPUpload {
+    private var session: String { attempt.origin.session }
+
+    /// The folders that the upload needs; empty unless the server supports WebDAV.
+    private var neededFolders: [String] {
+        guard server.options.webDAV, !isForm, server.givenURL == nil else { return [] }
+        return FolderCreation.folders(of: url, at: server.address)
+    }
+
+    /// Creates the missing folders of the file on a WebDAV server.
+    func createFolders() async throws -> FolderCreation.Outcome {
+        try await folders.ensure(neededFolders[...], in: session, at: server)
+    }
+
+    /// Creates the folders again if a failed `PUT` may mean that another client removed them.
+    ///
+    /// - Returns: The state of the innermost folder; nil if the response has another cause.
+    func createFoldersAgain(after answer: EndpointResponse) async throws -> FolderCreation.Outcome? {
+        let needed = neededFolders
+        // nginx responds with 500 if the folder is missing.
+        guard !needed.isEmpty, [404, 409, 500].contains(answer.status) else { return nil }
+        folders.forget(needed, in: session)
+        return try await createFolders()
+    }
+
+    /// The error for a failed upload. If the folder of the file could not be created, this is the cause of most failures.
+    func failure(_ answer: EndpointResponse, _ folder: FolderCreation.Outcome) -> TransferError {
+        if case .refused(let error) = folder, [400, 404, 405, 409, 410, 500].contains(answer.status) { return error }
+        return answer.uploadFailure(isOneTime: server.givenURL != nil)
+    }
+}

@@ -1,0 +1,108 @@
+import CurlEngine
+import Locking
+import TransferCore
+
+/// Converts the response to a `PROPFIND` request to the entries of a folder, while the response arrives.
+final class ListingSink: HTTPResponseSink {
+    /// The number of waiting entries from which the server must wait.
+    private static let maximumWaiting = 5_000
+    private static let pause = Duration.milliseconds(5)
+
+    private struct Parser {
+        var reader = MultistatusReader()
+        var folder: ListedFolder?
+        var bytes: Int64 = 0
+        /// Whether the response describes the folder itself as a folder; nil if it does not.
+        var isFolder: Bool?
+        var hasMembers = false
+    }
+
+    private let parser = Locked(Parser())
+    private let waiting = Locked<[RemoteEntry]>([])
+    private let maximumBytes: Int64
+    private let failure: @Sendable (_ problem: String) -> TransferError
+
+    /// A value for each arrival of entries since the last value was read.
+    let arrivals: AsyncStream<Void>
+    private let hasArrived: AsyncStream<Void>.Continuation
+
+    /// - Parameters:
+    ///   - maximumBytes: The maximum number of bytes of the response.
+    ///   - failure: Creates the error for an invalid response from the end of a sentence, such as `ends early`.
+    init(maximumBytes: Int64, failure: @escaping @Sendable (_ problem: String) -> TransferError) {
+        self.maximumBytes = maximumBytes
+        self.failure = failure
+        (arrivals, hasArrived) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    }
+
+    /// Prepares for the response to a request. Called before each request, for example after a redirect.
+    func begin(_ url: String) {
+        parser.withLock { $0 = Parser(folder: ListedFolder(url: url)) }
+    }
+
+    /// Whether a part of a listing has arrived.
+    var hasBegun: Bool { parser.withLock { $0.bytes > 0 } }
+
+    func accepts(_ head: HTTPResponseHead) -> Bool { head.status == 207 }
+
+    func write(_ bytes: RawSpan) throws {
+        let chunk = unsafe bytes.withUnsafeBytes { unsafe Array($0) }
+        let entries = try parser.withLock { parser in
+            parser.bytes = parser.bytes.addingReportingOverflow(Int64(chunk.count)).partialValue
+            guard parser.bytes <= maximumBytes else { throw failure("is larger than \(maximumBytes) bytes") }
+            do {
+                return try parser.reader.read(chunk).compactMap { try entry($0, &parser) }
+            } catch let malformed as DAVElementReader.Malformed {
+                throw failure(malformed.reason)
+            }
+        }
+        guard !entries.isEmpty else { return }
+        waiting.withLock { $0 += entries }
+        hasArrived.yield()
+    }
+
+    /// Returns the entry for a member of the folder; nil for the folder itself, and for a removed member.
+    private func entry(_ member: MultistatusReader.Member, _ parser: inout Parser) throws -> RemoteEntry? {
+        switch parser.folder?.place(of: member.href) ?? .outside {
+        case .itself:
+            parser.isFolder = (parser.isFolder ?? false) || (member.isFolder ?? true)
+            return nil
+        case .member(let name, let endsInSlash):
+            parser.hasMembers = true
+            guard !member.isGone else { return nil }
+            return RemoteEntry(name: name, kind: member.isFolder ?? endsInSlash ? .folder : .file(size: member.size))
+        case .outside:
+            throw failure("contains \"\(String(decoding: member.href.prefix(200), as: UTF8.self))\", which is not directly in the folder")
+        }
+    }
+
+    /// Returns how much of the response may arrive now.
+    func allowance(upTo limit: Int) -> Allowance {
+        waiting.withLock { $0.count } < Self.maximumWaiting ? Allowance(bytes: limit) : Allowance(bytes: 0, retryAfter: Self.pause)
+    }
+
+    /// Removes and returns up to `count` entries; nil if there are none.
+    func take(_ count: Int) -> [RemoteEntry]? {
+        waiting.withLock { waiting in
+            guard !waiting.isEmpty else { return nil }
+            defer { waiting.removeFirst(min(count, waiting.count)) }
+            return Array(waiting.prefix(count))
+        }
+    }
+
+    /// Ends ``arrivals``.
+    func end() { hasArrived.finish() }
+
+    /// Checks that the response is complete.
+    ///
+    /// - Returns: Whether it is the listing of a folder, not of a file.
+    /// - Throws: A ``TransferError`` if it is incomplete, or does not mention the folder.
+    func finish() throws -> Bool {
+        try parser.withLock { parser in
+            do throws(DAVElementReader.Malformed) { try parser.reader.finish() } catch { throw failure(error.reason) }
+            // RFC 4918, section 9.1: the response contains the requested resource itself.
+            guard parser.isFolder != nil || parser.hasMembers else { throw failure("does not mention the folder") }
+            return parser.isFolder ?? true
+        }
+    }
+}

@@ -1,0 +1,40 @@
+import TransferCore
+
+@testable import HTTPSupport
+@testable import TransportHTTP
+
+/// Targets for the listings of WebDAV servers.
+enum WebDAVTargets {
+    /// The input is a response to `PROPFIND`, after the size of the pieces in which it arrives.
+    static func listing(_ input: [UInt8]) {
+        let document = Array(input.dropFirst())
+        let size = Int(input.first ?? 0) % 64 + 1
+        let pieces = stride(from: 0, to: document.count, by: size).map { document[$0..<min($0 + size, document.count)] }
+        let (whole, inPieces) = (read([document[...]]), read(pieces))
+        // A document with several errors can be rejected for another one, because a piece is parsed completely before its members are checked.
+        require((whole.error == nil) == (inPieces.error == nil), "The pieces do not matter: \(String(describing: whole.error))")
+        // Before an error, a piece can contain complete members that are not returned.
+        if whole.error == nil { require(whole.members == inPieces.members, "The pieces do not matter.") }
+        guard let folder = ListedFolder(url: "https://example.com/dav/f%20x/?key=1") else { return require(false, "A URL is a folder.") }
+        for member in whole.members + inPieces.members {
+            require(!member.href.isEmpty && member.size ?? 0 >= 0, "A member has a URL, and its size is not negative.")
+            guard case .member(let name, _) = folder.place(of: member.href) else { continue }
+            require(!name.isEmpty, "A name is not empty.")
+            guard !name.contains(UInt8(ascii: "/")) else { continue }
+            let href = Array("/dav/f%20x/\(RemotePath.percentEncoded(name))".utf8)
+            require(folder.place(of: href) == .member(name: name, endsInSlash: false), "An encoded name is decoded to the same name.")
+        }
+    }
+
+    private static func read(_ pieces: [ArraySlice<UInt8>]) -> (members: [MultistatusReader.Member], error: DAVElementReader.Malformed?) {
+        var reader = MultistatusReader()
+        var members: [MultistatusReader.Member] = []
+        do throws(DAVElementReader.Malformed) {
+            for piece in pieces { members += try reader.read(piece) }
+            try reader.finish()
+            return (members, nil)
+        } catch {
+            return (members, error)
+        }
+    }
+}
