@@ -43,7 +43,8 @@ struct FormPartRecord: Codable, Sendable {
             switch (record.text, record.path, record.length) {
             case (let text?, nil, nil): parts.append(.text(text, field: record.field))
             case (nil, let path?, nil):
-                parts.append(.file(base.resolving(FilePath(bytes: path)), field: record.field, name: record.name, mediaType: record.mediaType))
+                parts.append(
+                    .file(base.resolving(FilePath(bytes: path)), field: record.field, name: record.name, mediaType: record.mediaType))
             case (nil, nil, let length?) where (0...rest.count).contains(length):
                 guard let name = record.name else { throw invalid }
                 parts.append(.data(rest.prefix(length), field: record.field, name: name, mediaType: record.mediaType))
