@@ -227,21 +227,21 @@ let package = Package(
 )
 
 // Samples are separate packages that depend on this package. When a sample is built, this package must not have a target with the same
-// name. Therefore, only this project's own builds, which test the samples, include them as targets. As in other packages, the samples can't
-// use symbols with `package` access. Tests/check-samples compares these targets with those of the samples' packages.
+// name. Therefore, only this project's own builds, which test the samples, include them as targets. The samples of apps can't use symbols with
+// `package` access, as in other packages. Tests/check-samples compares these targets with those of the samples' packages.
 if isStrict {
     let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
     package.targets += [
         .target(
             name: "FolderTransport", dependencies: ["TransportSupport", "TransferCore", system],
-            path: "Samples/CustomTransport/Sources/FolderTransport", packageAccess: false, swiftSettings: settings),
+            path: "Samples/CustomTransport/Sources/FolderTransport", swiftSettings: settings),
         .executableTarget(
             name: "transferq-folder", dependencies: ["FolderTransport", "TransferCommands"],
-            path: "Samples/CustomTransport/Sources/transferq-folder", packageAccess: false, swiftSettings: settings),
+            path: "Samples/CustomTransport/Sources/transferq-folder", swiftSettings: settings),
         .testTarget(
             name: "FolderTransportTests",
             dependencies: ["FolderTransport", "transferq-folder", "TransportTesting", "TransferCore", logging, system],
-            path: "Samples/CustomTransport/Tests/FolderTransportTests", packageAccess: false, swiftSettings: settings),
+            path: "Samples/CustomTransport/Tests/FolderTransportTests", swiftSettings: settings),
 
         .executableTarget(
             name: "BatchUploader", dependencies: ["TransferKit", "TransportTUS"], path: "Samples/BatchUploader/Sources",

@@ -2,7 +2,7 @@ import Foundation
 import TransferKit
 import TransportHTTP
 
-/// Posts a file with a web form, and reads the server's response.
+/// Posts a file and a note with one web form, and reads the server's response.
 ///
 ///     FormUpload ADDRESS FILE    for example http+form://127.0.0.1:8080/upload
 @main
@@ -19,27 +19,28 @@ struct FormUpload {
     }
 
     static func main() async throws {
-        guard CommandLine.arguments.count == 3 else { return print("Usage: FormUpload ADDRESS FILE") }
+        let arguments = CommandLine.arguments
+        guard arguments.count == 3 else { return print("Usage: FormUpload ADDRESS FILE") }
         let queue = try await TransferQueue(storage: .temporary(), transports: [HTTPTransport()])
 
-        // Text fields of every session of the account. An interrupted form is posted again from the start. The ID stays the same, so the server can
-        // recognize a second copy.
-        let form = HTTPOptions(fileField: "reel", fields: ["project": "north", "id": "{transfer}"])
-        try await queue.save(Account("site", endpoints: [.http(CommandLine.arguments[1], options: form)]))
+        // An interrupted form is posted again from the start. The ID stays the same, so the server can recognize a second copy.
+        let options = HTTPOptions(fields: ["id": "{transfer}"])
+        try await queue.save(Account("site", endpoints: [.http(arguments[1], options: options)]))
 
-        // The metadata of a session becomes more text fields.
-        let options = SessionOptions(metadata: ["title": "Day one"])
-        let session = try await queue.enqueue(.upload([CommandLine.arguments[2]], to: "site", options: options))
+        // The files arrive in one request, together or not at all.
+        let form = TransferItem.form(
+            fields: ["title": "Day one"],
+            files: [
+                .file(arguments[2], field: "reel"),
+                .data(Data("Colours are final.".utf8), field: "note", name: "note.txt"),
+            ])
+        let session = try await queue.enqueue(.upload(items: [form], to: "site"))
         try await queue.start()
-        _ = try await session.value
 
-        for item in try await queue.items(of: session.id) {
-            guard let response = item.answer else { continue }
-            let answer = try JSONDecoder().decode(Answer.self, from: Data(response.text.utf8))
-            print("Status \(response.status)")
-            print("Fields: \(answer.fields.keys.sorted().joined(separator: ", "))")
-            for file in answer.files { print("\(file.field): \(file.name), \(file.type), \(file.length) bytes") }
-        }
+        // Waits until the session has ended. The queue stores the response, so it is also there after a restart.
+        let answer = try await session.response(as: Answer.self)
+        print("Fields: \(answer.fields.keys.sorted().joined(separator: ", "))")
+        for file in answer.files { print("\(file.field): \(file.name), \(file.type), \(file.length) bytes") }
         await queue.shutdown()
     }
 }

@@ -33,9 +33,13 @@ import TransferKit
         await damaged.queue.waitUntilIdle()
         try await damaged.wait { sessions in sessions.allSatisfy { $0.state == .completed || $0.error?.code.rawValue == "storageDamaged" } }
         let sessions = try await damaged.queue.sessions()
-        #expect(sessions.map(\.name) == Self.names)
         #expect(sessions.first?.state == .completed && sessions.last?.state == .waiting)
-        #expect(try await damaged.queue.quarantined().isEmpty)
+        // One session can have rows in the damaged page and in the page before it. If such a row grows, SQLite moves rows between the two pages,
+        // so the store refuses the change, and the queue quarantines this session.
+        let missing = Self.names.filter { name in !sessions.contains { $0.name == name } }
+        #expect(missing.count <= 1)
+        #expect(try await damaged.queue.quarantined().count == missing.count)
+        for name in missing { #expect(Self.names.firstIndex(of: name) == sessions.count { $0.state == .completed }) }
         await damaged.queue.shutdown()
     }
 

@@ -84,7 +84,7 @@ extension UploadList {
 
     /// Cancels a session. It stays in the list, and keeps its index and the bytes that the server already has.
     public func cancel(_ id: SessionID) async throws {
-        try await queue.cancel(id, keepsPartial: true)
+        try await queue.cancel(id)
         undoSteps.append { [queue] in try await queue.retry(id) }
     }
 
