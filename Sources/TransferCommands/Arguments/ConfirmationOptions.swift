@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import TransferKit
 
-/// The options of commands whose effect can't be undone.
+/// The options of commands that end or remove sessions.
 struct ConfirmationOptions: ParsableArguments {
     @Flag(name: .shortAndLong, help: "Don't ask for confirmation on a terminal.")
     var yes = false

@@ -2,7 +2,7 @@
 ///
 /// The parser would read a file name such as `-the` as three short options, and the `h` among them as a request for help.
 enum ShortOptions {
-    /// `-h` prints help, `-v` logs more, and `-q` prints only errors.
+    /// `-h` prints help, `-v` logs more, and `-q` omits notes and progress.
     private static let known: Set<Character> = ["h", "v", "q"]
 
     /// Options whose value can be mistaken for a short option, such as `-5`. Their own validation checks the value.

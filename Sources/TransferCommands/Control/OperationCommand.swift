@@ -12,7 +12,7 @@ protocol OperationCommand: AsyncParsableCommand {
     func resolved(_ operation: SessionOperation, in queue: any ControllableQueue) async throws -> SessionOperation
     /// Continues with the changed sessions, after the operation.
     func didChange(_ sessions: [SessionID], in queue: any ControllableQueue) async throws
-    /// The options of an operation that can't be undone; nil for other operations.
+    /// The options of an operation that ends or removes sessions; nil for other operations.
     var confirmation: ConfirmationOptions? { get }
 }
 

@@ -19,7 +19,7 @@ struct StreamCommand: AsyncParsableCommand {
             While the session waits, for example for a server that is down, prints each new reason on standard error. The producer waits too.
 
             Exits with 0 if the session completed, with 1 if the session or the command failed, with 2 if the arguments are invalid, with 3 if the \
-            queue can't be opened or its owner exited, with 4 if the account does not exist, and with 130 if interrupted.
+            queue can't be opened or its owner exited, with 4 if the account, index or dependency does not exist, and with 130 if interrupted.
 
             Example: tar c stills | transferq stream studio stills.tar
             Example: transferq stream backup studio.sql --command 'pg_dump studio'
