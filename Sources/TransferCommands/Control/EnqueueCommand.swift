@@ -15,7 +15,7 @@ struct EnqueueCommand: OperationCommand {
     @OptionGroup var common: CommonOptions
 
     @Argument(
-        help: ArgumentHelp("Draft IDs, at least four characters of each.", valueName: "id"),
+        help: ArgumentHelp("The IDs of drafts, at least four characters of each.", valueName: "id"),
         completion: Candidates.sessions)
     var ids: [String] = []
 

@@ -9,8 +9,8 @@ struct SetCommand: OperationCommand {
         commandName: "set", abstract: "Changes properties of sessions that have not ended, and prints their IDs.",
         discussion: """
             Only the properties with an option change; the defaults below are those of new sessions. The account, --metadata, --overwrite, \
-            --setting and --checksum can change while a session is waiting or held, until its first bytes are transferred. The start time and \
-            the dependency can change while a session is waiting or held. \(aboutGroups)
+            --setting and --checksum can change while a session is a draft, waiting or held, until its first bytes are transferred. The start \
+            time and the dependency can change while a session is a draft, waiting or held. \(aboutGroups)
 
             Example: transferq set 3f2a --rate 500K --tag night
             Example: transferq set 3f2a --to-account archive --not-before 2026-07-01T02:00

@@ -11,8 +11,8 @@ public import TransferCore
 /// throws ``QueueError/Code/invalidTransition`` in other states, and changes nothing:
 ///
 /// - ``account``, ``metadata``, ``creation``, ``overwrite``, ``settings`` and ``expectedChecksum`` determine where and how files arrive. They can change
-///   while the session is waiting or held, until its first bytes are transferred.
-/// - ``notBefore`` and ``dependency`` determine the start. They can change while the session is waiting or held.
+///   while the session is a draft, waiting or held, until its first bytes are transferred.
+/// - ``notBefore`` and ``dependency`` determine the start. They can change while the session is a draft, waiting or held.
 /// - All other properties can change until the session ends.
 public struct SessionUpdate: Hashable, Sendable, Codable {
     /// A new rate limit of a whole session.
