@@ -25,7 +25,8 @@ struct AccountRemoveCommand: AsyncParsableCommand {
         if cascade {
             let sessions = try await common.withQueue { queue in
                 guard try await queue.account(name) != nil else { throw CommandFailure.unknownAccount(name) }
-                return try await queue.sessions(in: .account(name)).map(\.id)
+                let drafts = try await queue.sessions(in: .state(.draft)).filter { $0.account == name }
+                return (try await queue.sessions(in: .account(name)) + drafts).map(\.id)
             }
             guard !confirmation.dryRun else { return await CommandContext.current.output.write(sessions, asJSON: common.json) }
             if !sessions.isEmpty {

@@ -13,12 +13,15 @@ struct ConfirmationOptions: ParsableArguments {
     /// Asks a question if a person can answer it: if standard input and standard error are terminals.
     ///
     /// - Parameter question: The question, without the choices.
+    /// - Returns: Whether the question was asked, and the answer was yes.
     /// - Throws: A `CommandFailure` if the answer is not yes.
-    func confirm(_ question: String) async throws {
+    @discardableResult
+    func confirm(_ question: String) async throws -> Bool {
         let terminal = CommandContext.current.terminal
-        guard !yes, isatty(STDIN_FILENO) == 1, terminal.isTerminal else { return }
+        guard !yes, isatty(STDIN_FILENO) == 1, terminal.isTerminal else { return false }
         await terminal.write("\(question) Type yes to continue:".withoutControlCharacters)
         let answer = await BlockingIO.run { readLine() ?? "" }.trimmingCharacters(in: .whitespaces).lowercased()
         guard ["y", "yes"].contains(answer) else { throw CommandFailure(.incomplete, "Nothing was changed.") }
+        return true
     }
 }

@@ -167,8 +167,8 @@ extension SessionOperation {
     /// Whether an earlier call may have applied the operation to a session in this state. Such a session would reject a second call.
     fileprivate func isDone(in state: SessionState) -> Bool {
         switch (self, state) {
-        case (.enqueue, .waiting), (.enqueue, .running), (.enqueue, .held), (.enqueue, .completed), (.cancel, .cancelled), (.hold, .held),
-            (.pause, .paused), (.pause, .held), (.run, .completed), (.runNext, .running),
+        case (.enqueue, _): state != .draft
+        case (.cancel, .cancelled), (.hold, .held), (.pause, .paused), (.pause, .held), (.run, .completed), (.runNext, .running),
             (.runNext, .completed), (.release, .waiting), (.release, .running), (.release, .completed), (.resume, .waiting),
             (.resume, .running), (.resume, .completed), (.retry, .waiting), (.retry, .running), (.retry, .completed):
             true

@@ -2,8 +2,8 @@
 ///
 /// The parser would read a file name such as `-the` as three short options, and the `h` among them as a request for help.
 enum ShortOptions {
-    /// `-h` prints help, `-v` logs more, and `-q` omits notes and progress.
-    private static let known: Set<Character> = ["h", "v", "q"]
+    /// `-h` prints help, `-v` logs more, `-q` omits notes and progress, and `-y` confirms.
+    private static let known: Set<Character> = ["h", "v", "q", "y"]
 
     /// Options whose value can be mistaken for a short option, such as `-5`. Their own validation checks the value.
     private static let numeric: Set<String> = [
@@ -13,9 +13,9 @@ enum ShortOptions {
 
     /// The options without a value.
     private static let flags: Set<String> = [
-        "--after-none", "--all", "--cascade", "--completed", "--dedupe-completed", "--discard", "--download", "--draft", "--dry-run",
-        "--each", "--failed", "--follow", "--forever",
-        "--hold", "--json", "--keep-partial", "--next", "--no-wait", "--now", "--quiet", "--stdin", "--verbose", "--yes",
+        "--after-none", "--all", "--cascade", "--completed", "--copy", "--dedupe-completed", "--discard", "--download", "--draft",
+        "--dry-run", "--each", "--failed", "--follow", "--forever", "--hold", "--item-progress", "--json", "--keep-partial", "--next",
+        "--no-wait", "--now", "--quiet", "--stdin", "--verbose", "--yes",
     ]
 
     /// Whether the option takes the source of a secret. The user may have passed the secret instead, so messages don't repeat the value.

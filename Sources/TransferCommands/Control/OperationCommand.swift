@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 import TransferControl
 import TransferKit
 
@@ -32,9 +31,10 @@ extension OperationCommand {
             let sessions = try await common.withQueue { try await selection.sessions(in: $0) }
             let changing = sessions.filter { operation.canChange($0.state) }.map(\.id)
             guard !confirmation.dryRun else { return await CommandContext.current.output.write(changing, asJSON: common.json) }
-            if !changing.isEmpty {
-                let name = Self.configuration.commandName ?? ""
-                try await confirmation.confirm("\(name.capitalized) \(Figures.count(changing.count, "session"))?")
+            if !changing.isEmpty, try await confirmation.confirm(operation.question(about: changing.count)) {
+                // Sessions that were added after the question are not changed.
+                let changed = try await common.withQueue { try await $0.apply(operation, to: SessionGroup.sessions(changing)) }
+                return await CommandContext.current.output.write(changed, asJSON: common.json)
             }
         }
         var sessions: [SessionID]?
@@ -54,6 +54,16 @@ extension SessionOperation {
     /// Whether an operation that needs a confirmation changes a session in this state.
     fileprivate func canChange(_ state: SessionState) -> Bool {
         if case .cancel = self { ![.cancelled, .completed, .draft].contains(state) } else { true }
+    }
+
+    /// The question before the operation.
+    fileprivate func question(about count: Int) -> String {
+        let sessions = Figures.count(count, "session")
+        return switch self {
+        case .cancel(discarding: true): "Cancel \(sessions), and remove their unfinished content?"
+        case .cancel: "Cancel \(sessions)?"
+        default: "Remove \(sessions)?"
+        }
     }
 }
 

@@ -17,6 +17,7 @@ extension SessionOperation {
     private func advice(for state: SessionState, _ id: String) -> String? {
         switch (self, state) {
         case (.enqueue, _): nil
+        case (.cancel(discarding: true), .cancelled): "To remove its unfinished content: transferq remove \(id)"
         case (_, .draft): "To add it to the queue: transferq enqueue \(id)"
         case (.runNext, .completed), (.retry, .completed), (.resume, .completed), (.release, .completed): Self.addAgain
         case (.runNext, .failed), (.resume, .failed), (.release, .failed), (.runNext, .cancelled), (.resume, .cancelled),

@@ -90,6 +90,7 @@ struct SetCommand: OperationCommand {
                 "The value of --context is not JSON, or has a number out of range. A JSON string needs double quotes: '\"text\"'.")
         }
         if tag.contains("") { throw ValidationError("--tag is empty. Give it a word, or omit the option.") }
+        if filters.failed { throw ValidationError("--failed selects sessions that have ended, and these can't change.") }
         try selection.validate()
     }
 }

@@ -144,7 +144,11 @@ struct AddCommand: AsyncParsableCommand {
         }
         for warning in warnings { await CommandContext.current.terminal.write(warning.withoutControlCharacters) }
         await CommandContext.current.output.write(ids, asJSON: common.json)
-        if !hasOwner { await common.note("No process runs this queue. To run it: transferq run, or transferq agent start") }
+        if draft {
+            await common.note("A draft does not run. To add it to the queue: transferq enqueue ID")
+        } else if !hasOwner {
+            await common.note("No process runs this queue. To run it: transferq run, or transferq agent start")
+        }
     }
 
     private func requests(for batches: [[TransferItem]], _ options: SessionOptions) throws -> [SessionRequest] {

@@ -35,7 +35,7 @@ struct FormArgument: ExpressibleByArgument {
             rest = Array(rest[..<semicolon])
         }
         guard !rest.isEmpty else { return nil }
-        let path = FilePath(bytes: rest)
+        let path = FilePath(bytes: rest).absolute
         self.path = path
         part = .file(path, field: field, name: name, mediaType: type)
     }

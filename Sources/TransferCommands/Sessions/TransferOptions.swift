@@ -127,7 +127,12 @@ struct TransferOptions: ParsableArguments {
     }
 
     /// An update with only the given options. Reads the settings file, if one is given.
+    ///
+    /// - Throws: A `CommandFailure` for an option that applies only to new sessions.
     func update() async throws -> SessionUpdate {
+        guard creationURL == nil, !itemProgress else {
+            throw CommandFailure(.usage, "--creation-url and --item-progress apply only to new sessions. Use them with transferq add.")
+        }
         let (metadata, settings) = (try Self.values(metadata, of: "--metadata"), try await settings())
         var update = SessionUpdate(
             rateLimit: rate.map { $0.bytes > 0 ? .bytesPerSecond($0.bytes) : .unlimited },

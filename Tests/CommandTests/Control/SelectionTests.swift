@@ -102,6 +102,8 @@ import TransferKit
         #expect(try await program.succeed("remove", ids[0], "#3", "--dry-run", "--json").objects().count == 2)
         #expect(try await program.succeed("account", "remove", "two", "--cascade", "--dry-run").lines == [ids[16]])
         #expect(try await program.run("account", "remove", "two", "--dry-run").status == 2)
+        let draft = try await program.succeed("add", "two", "a", "--draft").lines[0]
+        #expect(try await program.succeed("account", "remove", "two", "--cascade", "--dry-run").lines == [ids[16], draft])
         #expect(try await listed(program, "--state", "waiting") == Array(ids.dropFirst()))
         #expect(try await program.succeed("account", "list").lines.count == 3)
     }
@@ -130,10 +132,10 @@ import TransferKit
         sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
         """
 
-    @Test(arguments: [["remove", "--all"], ["account", "remove", "two", "--cascade"]])
-    func yesSkipsQuestion(command: [String]) async throws {
+    @Test(arguments: [["remove", "--all"], ["account", "remove", "two", "--cascade"]], ["--yes", "-y"])
+    func yesSkipsQuestion(command: [String], option: String) async throws {
         let (program, ids) = try await program()
-        let words = (["python3", "-c", Self.answering, "no", TransferQ.executable.string] + command + ["--yes"]).map { Array($0.utf8) }
+        let words = (["python3", "-c", Self.answering, "no", TransferQ.executable.string] + command + [option]).map { Array($0.utf8) }
         let result = await (try program.start("/usr/bin/env", words)).result()
         #expect(result.status == 0 && !result.output.contains("continue"), "\(result.testDescription)")
         #expect(try await listed(program) != ids)
