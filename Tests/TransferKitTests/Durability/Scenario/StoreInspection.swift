@@ -23,7 +23,7 @@ struct StoreInspection {
         "a session that is not in the schedule": "SELECT key FROM session WHERE key NOT IN (SELECT session FROM schedule)",
         "a schedule row without a session": "SELECT session FROM schedule WHERE session NOT IN (SELECT key FROM session)",
         "a duplicate session ID": "SELECT id FROM schedule GROUP BY id HAVING count(*) > 1",
-        "a duplicate rank": "SELECT rank FROM schedule GROUP BY rank HAVING count(*) > 1",
+        "a duplicate rank": "SELECT rank FROM schedule WHERE state != 'draft' GROUP BY rank HAVING count(*) > 1",
         "a wrong number of files":
             "SELECT key FROM session WHERE files != (SELECT count(*) FROM file WHERE session = key AND state != 'skipped') AND \(isExpanded)",
         "a wrong number of bytes":
