@@ -67,6 +67,18 @@ import TransportHTTP
         (document("<D:response><D:href>/a</D:href><D:href>/b</D:href></D:response>"), "several URLs"),
     ]
 
+    /// The server can't list the folder, or not all of its members.
+    @Test(arguments: [403, 404, 500, 507]) func rejectsListingOfFailedFolder(status: Int) async throws {
+        let folder = "<D:response><D:href>\(TestListing.path)</D:href><D:status>HTTP/1.1 \(status) X</D:status></D:response>"
+        for members in ["", TestListing.member(TestListing.path + "a")] {
+            let listing = try TestListing(Self.document(members + folder))
+            let error = await listing.failure()
+            #expect(error?.failureClass == .protocolViolation && error?.code == .invalidResponse, "\(String(describing: error))")
+            #expect(error?.message.contains("reports status \(status) for the folder") == true)
+            await listing.end()
+        }
+    }
+
     private static let malformed: [(String, String)] = [
         ("\(root)</D:response>", "an end tag without"), (document("<D:response></D:multistatus></D:response>"), "an end tag without"),
         ("<D:multistatus></D:multistatus>", "undeclared namespace"), (document("<x:y/>"), "undeclared namespace"),

@@ -65,10 +65,15 @@ final class ListingSink: HTTPResponseSink {
     private func entry(_ member: MultistatusReader.Member, _ parser: inout Parser) throws -> RemoteEntry? {
         switch parser.folder?.place(of: member.href) ?? .outside {
         case .itself:
+            // Such a status means that the server lists no members, or not all of them.
+            if let status = member.status, !(200..<300).contains(status) {
+                throw failure("is incomplete: the server reports status \(status) for the folder")
+            }
             parser.isFolder = (parser.isFolder ?? false) || (member.isFolder ?? true)
             return nil
         case .member(let name, let endsInSlash):
             parser.hasMembers = true
+            // A member with another status exists. The transfer of the file finds out what is wrong.
             guard !member.isGone else { return nil }
             return RemoteEntry(name: name, kind: member.isFolder ?? endsInSlash ? .folder : .file(size: member.size))
         case .outside:

@@ -8,8 +8,11 @@ struct MultistatusReader {
         var isFolder: Bool?
         /// The size in bytes; nil if the server does not report it, or reports a number above 2^63 - 1.
         var size: Int64?
+        /// The status of the whole resource; nil if the server reports only that of its properties.
+        var status: Int?
+
         /// Whether the server reports that the resource no longer exists.
-        var isGone = false
+        var isGone: Bool { status == 404 || status == 410 }
     }
 
     // The paths of the elements that matter. Properties can contain elements of the same names.
@@ -79,7 +82,7 @@ struct MultistatusReader {
             member = changed
         case .response where path == Self.response:
             guard var complete = member, !complete.href.isEmpty else { throw .init("has an entry without a URL") }
-            complete.isGone = status == 404 || status == 410
+            complete.status = status
             members.append(complete)
         default: break
         }
