@@ -82,6 +82,12 @@ struct HTTPServer {
         }
     }
 
+    /// Removes the conditions that the account or the session sets for the transfer of the file (RFC 9110, section 13.1). For other requests, they
+    /// would have another meaning.
+    static func removeConditions(_ request: inout HTTPRequest) {
+        for name in ["If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"] { request.headers[name] = nil }
+    }
+
     /// The file that an attempt downloads.
     func source(_ attempt: FileAttempt) -> DownloadSource {
         let url = address.download(TransferNames(attempt))

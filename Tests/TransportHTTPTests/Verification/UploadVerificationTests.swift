@@ -95,7 +95,47 @@ import TransportSupport
         await transfer.end()
     }
 
+    @Test(arguments: [404, 410]) func detectsMissingFile(status: Int) async throws {
+        let transfer = try transfer(.size, HTTPOptions(uploadCheck: .head), answers: [[.answer(201)], [.answer(status)]])
+        let error = await transfer.failure()
+        #expect(error?.failureClass == .resumeLost && error?.code == .checksumMismatch, "\(String(describing: error))")
+        await transfer.end()
+    }
+
     // MARK: Checksums
+
+    /// The checksum of encoded content, and that of an empty response.
+    @Test(arguments: [["Repr-Digest": digest(of: [1]), "Content-Encoding": "gzip"], ["Repr-Digest": digest(of: [])]])
+    func ignoresChecksumOfOtherContent(headers: [String: String]) async throws {
+        let transfer = try transfer(answers: [[.answer(201, headers)]])
+        #expect(try await transfer.run().checksum == nil)
+        await transfer.end()
+    }
+
+    @Test func rejectsEncodedContent() async throws {
+        let transfer = try transfer(
+            .checksum, answers: [[.answer(201)], [.answer(405)], [.answer(200, ["Content-Encoding": "gzip"], body: "a" + Self.text)]])
+        let error = await transfer.failure()
+        #expect(error?.failureClass == .unsupported, "\(String(describing: error))")
+        #expect(transfer.server.requests.map { $0.headers["accept-encoding"] } == [nil, "identity", "identity"])
+        await transfer.end()
+    }
+
+    @Test func detectsLongerContent() async throws {
+        let transfer = try transfer(.checksum, answers: [[.answer(201)], [.answer(405)], [.answer(200, body: Self.text + "a")]])
+        let error = await transfer.failure()
+        #expect(error?.failureClass == .resumeLost && error?.message.contains("longer") == true, "\(String(describing: error))")
+        await transfer.end()
+    }
+
+    /// A condition for the `PUT` would have another meaning for other requests.
+    @Test func sendsConditionsOnlyWithUpload() async throws {
+        var transfer = try transfer(.size, HTTPOptions(uploadCheck: .head), answers: [[.answer(201)], [.answer(405)]])
+        transfer.options.headers = ["If-None-Match": "*"]
+        _ = try await transfer.run()
+        #expect(transfer.server.requests.map { $0.headers["if-none-match"] } == ["*", nil])
+        await transfer.end()
+    }
 
     @Test func requestsChecksumWithUpload() async throws {
         let transfer = try transfer(.checksum, answers: [[.answer(204, ["Repr-Digest": Self.digest()])]])

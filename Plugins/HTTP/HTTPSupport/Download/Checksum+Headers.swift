@@ -2,6 +2,13 @@ package import CurlEngine
 import Foundation
 package import TransportSupport
 
+extension HTTPHeaders {
+    /// Whether the content is encoded, for example compressed (RFC 9110, section 8.4).
+    package var hasContentCoding: Bool {
+        self["Content-Encoding"].map { !["", "identity"].contains($0.lowercased()) } ?? false
+    }
+}
+
 extension Checksum {
     /// The headers that request a checksum of the whole file (RFC 9530, section 4, and its predecessor, RFC 3230, section 4.3.1).
     package static let request: HTTPHeaders = ["Want-Repr-Digest": "sha-256=10, sha-512=5", "Want-Digest": "sha-256, sha-512;q=0.5"]

@@ -2,19 +2,25 @@ package import CurlEngine
 import Locking
 package import TransportSupport
 
-/// Computes the SHA-256 checksum of a response's body.
+/// Computes the SHA-256 checksum of a response's body. Does not accept a body with a content coding, because it is not the file itself.
 package final class HashingSink: HTTPResponseSink {
+    /// Thrown to end a request whose response has more bytes than expected.
+    package struct ExceedsLimit: Error {}
+
+    private let limit: Int64
     private let state = Locked((hash: RunningChecksum(.sha256), bytes: Int64(0)))
 
-    package init() {}
+    /// - Parameter limit: The number of bytes after which the response must end.
+    package init(upTo limit: Int64 = .max) { self.limit = limit }
 
     /// The checksum and the number of the bytes so far.
     package var result: (checksum: Checksum, bytes: Int64) { state.withLock { ($0.hash.checksum, $0.bytes) } }
 
-    package func accepts(_ head: HTTPResponseHead) -> Bool { head.status == 200 }
+    package func accepts(_ head: HTTPResponseHead) -> Bool { head.status == 200 && !head.headers.hasContentCoding }
 
-    package func write(_ bytes: RawSpan) {
-        state.withLock { state in
+    package func write(_ bytes: RawSpan) throws {
+        try state.withLock { state in
+            guard Int64(bytes.byteCount) <= limit - state.bytes else { throw ExceedsLimit() }
             unsafe bytes.withUnsafeBytes { unsafe state.hash.update($0) }
             state.bytes += Int64(bytes.byteCount)
         }
