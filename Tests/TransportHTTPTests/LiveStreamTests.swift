@@ -92,6 +92,26 @@ import TransportSupport
         #expect(isComplete.withLock { $0 } == !fails)
     }
 
+    /// Another client removed the folder. Before the first release, the stream can start again.
+    @Test func sendsStreamAgainAfterCreatingFolder() async throws {
+        let (arrivals, hasArrived) = AsyncStream.makeStream(of: Void.self)
+        let statuses = [201, 409, 201, 201]
+        var stream = try Stream(size: 1_000, available: 10) { _, number in
+            guard number < statuses.count else { return [.silence] }
+            let answer = ServerStep.answer(statuses[number])
+            return number == 1 ? [.read(10), .call { hasArrived.yield() }, answer] : [answer]
+        }
+        stream.transfer.endpoint.settings = HTTPOptions(webDAV: true).settings
+        stream.transfer.remotePath = "a/1"
+        let receipt = Task { [stream] in try await stream.transfer.run() }
+        for await _ in arrivals { break }
+        stream.growth.update(.complete(1_000))
+        #expect(try await receipt.value.bytes == 1_000)
+        #expect(stream.requests.map(\.method) == ["MKCOL", "PUT", "MKCOL", "PUT"])
+        #expect(stream.requests.last?.body == stream.content)
+        await stream.transfer.end()
+    }
+
     @Test func sendsEmptyStream() async throws {
         let stream = try Stream(size: 1, available: 0) { _, _ in [.answer(200)] }
         async let receipt = stream.transfer.run()

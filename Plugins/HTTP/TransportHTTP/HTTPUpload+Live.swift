@@ -22,9 +22,15 @@ extension HTTPUpload {
     func sendLive(_ file: FileReader, _ growth: SourceGrowth, _ folder: FolderCreation.Outcome) async throws -> TransferReceipt? {
         let body = LiveBody(file, growth, on: disks.threads(for: file.source))
         defer { body.end() }
-        let answer: EndpointResponse
+        var folder = folder
+        var answer: EndpointResponse
         do {
             answer = try await request(body, growth)
+            // Before the first release, the body can start again.
+            if !isSuccess(answer), body.released == 0, let state = try await createFoldersAgain(after: answer) {
+                if canStoreNow(answer, in: state) { answer = try await request(body, growth) }
+                folder = state
+            }
         } catch {
             // The producer's error is the cause, because it ends the request.
             if case .failed(let cause) = growth.extent { throw cause }

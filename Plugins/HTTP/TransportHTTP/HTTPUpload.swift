@@ -142,12 +142,14 @@ struct HTTPUpload {
     /// - Parameter folder: The state of the file's folder.
     /// - Throws: A ``TransferError`` if the server does not have the whole file, or if the file has changed; or `CancellationError`.
     private func put(_ file: FileReader, _ size: Int64, _ folder: FolderCreation.Outcome) async throws -> EndpointResponse {
+        // The same position for both requests, so that bytes that are sent again count as activity.
+        let position = Position()
         func send() async throws -> SentBody {
-            try await self.send("PUT", putHeaders, .file(file, offset: 0, length: size), size) { $0 }
+            try await self.send("PUT", putHeaders, .file(file, offset: 0, length: size), size, position) { $0 }
         }
         var (sent, folder) = (try await send(), folder)
         if !isSuccess(sent.answer), let state = try await createFoldersAgain(after: sent.answer) {
-            if case .created = state { sent = try await send() }
+            if canStoreNow(sent.answer, in: state) { sent = try await send() }
             folder = state
         }
         return try await complete(sent, from: [file]) { [folder] in failure($0, folder) }
@@ -155,6 +157,11 @@ struct HTTPUpload {
 
     /// A response, and the length of the request's body in bytes.
     private typealias SentBody = (answer: EndpointResponse, length: Int64)
+
+    /// The furthest position that the requests of one body reached, and the number of bytes that the connection of the last one accepted.
+    private final class Position: Sendable {
+        let state = Locked((furthest: Int64(0), accepted: Int64(0)))
+    }
 
     /// Returns the response if the server has the whole body, and the files from which it was read have not changed.
     private func complete(
@@ -172,13 +179,14 @@ struct HTTPUpload {
     ///
     /// - Parameters:
     ///   - size: The number of bytes of the body that the progress counts.
+    ///   - position: The position of an earlier request with the same body.
     ///   - contentBytes: Returns how many of the counted bytes are among the first bytes of the body.
     private func send(
-        _ method: String, _ headers: HTTPHeaders, _ body: HTTPBody, _ size: Int64, contentBytes: @escaping @Sendable (Int64) -> Int64
+        _ method: String, _ headers: HTTPHeaders, _ body: HTTPBody, _ size: Int64, _ position: Position = Position(),
+        contentBytes: @escaping @Sendable (Int64) -> Int64
     ) async throws -> SentBody {
         let reporter = reporter
         let length = body.length ?? size
-        let position = Locked((furthest: Int64(0), accepted: Int64(0)))
         let answer = try await server.send(
             method, to: url, headers: headers, body: body,
             // A server that rejects the content may close the connection before its response is read, so later attempts always send Expect.
@@ -186,8 +194,8 @@ struct HTTPUpload {
             pacing: { reporter.allowance(upTo: $0) },
             progress: { accepted in
                 let content = min(contentBytes(accepted), size)
-                let (furthest, isRepeated) = position.withLock { position in
-                    // After a redirect, the body is sent again from its first byte.
+                let (furthest, isRepeated) = position.state.withLock { position in
+                    // After a redirect or a new request, the body is sent again from its first byte.
                     let isRepeated = position.accepted != accepted && content <= position.furthest && accepted < length
                     position = (max(position.furthest, content), accepted)
                     return (position.furthest, isRepeated)

@@ -97,6 +97,23 @@ import TransportHTTP
         await transfer.end()
     }
 
+    /// Another upload creates the removed folder between the two requests.
+    @Test(arguments: [409, 404]) func uploadsToFolderOfOtherUpload(missing: Int) async throws {
+        let statuses = [201, missing, 405, 201]
+        let transfer = try transfer("a/1") { _, number in [number < statuses.count ? .answer(statuses[number]) : .silence] }
+        _ = try await transfer.run()
+        #expect(requests(transfer) == ["MKCOL /files/a/", "PUT /files/a/1", "MKCOL /files/a/", "PUT /files/a/1"])
+        await transfer.end()
+    }
+
+    /// The server may respond differently for the next file.
+    @Test func asksAgainAfterFailureOfServer() async throws {
+        let transfer = try transfer("a/1") { request, _ in [.answer(request.method == "PUT" ? 201 : 500)] }
+        for _ in 0..<2 { _ = try await transfer.run() }
+        #expect(requests(transfer) == ["MKCOL /files/a/", "PUT /files/a/1", "MKCOL /files/a/", "PUT /files/a/1"])
+        await transfer.end()
+    }
+
     /// The server does not allow the request, but the folder exists.
     @Test(arguments: [403, 501, 400]) func uploadsAlthoughFolderIsNotCreated(status: Int) async throws {
         let transfer = try transfer("a/1") { request, _ in [.answer(request.method == "PUT" ? 201 : status)] }

@@ -51,7 +51,7 @@ final class FolderCreation: Sendable {
             // Another request may have ended just before this one began.
             if let outcome = known.withLock({ $0[folder] }) { return outcome }
             let outcome = try await create(url, in: folders.dropLast(), session, at: server)
-            record(outcome.asKnown, folder)
+            if let lasting = outcome.lasting { record(lasting, folder) }
             return outcome
         }
     }
@@ -71,11 +71,11 @@ final class FolderCreation: Sendable {
     }
 
     private func create(_ url: String, in parents: ArraySlice<String>, _ session: String, at server: HTTPServer) async throws -> Outcome {
-        var answer = try await server.send("MKCOL", to: url)
+        var answer = try await server.send("MKCOL", to: url, prepare: HTTPServer.removeConditions)
         // 409: a parent is missing. Some servers respond with 404.
         if answer.status == 409 || answer.status == 404, !parents.isEmpty {
             if case .refused(let error) = try await ensure(parents, in: session, at: server) { return .refused(error) }
-            answer = try await server.send("MKCOL", to: url)
+            answer = try await server.send("MKCOL", to: url, prepare: HTTPServer.removeConditions)
         }
         switch answer.status {
         case 200..<300: return .created
@@ -91,7 +91,11 @@ final class FolderCreation: Sendable {
             return .refused(
                 answer.error(.unsupported, .unsupported, "can't create folders by WebDAV; remove the account's setting webDAV"))
         default:
-            if let failure = answer.commonFailure { throw failure }
+            if let failure = answer.commonFailure {
+                // Some servers respond with 500 if the folder exists.
+                if answer.status == 500 { return .refused(failure) }
+                throw failure
+            }
             return .refused(
                 answer.error(
                     .permanent, .rejected, "did not create the folder of the file; check whether something else has the folder's name"))
@@ -100,8 +104,11 @@ final class FolderCreation: Sendable {
 }
 
 extension FolderCreation.Outcome {
-    /// The outcome for later files: the folder was not created for them.
-    fileprivate var asKnown: Self {
-        if case .created = self { .exists } else { self }
+    /// The outcome for later files: the folder was not created for them. Nil after a temporary failure, which may not repeat.
+    fileprivate var lasting: Self? {
+        switch self {
+        case .created, .exists: .exists
+        case .refused(let error): error.failureClass == .transient ? nil : self
+        }
     }
 }

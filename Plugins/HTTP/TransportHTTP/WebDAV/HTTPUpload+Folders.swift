@@ -27,6 +27,16 @@ extension HTTPUpload {
         return try await createFolders()
     }
 
+    /// Whether a `PUT` that failed may succeed after ``createFoldersAgain(after:)``.
+    func canStoreNow(_ answer: EndpointResponse, in folder: FolderCreation.Outcome) -> Bool {
+        switch folder {
+        case .created: true
+        // Another upload may have created the folder after the response.
+        case .exists: answer.status == 404 || answer.status == 409
+        case .refused: false
+        }
+    }
+
     /// The error for a failed upload. If the folder of the file could not be created, this is the cause of most failures.
     func failure(_ answer: EndpointResponse, _ folder: FolderCreation.Outcome) -> TransferError {
         if case .refused(let error) = folder, [400, 404, 405, 409, 410, 500].contains(answer.status) { return error }
