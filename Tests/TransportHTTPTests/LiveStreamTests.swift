@@ -189,6 +189,25 @@ import TransportSupport
         await stream.transfer.end()
     }
 
+    /// The server has the file, and the stream can't be sent again.
+    @Test func failedVerificationDoesNotLoseLongStream() async throws {
+        let (arrivals, hasArrived) = AsyncStream.makeStream(of: Void.self)
+        let size = 2 * Self.releaseInterval
+        var stream = try Stream(size: size, available: size - 1) { request, _ in
+            guard request.method == "PUT" else { return [.answer(503)] }
+            return [.read(10), .call { hasArrived.yield() }, .answer(201)]
+        }
+        stream.transfer.endpoint.settings = HTTPOptions(uploadCheck: .head).settings
+        stream.transfer.options.verification = .size
+        let running = Task { [stream] in try await stream.transfer.run() }
+        for await _ in arrivals { break }
+        stream.growth.update(.complete(Int64(size)))
+        let receipt = try await running.value
+        #expect(receipt.warnings.count == 1 && receipt.warnings.first?.contains("unverified") == true, "\(receipt.warnings)")
+        #expect(stream.requests.map(\.method) == ["PUT", "HEAD"])
+        await stream.transfer.end()
+    }
+
     /// A server with `Expect: 100-continue` redirects before it reads the body.
     @Test func followsRedirect() async throws {
         let stream = try Stream(size: 1_000, available: 500) { request, _ in
