@@ -86,4 +86,19 @@ import TransferKit
         _ = try scheduler.perform(.perform(.hold, .group(.sessions([drafts[2].id]))))
         #expect(scheduler.remaining(at: .start) == 2)
     }
+
+    /// A draft starts only after the app enqueues it, so a session of a strict queue that depends on a draft needs an action, too.
+    @Test func strictQueueStopsAtDependencyOnDraft() throws {
+        var scheduler = Scheduler(Scheduler.Settings(transports: ["memory"], ordering: .strict))
+        _ = try scheduler.perform(.saveAccount(.memory("a")))
+        let draft = SessionDraft.draft()
+        _ = try scheduler.perform(.saveDrafts([draft]))
+        var dependent = SessionDraft.draft()
+        dependent.dependency = .after(draft.id)
+        _ = try scheduler.perform(.enqueue([dependent, .draft()]))
+        _ = try scheduler.perform(.start)
+        #expect(scheduler.remaining(at: .start) == 0 && scheduler.isIdle(at: .start))
+        _ = try scheduler.perform(.perform(.enqueue(to: .front), .one(.id(draft.id))))
+        #expect(scheduler.remaining(at: .start) == 3 && !scheduler.isIdle(at: .start))
+    }
 }

@@ -65,15 +65,17 @@ extension Scheduler {
             if starting.contains(key) || sessionIndex.live.contains(key) && continues(entry, at: now) { continue }
             // All later sessions wait for this session.
             guard entry.state == .waiting, entry.conditions.isDisjoint(with: [.noSpace, .runNotEnded, .unreadable]),
-                !waitsForEndedSession(entry), continues(entry.line, at: now)
+                !waitsForAction(entry), continues(entry.line, at: now)
             else { break }
             count += 1
         }
         return count
     }
 
-    private func waitsForEndedSession(_ entry: Entry) -> Bool {
+    /// Whether a session depends on a session that has ended, or on a draft. The app or the user must then act.
+    private func waitsForAction(_ entry: Entry) -> Bool {
         guard entry.conditions.contains(.dependent), let dependency = sessionIndex.details(entry.key).dependency else { return false }
-        return sessionIndex.key(of: dependency.session).flatMap { sessionIndex[$0] }?.state.isEnded ?? true
+        guard let other = sessionIndex.key(of: dependency.session).flatMap({ sessionIndex[$0] }) else { return true }
+        return other.state.isEnded || !other.isOrdered
     }
 }

@@ -15,7 +15,8 @@ enum Schema {
     ///
     /// Never change a released migration. Add a new migration after the last one for each change to the schema.
     static func migrate(_ database: any DatabaseWriter) throws {
-        var migrator = DatabaseMigrator()
+        // No migration changes a key, and a check of all keys would refuse to open a store with a damaged row.
+        var migrator = DatabaseMigrator().disablingDeferredForeignKeyChecks()
         migrator.registerMigration("5") { db in
             for tables in [sessionTables, fileTables, removalTables, queueTables] { try db.execute(sql: tables) }
             try db.execute(sql: "PRAGMA application_id = \(applicationID)")
