@@ -62,7 +62,7 @@ extension TransferQueue {
         let target = try await target(of: session)
         let replaced = try await checkedItems(selection, of: target, replacedBy: items)
         try await add(items, to: target, replacing: selection == .all ? nil : replaced) {
-            .replaceItems(selection, with: $0, in: .id(target.status.id))
+            .replaceItems(selection, replaced, with: $0, in: .id(target.status.id))
         }
     }
 

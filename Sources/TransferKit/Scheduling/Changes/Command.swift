@@ -18,8 +18,9 @@ package enum Command: Sendable, Codable {
     /// Stores sessions that are not in the order of the queue.
     case saveDrafts([SessionDraft])
     case addItems(SessionReference, [ItemDraft])
-    /// Removes items that have not begun, and adds items at the end of the session.
-    case replaceItems(ItemSelection, with: [ItemDraft], in: SessionReference)
+    /// Removes items that have not begun, and adds items at the end of the session. Fails if the rows of the items have changed since the caller
+    /// checked them.
+    case replaceItems(ItemSelection, ReplaceableItems, with: [ItemDraft], in: SessionReference)
     case perform(SessionOperation, SessionTarget)
     /// Quarantines a session whose rows can't be read or changed; the string is the reason. The session leaves the order, and its rows are kept.
     case quarantine(SessionID, String)

@@ -15,8 +15,8 @@ package enum StoreWrite: Sendable {
     /// Assigns another account to a session that has transferred nothing.
     case changeAccount(SessionKey, AccountKey)
     case addItems(SessionKey, [ItemDraft])
-    /// Removes items that have not begun, and adds items at the end. If an item has begun, changes nothing.
-    case replaceItems(SessionKey, ItemSelection, with: [ItemDraft])
+    /// Removes items that have not begun, and adds items at the end. Rejected if the rows of the items have changed.
+    case replaceItems(SessionKey, ItemSelection, ReplaceableItems, with: [ItemDraft])
     case expansion(SessionKey, ExpansionStep)
     /// Resets the failed items of a session, or all its items if `isWhole` is true.
     case resetSession(SessionKey, isWhole: Bool)
@@ -79,7 +79,7 @@ extension StoreWrite {
     var session: SessionKey? {
         switch self {
         case .schedule(let row): row.entry.key
-        case .updateSession(let key, _), .changeAccount(let key, _), .addItems(let key, _), .replaceItems(let key, _, _),
+        case .updateSession(let key, _), .changeAccount(let key, _), .addItems(let key, _), .replaceItems(let key, _, _, _),
             .expansion(let key, _),
             .resetSession(let key, _), .continueReset(let key),
             .deleteSession(let key, _),

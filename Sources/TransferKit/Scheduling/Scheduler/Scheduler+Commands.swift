@@ -49,8 +49,8 @@ extension Scheduler {
             try enqueue(drafts, at: index, isHeld: isHeld, now, &transaction)
         case .saveDrafts(let drafts): try saveDrafts(drafts, now, &transaction)
         case .addItems(let reference, let items): try add(items, to: reference, &transaction)
-        case .replaceItems(let selection, let items, let reference):
-            try replaceItems(selection, with: items, in: reference, &transaction)
+        case .replaceItems(let selection, let rows, let items, let reference):
+            try replaceItems(selection, rows, with: items, in: reference, &transaction)
         case .perform(let operation, let target): try perform(operation, on: target, at: now, &transaction)
         case .quarantine(let id, let reason): try quarantine([resolve(.id(id))], reason, &transaction)
         case .setNetwork(let condition): setNetwork(condition, at: now, &transaction)

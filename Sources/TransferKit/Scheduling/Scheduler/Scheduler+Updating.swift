@@ -62,13 +62,14 @@ extension Scheduler {
 
     /// Removes items that have not begun, and adds items at the end of the session. The caller has checked that the selected items have not begun.
     mutating func replaceItems(
-        _ selection: ItemSelection, with items: [ItemDraft], in reference: SessionReference, _ transaction: inout Transaction
+        _ selection: ItemSelection, _ rows: ReplaceableItems, with items: [ItemDraft], in reference: SessionReference,
+        _ transaction: inout Transaction
     ) throws(QueueError) {
         let key = try resolve(reference)
         guard let entry = sessionIndex[key] else { return }
         guard !entry.state.isEnded else { throw invalidTransition(entry, "changed") }
         if selection == .all { try checkUnbegun(entry, "items") } else { try checkHasNoRun(entry, "items") }
-        transaction.writes.append(.replaceItems(key, selection, with: items))
+        transaction.writes.append(.replaceItems(key, selection, rows, with: items))
         // A new item can get the position of a removed one.
         transaction.actions.append(.forget(key))
         transaction.events.append(.updated(entry.id))

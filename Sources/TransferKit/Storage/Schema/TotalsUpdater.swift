@@ -115,7 +115,7 @@ extension StoreWrite {
         switch self {
         case .schedule(let row): row.entry.key
         case .expansion(let key, let step): step.changesFigures ? key : nil
-        case .changeAccount(let key, _), .addItems(let key, _), .replaceItems(let key, _, _), .resetSession(let key, _),
+        case .changeAccount(let key, _), .addItems(let key, _), .replaceItems(let key, _, _, _), .resetSession(let key, _),
             .continueReset(let key),
             .deleteSession(let key, _),
             .quarantine(let key, _), .restoreSession(let key, _), .discardPartial(let key),

@@ -2,30 +2,26 @@ import Foundation
 import GRDB
 import TransferCore
 
-/// The rows of items that have not begun.
-struct ReplaceableItems: Sendable {
-    /// The positions in the table `file`.
-    var positions: Set<Int64> = []
-    /// The sequences in the table `item`.
-    var sequences: Set<Int64> = []
-
-    var count: Int { positions.count + sequences.count }
-}
-
 extension QueueStore {
     /// Returns the rows of selected items; nil if one of the items does not exist, has begun, or is a stream, or if there are too many.
     ///
     /// An item has begun if it has a checkpoint, is in a later generation, or is no longer pending. The name of its content on a server consists of
     /// the session, the position and the generation, so no new item may get this position.
-    func replaceableItems(_ selection: ItemSelection, of key: SessionKey) async throws -> ReplaceableItems? {
+    package func replaceableItems(_ selection: ItemSelection, of key: SessionKey) async throws -> ReplaceableItems? {
         try await read { try Self.replaceableItems(selection, of: key, in: $0) }
     }
 
-    /// Removes items that have not begun, and adds items at the end. If an item has begun since the caller checked this, changes nothing.
+    /// Removes items that have not begun, and adds items at the end.
+    ///
+    /// - Parameter rows: The rows that the caller checked.
+    /// - Throws: ``QueueError`` with the code `invalidTransition` if one of the items has begun or has been replaced since then, or if the session
+    ///   would have no items.
     static func replaceItems(
-        _ selection: ItemSelection, with items: [ItemDraft], of key: SessionKey, _ transaction: inout StoreTransaction, in db: Database
+        _ selection: ItemSelection, _ rows: ReplaceableItems, with items: [ItemDraft], of key: SessionKey,
+        _ transaction: inout StoreTransaction, in db: Database
     ) throws {
-        guard let rows = try replaceableItems(selection, of: key, in: db) else { return }
+        let change = QueueError(.invalidTransition, "The items changed while they were being replaced. Read them again.")
+        guard try replaceableItems(selection, of: key, in: db) == rows else { throw change }
         if selection == .all {
             transaction.freed += try blobs(of: key, in: db)
             for table in ["file", "item", "directory"] { try execute(db, "DELETE FROM \(table) WHERE session = ?", [key]) }
@@ -49,6 +45,12 @@ extension QueueStore {
             try execute(
                 db, "UPDATE session SET files = max(0, files - ?), bytes_total = \(bounded("bytes_total - ?")) WHERE key = ?",
                 [rows.count, min(bytes, maximumBytes), key])
+            // Another call may have removed the other items.
+            if items.isEmpty,
+                try Int64.fetchOne(db.cachedStatement(sql: "SELECT files FROM session WHERE key = ?"), arguments: [key]) == 0
+            {
+                throw change
+            }
         }
         if !items.isEmpty { try addItems(items, to: key, in: db) }
     }
@@ -76,25 +78,30 @@ extension QueueStore {
         var rows = ReplaceableItems()
         for position in positions {
             if position < firstPending {
-                let isReplaceable = try Bool.fetchOne(
-                    db.cachedStatement(
-                        sql: """
-                            SELECT EXISTS (SELECT 1 FROM file WHERE session = ?1 AND position = ?2 AND state = 'pending' AND generation = 1
-                                AND kind <> 'stream' AND \(isCounted("?1")) AND NOT EXISTS (SELECT 1 FROM checkpoint
-                                    WHERE checkpoint.session = ?1 AND checkpoint.position = ?2))
-                            """), arguments: [key, position])
-                guard isReplaceable == true else { return nil }
+                guard
+                    let row = try StoredRow.fetchOne(
+                        db.cachedStatement(
+                            sql: """
+                                SELECT source, destination FROM file WHERE session = ?1 AND position = ?2 AND state = 'pending'
+                                    AND generation = 1 AND kind <> 'stream' AND \(isCounted("?1")) AND NOT EXISTS (SELECT 1 FROM checkpoint
+                                        WHERE checkpoint.session = ?1 AND checkpoint.position = ?2)
+                                """), arguments: [key, position])
+                else { return nil }
                 rows.positions.insert(position)
+                rows.contents[position] = [try row.decode(Data.self, atIndex: 0), try row.decode(Data.self, atIndex: 1)]
             } else {
                 // The positions of items that are not in the manifest yet continue those in the manifest.
-                let sequence = try Int64.fetchOne(
-                    db.cachedStatement(
-                        sql: """
-                            SELECT CASE WHEN first_position IS NULL AND kind <> 'stream' THEN sequence END
-                            FROM item WHERE session = ? ORDER BY sequence LIMIT 1 OFFSET ?
-                            """), arguments: [key, position - firstPending])
-                guard let sequence else { return nil }
+                guard
+                    let row = try StoredRow.fetchOne(
+                        db.cachedStatement(
+                            sql: """
+                                SELECT CASE WHEN first_position IS NULL AND kind <> 'stream' THEN sequence END, source, destination
+                                FROM item WHERE session = ? ORDER BY sequence LIMIT 1 OFFSET ?
+                                """), arguments: [key, position - firstPending]),
+                    let sequence = try row.decode(Int64?.self, atIndex: 0)
+                else { return nil }
                 rows.sequences.insert(sequence)
+                rows.contents[position] = [try row.decode(Data.self, atIndex: 1), try row.decode(Data.self, atIndex: 2)]
             }
         }
         return rows

@@ -103,8 +103,8 @@ extension QueueStore {
             try changeAccount(of: key, to: account, at: transaction.now, in: db)
         case .addItems(let key, let items):
             try addItems(items, to: key, in: db)
-        case .replaceItems(let key, let selection, let items):
-            try replaceItems(selection, with: items, of: key, &transaction, in: db)
+        case .replaceItems(let key, let selection, let rows, let items):
+            try replaceItems(selection, rows, with: items, of: key, &transaction, in: db)
         case .expansion(let key, let step):
             try apply(step, to: key, in: db)
         case .resetSession(let key, let isWhole):

@@ -20,12 +20,12 @@ struct RefusedWrite: Error {
     let index: Int
     let reason: any Error
 
-    /// Whether the change itself or a damaged row is the cause. A retry would then fail in the same way. Otherwise, the disk, another
-    /// process or the machine is the cause (sqlite.org/rescode.html).
+    /// Whether the change itself or a damaged row is the cause. A ``QueueError`` means that the rows do not permit the change. A retry would
+    /// then fail in the same way. Otherwise, the disk, another process or the machine is the cause (sqlite.org/rescode.html).
     var isLasting: Bool {
         guard let error = reason as? DatabaseError else {
             return reason is EncodingError || reason is DecodingError || reason is RowDecodingError
-                || reason is UnreadableColumn
+                || reason is UnreadableColumn || reason is QueueError
         }
         return switch error.resultCode {
         case .SQLITE_CONSTRAINT, .SQLITE_MISMATCH, .SQLITE_RANGE, .SQLITE_TOOBIG, .SQLITE_CORRUPT: true

@@ -91,7 +91,7 @@ enum OperationTable {
         case "remove": operation = .remove()
         case "addItems":
             return .addItems(session, [ItemDraft(source: Data("/g".utf8), destination: Data("g".utf8), size: 1)])
-        case "replaceItems": return .replaceItems(.at([0]), with: [], in: session)
+        case "replaceItems": return .replaceItems(.at([0]), ReplaceableItems(), with: [], in: session)
         default: return nil
         }
         return .perform(operation, .one(session))

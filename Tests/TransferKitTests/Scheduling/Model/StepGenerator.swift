@@ -211,7 +211,7 @@ struct StepGenerator {
         switch number(0...19) {
         case 19:
             .replaceItems(
-                oneIn(2) ? .all : .at([0]), with: [],
+                oneIn(2) ? .all : .at([0]), ReplaceableItems(), with: [],
                 in: .id(queue.sessions.map(\.id).randomElement(using: &random) ?? SessionID(named: "nobody")))
         case 18: .retryEndpoints(account: accountName())
         case 16: .setNetwork(.unconstrained)

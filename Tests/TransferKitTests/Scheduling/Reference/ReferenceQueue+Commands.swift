@@ -26,7 +26,7 @@ extension ReferenceQueue {
             return try enqueue(drafts, at: index, isHeld: isHeld)
         case .saveDrafts(let drafts): return try saveDrafts(drafts)
         case .addItems(let reference, let items): return try add(items, to: reference)
-        case .replaceItems(let selection, _, let reference): return try replaceItems(selection, in: reference)
+        case .replaceItems(let selection, _, _, let reference): return try replaceItems(selection, in: reference)
         case .perform(let operation, let target): return try perform(operation, on: target)
         case .quarantine(let id, _): return try quarantine(resolve(.id(id)))
         case .setNetwork(let condition):

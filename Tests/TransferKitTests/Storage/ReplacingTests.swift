@@ -1,0 +1,55 @@
+import Foundation
+import GRDB
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+
+/// Replacements of items that two callers checked at the same time.
+@Suite struct ReplacingTests {
+    private static func item(_ name: String) -> ItemDraft {
+        ItemDraft(source: Data("/\(name)".utf8), destination: Data(name.utf8), size: 1)
+    }
+
+    private func names(_ store: QueueStore) async throws -> [String] {
+        let names = try await store.pool.read { try Data.fetchAll($0, sql: "SELECT destination FROM file ORDER BY position") }
+        return names.map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// Creates a store with a held session that has the items "a" and "b".
+    private func preparedStore(in folder: TemporaryFolder) async throws -> QueueStore {
+        let store = try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)
+        var draft = SessionDraft.draft()
+        draft.items = [Self.item("a"), Self.item("b")]
+        try await store.commit([.saveAccount(1, .memory("a")), .session(1, rank: 0, draft, .held)])
+        return store
+    }
+
+    /// The new item gets the position of the removed one, but the second caller did not check it.
+    @Test func keepsItemThatReplacedCheckedItem() async throws {
+        let folder = try TemporaryFolder()
+        let store = try await preparedStore(in: folder)
+        let checked = try #require(try await store.replaceableItems(.at([1]), of: 1))
+        try await store.commit([.replaceItems(1, .at([1]), checked, with: [Self.item("c")])])
+        #expect(try await names(store) == ["a", "c"])
+        let refusal = await #expect(throws: StoreRefusal.self) {
+            try await store.commitIdentifyingFailure([.replaceItems(1, .at([1]), checked, with: [Self.item("d")])])
+        }
+        #expect(refusal?.error.code == .invalidTransition && refusal?.culprit?.index == 0)
+        #expect(try await names(store) == ["a", "c"])
+        await store.close()
+    }
+
+    /// Two callers each remove one of two items.
+    @Test func keepsLastItem() async throws {
+        let folder = try TemporaryFolder()
+        let store = try await preparedStore(in: folder)
+        let first = try #require(try await store.replaceableItems(.at([0]), of: 1))
+        let second = try #require(try await store.replaceableItems(.at([1]), of: 1))
+        try await store.commit([.replaceItems(1, .at([0]), first, with: [])])
+        let error = await #expect(throws: QueueError.self) { try await store.commit([.replaceItems(1, .at([1]), second, with: [])]) }
+        #expect(error?.code == .invalidTransition)
+        #expect(try await names(store) == ["b"])
+        await store.close()
+    }
+}
