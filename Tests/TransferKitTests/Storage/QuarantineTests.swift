@@ -98,6 +98,23 @@ import TransportTesting
         try StoreInspection(fixture.folder.path.appending("store")).expectNoContradictions("restored")
     }
 
+    /// A URL or a setting can grant access, so the reading omits them. The restored session has them again.
+    @Test func hidesSecretOptions() async throws {
+        let store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)
+        var draft = SessionDraft.draft()
+        draft.options = SessionOptions(
+            metadata: ["note": "shown"], settings: ["token": "secret"], creationURL: "https://example.com/secret")
+        try await store.commit([.saveAccount(1, .memory("a")), .session(1, rank: 0, draft)])
+        try await store.commit([.quarantine(1, "for a test")])
+        while try await store.sweep() {}
+        let row = try #require(try await store.quarantined().first)
+        #expect(row.session == draft.id && row.name == "test")
+        #expect(row.content.contains("shown") && !row.content.contains("secret"))
+        try await store.restoreQuarantined(row.number)
+        #expect(try await store.sessions([1]).first?.options == draft.options)
+        await store.close()
+    }
+
     @Test func quarantinesUnreadableSessionAgain() async throws {
         var (queue, _) = try await openWithQuarantinedSession()
         try await queue.restoreQuarantined(1)

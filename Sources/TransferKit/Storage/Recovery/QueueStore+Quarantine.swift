@@ -85,16 +85,25 @@ extension QueueStore {
         }
     }
 
-    /// Returns all sessions in quarantine, the oldest first.
+    /// Returns all sessions in quarantine, the oldest first. Omits the creation URL and the settings of the options, which must not be shown.
     package func quarantined() async throws -> [QuarantinedRow] {
         try await read { db in
-            try StoredRow.fetchAll(db, sql: "SELECT key, found_at, reason, content FROM quarantine ORDER BY key").map {
+            try StoredRow.fetchAll(db, sql: "SELECT key, found_at, reason, \(Self.shownContent) FROM quarantine ORDER BY key").map {
                 QuarantinedRow(
                     number: try $0.decode(atIndex: 0), foundAt: StoreCoding.date(try $0.decode(atIndex: 1)),
                     reason: try $0.decode(atIndex: 2), content: try $0.decode(atIndex: 3))
             }
         }
     }
+
+    /// An SQL expression for the content of a session without secrets. Omits options that are not valid JSON. The options are text within the JSON
+    /// of the content, and the operator `||` keeps them text.
+    private static let shownContent = """
+        CASE WHEN NOT json_valid(content) THEN '{}'
+            WHEN json_valid(json_extract(content, '$."session.options"')) THEN json_replace(content, '$."session.options"',
+                json_remove(json_extract(content, '$."session.options"'), '$.creationURL', '$.settings') || '')
+            ELSE json_remove(content, '$."session.options"') END
+        """
 
     /// Returns the rows of a session in quarantine, in order. Omits upload URLs, which must not be shown.
     package func quarantinedParts(of number: Int64, after part: Int64, limit: Int) async throws -> [QuarantinedPart] {
