@@ -92,6 +92,7 @@ extension TransferQueue {
         try check(requirements, at: account)
         for urls in try await store.itemURLs(of: record.key) { try check(requirements, urls.upload, urls.creation, at: account) }
         guard status.direction == .upload else { return }
+        if try await store.hasForms(of: record.key) { try checkForms(requirements, at: account) }
         let names = NameCheck(transports: transports, folders: store.sources)
         guard let refusal = names.refusal(of: requirements.options, at: account) else { return }
         let repeated = try await store.itemsWithRepeatedNames(of: record.key)
@@ -108,7 +109,10 @@ extension TransferQueue {
         for item in items {
             if item.hasURL { try check(requirements, item.uploadPlace, item.creationPlace, at: account) }
         }
-        guard items.contains(where: \.isForm) else { return }
+        if items.contains(where: \.isForm) { try checkForms(requirements, at: account) }
+    }
+
+    private nonisolated func checkForms(_ requirements: SessionRequirements, at account: Account) throws(QueueError) {
         let options = AttemptOptions(requirements.options)
         do throws(TransferError) {
             try account.endpoints.check { endpoint throws(TransferError) in

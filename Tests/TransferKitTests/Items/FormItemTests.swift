@@ -118,4 +118,22 @@ import TransportTesting
         #expect(try spooled() == 0)
         await queue.shutdown()
     }
+
+    /// A session with a form can't move to an account without an endpoint for forms, and a draft with a form can't be enqueued there.
+    @Test func rejectsChangesOfFormIfTransportSendsNone() async throws {
+        let memory = try await fixture.openWithAccounts()
+        let held = try await memory.enqueue(.upload(items: [form()], to: "a"), held: true).id
+        let draft = try await memory.save(draft: .upload(items: [form()], to: "a")).id
+        await memory.shutdown()
+        let queue = try await fixture.open(transports: [NotingTransport(memory: fixture.memory, seen: Locked([]))])
+        let moved = await #expect(throws: QueueError.self) { try await queue.update(held, SessionUpdate(account: "b")) }
+        let enqueued = await #expect(throws: QueueError.self) { try await queue.enqueue(draft: draft) }
+        for error in [moved, enqueued] {
+            #expect(error?.code == .invalidRequest && error?.message.contains("can't send forms") == true)
+        }
+        try await queue.update(held, SessionUpdate(tags: ["t"]))
+        let status = try await queue.status(of: held)
+        #expect(status.account == "a" && status.tags == ["t"])
+        await queue.shutdown()
+    }
 }

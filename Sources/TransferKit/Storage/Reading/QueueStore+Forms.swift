@@ -4,6 +4,18 @@ package import SystemPackage
 import TransferCore
 
 extension QueueStore {
+    /// Returns whether a session contains forms.
+    func hasForms(of key: SessionKey) async throws -> Bool {
+        try await read { db in
+            try Bool.fetchOne(
+                db.cachedStatement(
+                    sql: """
+                        SELECT EXISTS (SELECT 1 FROM file WHERE session = ?1 AND kind = 'form')
+                            OR EXISTS (SELECT 1 FROM item WHERE session = ?1 AND kind = 'form')
+                        """), arguments: [key]) ?? false
+        }
+    }
+
     /// Returns the parts of a form.
     ///
     /// - Throws: An error of the database; or ``TransferCore/TransferError`` if the row is missing or damaged.
