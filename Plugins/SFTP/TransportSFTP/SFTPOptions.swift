@@ -72,7 +72,7 @@ public struct SFTPOptions: Hashable, Sendable {
     /// Whether to upload to a part file that is renamed when it is complete.
     ///
     /// If false, a file is written under its final name from the start. This saves one round trip per file, which matters for small files
-    /// on distant servers. Incomplete files are then visible, even after the session was cancelled or removed. The old content of a
+    /// on distant servers. Incomplete files are then visible, even after the session was removed or discarded. The old content of a
     /// replaced file is lost when the upload starts, and a link with that name is followed. Only the overwrite policy `always` writes files
     /// this way; the other policies depend on existing files.
     public var partFiles: Bool
@@ -148,7 +148,7 @@ public struct SFTPOptions: Hashable, Sendable {
                 "the minimum size in bytes of a file that uses several connections, 1 or more"),
             Setting(
                 "partFiles", \.partFiles, .flag,
-                "`false` to write files under their final names from the start, with `--overwrite always`. An incomplete file then stays on the server when its session is cancelled or removed"
+                "`false` to write files under their final names from the start, with `--overwrite always`. An incomplete file then stays on the server, even if its session is removed or cancelled with `--discard`"
             ),
             Setting(
                 "proxyCommand", \.proxyCommand, .text("a command"),

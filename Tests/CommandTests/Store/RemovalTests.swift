@@ -17,7 +17,7 @@ import Testing
         try await run.progress(of: id)
         run.command.send(SIGTERM)
         #expect(await run.command.result().status == 130)
-        try await program.succeed("cancel", id)
+        try await program.succeed("cancel", id, "--discard")
     }
 
     private func removalsDue(_ program: TransferQ) async throws -> Int? {

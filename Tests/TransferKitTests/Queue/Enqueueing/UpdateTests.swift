@@ -102,20 +102,20 @@ import TransportTesting
         let transport = NotingTransport(memory: fixture.memory, seen: Locked([]))
         let queue = try await fixture.open(transports: [transport])
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
-        let options = SessionOptions(metadata: ["old": "1"], chunkSize: 5, segmentsPerFile: 2)
+        let options = SessionOptions(metadata: ["old": "1"], chunkSize: 5_000, segmentsPerFile: 2)
         let session = try await queue.enqueue(fixture.upload("1", options: options))
         var update = SessionUpdate(metadata: ["new": "2"], overwrite: .rename, settings: ["s": "capability-4711"])
-        update.chunkSize = .set(7)
+        update.chunkSize = .set(7_000)
         update.headers = ["X-Day": "1"]
         update.creation = .separate
         #expect(!"\(update)".contains("4711"))
         try await session.update(update)
-        try await session.update(SessionUpdate(rateLimit: .bytesPerSecond(1 << 30)))
+        try await session.update(SessionUpdate(retry: RetryPolicy(maximumAttempts: 3)))
         try await queue.start()
         _ = try await session.value
         let seen = try #require(transport.seen.withLock { $0.first?.options })
         #expect(seen.metadata == ["new": "2"] && seen.headers == ["X-Day": "1"] && seen.settings == ["s": "capability-4711"])
-        #expect(seen.overwrite == .rename && seen.creation == .separate && seen.chunkSize == 7 && seen.segmentsPerFile == 2)
+        #expect(seen.overwrite == .rename && seen.creation == .separate && seen.chunkSize == 7_000 && seen.segmentsPerFile == 2)
         await queue.shutdown()
     }
 
