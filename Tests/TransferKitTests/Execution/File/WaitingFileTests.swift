@@ -128,7 +128,7 @@ import TransportTesting
 
     /// The second attempt of the first file needs no preparation, because the store already knows its part file. So this attempt starts
     /// while the preparation of the third file is delayed.
-    @Test(.timeLimit(.minutes(1))) func startsDueFileWhileOtherFileIsPrepared() async throws {
+    @Test(.timeLimit(.minutes(10))) func startsDueFileWhileOtherFileIsPrepared() async throws {
         let count = Locked(0)
         let (looks, look) = AsyncStream.makeStream(of: Int.self)
         let memory = MemoryTransport(chunkSize: 1_000)
