@@ -11,7 +11,7 @@ import TransportSupport
 #endif
 
 /// Plain TCP connections that the engine opens for other protocols. libcurl must not send any bytes on them.
-@Suite(.timeLimit(.minutes(10))) struct ConnectTests {
+@Suite(.timeLimit(.minutes(30))) struct ConnectTests {
     /// Writes the text, and then reads until the other end closes the connection.
     private func exchange(_ text: String, over socket: FileDescriptor) async throws -> String {
         try await WorkerThreads(limit: 1).run {

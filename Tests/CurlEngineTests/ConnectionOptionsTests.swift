@@ -9,7 +9,7 @@ import TransferCore
 #endif
 
 /// Connection options: address families, local interfaces, proxies, and which requests reuse a connection.
-@Suite(.timeLimit(.minutes(10))) struct ConnectionOptionsTests {
+@Suite(.timeLimit(.minutes(30))) struct ConnectionOptionsTests {
     @Test func usesOnlyConfiguredAddressFamily() async throws {
         // The server listens only on IPv4.
         let server = try ScriptedServer { _, _ in [.answer(200)] }

@@ -14,7 +14,7 @@ import TransportSupport
 
 /// The resources that many transfers use. Each test runs in its own process, because threads, descriptors and memory are counted for a
 /// whole process.
-@Suite(.timeLimit(.minutes(10))) struct ResourceTests {
+@Suite(.timeLimit(.minutes(30))) struct ResourceTests {
     /// libdispatch ends a process that runs out of descriptors, so the engine opens no connection if only a few are free. The error must
     /// not blame the server.
     @Test(.oneProcessAtATime) func opensNoConnectionIfDescriptorsAreScarce() async {

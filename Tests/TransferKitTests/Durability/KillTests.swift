@@ -11,7 +11,7 @@ import TransferKit
 /// points of that scenario, and a number selects one kill point of each scenario. Without the variable, the tests use a sample that varies
 /// between runs.
 @Suite(.oneProcessAtATime) struct KillTests {
-    private static let samples = 20
+    private static let samples = 12
 
     @Test(arguments: Scenario.allCases) func keepsCompletedStepsAfterKill(_ scenario: Scenario) async throws {
         let undisturbed = try TemporaryFolder()
