@@ -196,8 +196,12 @@ import TransferCore
     /// With a declared length, a server takes the last byte for the end of the file. It must not get this byte from a command that fails.
     @Test func failedCommandWithLengthLeavesNoCompleteFile() async throws {
         try await LoopbackStudio.with { studio in
-            let bytes = "head -c 3000000 /dev/zero; sleep 1"
-            let result = try await studio.program.run("stream", "studio", "dump", "--length", "3000000", "--command", "\(bytes); exit 3")
+            let bytes = "head -c 3000000 /dev/zero"
+            // The command fails once the server has received bytes.
+            let received = "find '\(studio.program.folder.path.appending("server").string)' -name '*.bin' -size +0"
+            let wait = "until [ -n \"$(\(received))\" ]; do sleep 0.05; done"
+            let result = try await studio.program.run(
+                "stream", "studio", "dump", "--length", "3000000", "--command", "\(bytes); \(wait); exit 3")
             #expect(result.status == 1, "\(result.testDescription)")
             let dump = try #require(studio.server.statistics.uploads.first { $0.filename == "dump" })
             #expect(!dump.isComplete && dump.offset > 0)
