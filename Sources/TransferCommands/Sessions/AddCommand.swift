@@ -109,7 +109,7 @@ struct AddCommand: AsyncParsableCommand {
             throw ValidationError("--dedupe is empty. Give it a key, or omit the option.")
         }
         if dedupeCompleted, dedupe == nil { throw ValidationError("--dedupe-completed needs --dedupe with a key.") }
-        if draft, placement.hasPosition {
+        if draft, placement.position.isGiven {
             throw ValidationError("A draft has no position. Omit --at, --next, --now and --hold, or give them to \"transferq enqueue\".")
         }
         if draft, dedupeCompleted { throw ValidationError("--draft and --dedupe-completed can't be used together.") }

@@ -100,8 +100,8 @@ struct StreamCommand: AsyncParsableCommand {
             try await check(request, in: queue)
             try await placement.apply(to: &request, in: queue)
             let writer = try await queue.enqueueStream(
-                as: destination, request, length: length?.bytes, at: placement.at, held: placement.hold)
-            if !writer.isDuplicate { try await placement.start([writer.session], in: queue) }
+                as: destination, request, length: length?.bytes, at: placement.position.at, held: placement.position.hold)
+            if !writer.isDuplicate { try await placement.position.start([writer.session], in: queue) }
             await printID(writer.session)
             status = try await send(
                 input,
@@ -123,8 +123,8 @@ struct StreamCommand: AsyncParsableCommand {
         try await placement.apply(to: &request, in: queue)
         let (item, writer) = TransferItem.stream(as: destination, length: length?.bytes)
         request.items = [item]
-        let session = try await queue.enqueue(request, at: placement.at, held: placement.hold)
-        try await placement.start([session.id], in: queue)
+        let session = try await queue.enqueue(request, at: placement.position.at, held: placement.position.hold)
+        try await placement.position.start([session.id], in: queue)
         if !placement.isGiven { try await session.run() }
         await printID(session.id)
         try await queue.start()
@@ -162,7 +162,7 @@ struct StreamCommand: AsyncParsableCommand {
         let (isInterrupted, hasEnded) = (Locked(false), Locked(false))
         try input.start()
         let observer = StreamObserver(
-            queue: target.queue, session: target.session, folder: try common.folder(), reportsHold: !placement.hold)
+            queue: target.queue, session: target.session, folder: try common.folder(), reportsHold: !placement.position.hold)
         let observing = common.quiet ? nil : Task { await observer.run() }
         defer { observing?.cancel() }
         let ending = Task { try await target.end() }

@@ -78,7 +78,7 @@ import TransportTesting
         #expect(try spooled() == 2, "a form without data has no file")
         try await queue.apply(.remove(), to: .sessions(sessions.map(\.id)))
         #expect(try spooled() == 0)
-        await #expect(throws: QueueError.self) { try await queue.enqueue(.upload(items: [form()], to: "nobody")) }
+        await #expect(throws: QueueError.self) { try await queue.enqueue(.upload(items: [form()], to: "missing")) }
         #expect(try spooled() == 0, "nor does a rejected form leave data")
         await queue.shutdown()
     }

@@ -154,14 +154,14 @@ struct StepGenerator {
         if oneIn(8) { update.overwrite = .always }
         if oneIn(3) { update.notBefore = oneIn(3) ? .remove : .set(Date(timeIntervalSince1970: Double(number(0...3000)))) }
         if oneIn(2) {
-            let other = queue.sessions.map(\.id).randomElement(using: &random) ?? SessionID(named: "nobody")
+            let other = queue.sessions.map(\.id).randomElement(using: &random) ?? SessionID(named: "missing")
             update.dependency = oneIn(4) ? .remove : .set(SessionDependency(other, acceptsAnyEnd: oneIn(2)))
         }
         return update
     }
 
     private mutating func destination(_ queue: ReferenceQueue) -> MoveDestination {
-        let other = queue.sessions.map(\.id).randomElement(using: &random) ?? SessionID(named: "nobody")
+        let other = queue.sessions.map(\.id).randomElement(using: &random) ?? SessionID(named: "missing")
         switch number(0...4) {
         case 0: return .index(number(-1...max(1, queue.sessions.count)), expecting: revision(queue))
         case 1: return .before(other)
@@ -182,16 +182,16 @@ struct StepGenerator {
         case 1: return .group(.account(accountName()))
         case 2...3: return .group(.failed)
         case 4...5: return .group(.sessions(ids.filter { _ in oneIn(3) }))
-        case 6: return .one(.id(SessionID(named: "nobody")))
+        case 6: return .one(.id(SessionID(named: "missing")))
         case 7...10:
             return .one(.index(number(0...ids.count), expecting: revision(queue)))
-        default: return .one(.id(ids.randomElement(using: &random) ?? SessionID(named: "nobody")))
+        default: return .one(.id(ids.randomElement(using: &random) ?? SessionID(named: "missing")))
         }
     }
 
     /// Sessions that may have left their group, or the queue, since they were looked up.
     private mutating func staleSessions(_ queue: ReferenceQueue) -> SessionTarget {
-        let ids = queue.sessions.map(\.id).filter { _ in oneIn(2) } + [SessionID(named: "nobody")]
+        let ids = queue.sessions.map(\.id).filter { _ in oneIn(2) } + [SessionID(named: "missing")]
         switch number(0...3) {
         case 0: return .found(ids, of: .all)
         case 1: return .found(ids, of: .account(accountName()))
@@ -212,7 +212,7 @@ struct StepGenerator {
         case 19:
             .replaceItems(
                 oneIn(2) ? .all : .at([0]), ReplaceableItems(), with: [],
-                in: .id(queue.sessions.map(\.id).randomElement(using: &random) ?? SessionID(named: "nobody")))
+                in: .id(queue.sessions.map(\.id).randomElement(using: &random) ?? SessionID(named: "missing")))
         case 18: .retryEndpoints(account: accountName())
         case 16: .setNetwork(.unconstrained)
         case 17: .setNetwork(oneIn(3) ? .unavailable : .expensive)
@@ -228,7 +228,7 @@ struct StepGenerator {
         case 14: .setRateLimit(number(1...9) == 1 ? nil : 1_000, account: oneIn(2) ? nil : accountName())
         default:
             .addItems(
-                .id(queue.sessions.map(\.id).randomElement(using: &random) ?? SessionID(named: "nobody")),
+                .id(queue.sessions.map(\.id).randomElement(using: &random) ?? SessionID(named: "missing")),
                 [ItemDraft(source: Data("/g".utf8), destination: Data("g".utf8), size: 1)])
         }
     }

@@ -1,0 +1,37 @@
+import ArgumentParser
+import TransferControl
+import TransferKit
+
+/// Options for the position of sessions that are added to the queue.
+struct PositionOptions: ParsableArguments {
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("The queue index of the first added session (default: the end of the queue).", valueName: "index"))
+    var at: Int?
+
+    @Flag(help: "Start before all other waiting sessions.")
+    var next = false
+
+    @Flag(help: "Run before all other sessions. If no slot is free, interrupt another session.")
+    var now = false
+
+    @Flag(help: "Hold the session until \"transferq release\".")
+    var hold = false
+
+    /// Whether any of these options is given.
+    var isGiven: Bool { at != nil || next || now || hold }
+
+    func validate() throws {
+        if let at, at < 0 { throw ValidationError("--at must be at least 0, not \(at).") }
+        let given = [("--at", at != nil), ("--next", next), ("--now", now)].filter(\.1).map(\.0)
+        guard given.count < 2 else { throw ValidationError("\(given.joined(separator: " and ")) can't be used together.") }
+        if hold, next || now { throw ValidationError("--hold and \(given[0]) can't be used together.") }
+    }
+
+    /// Gives added sessions the start priority that these options specify.
+    func start(_ sessions: [SessionID], in queue: any ControllableQueue) async throws {
+        guard !sessions.isEmpty else { return }
+        if next { _ = try await queue.apply(.runNext, to: SessionGroup.sessions(sessions)) }
+        if now { _ = try await queue.apply(.run(), to: SessionGroup.sessions(sessions)) }
+    }
+}
