@@ -98,7 +98,7 @@ final class StatisticsRecorder: Sendable {
     }
 
     /// Records that the stored bytes of a request were discarded.
-    func discardedStored(of entry: Entry) {
+    func discardedStoredBytes(of entry: Entry) {
         state.withLock { state in
             let bytes = state.statistics.uploads[entry.upload].requests[entry.request].received
             state.statistics.bytesStored -= bytes

@@ -31,6 +31,6 @@ final class OpenRequests: Sendable {
             state.isStopping = true
             return Array(state.connections.values)
         }
-        for connection in open { connection.interrupt(for: .serverEnd) }
+        for connection in open { connection.interrupt(for: .serverShutdown) }
     }
 }

@@ -59,7 +59,8 @@ private final class JobQueue: Sendable {
 
     private let limit: Int
     private let state = Locked(State())
-    private let doorbell = DispatchSemaphore(value: 0)
+    /// Signalled once for each added function, and once for each thread when the threads must end.
+    private let wakeUps = DispatchSemaphore(value: 0)
 
     init(limit: Int) {
         self.limit = limit
@@ -84,17 +85,17 @@ private final class JobQueue: Sendable {
             }
             state.jobs.append(job)
         }
-        doorbell.signal()
+        wakeUps.signal()
     }
 
     func close() {
         let threads = state.withLock { $0.threads }
-        for _ in 0..<threads { doorbell.signal() }
+        for _ in 0..<threads { wakeUps.signal() }
     }
 
     private func work() {
         while true {
-            doorbell.wait()
+            wakeUps.wait()
             let job = state.withLock { state -> (@Sendable () -> Void)? in
                 guard !state.jobs.isEmpty else { return nil }
                 state.idleThreads -= 1

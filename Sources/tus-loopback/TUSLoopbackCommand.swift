@@ -33,7 +33,7 @@ struct TUSLoopbackCommand: AsyncParsableCommand {
     @Option(help: "Disable an extension of tus; repeatable.")
     var without: [LoopbackExtension] = []
 
-    @Option(help: "The number of seconds after its last change at which an incomplete upload is removed (default: never).")
+    @Option(help: "Expire incomplete uploads this number of seconds after their last change (default: never).")
     var expiresAfter: Int?
 
     @Flag(help: "Disable downloads.")

@@ -11,7 +11,7 @@ final class Connection: Sendable {
     enum Interruption {
         /// Another request for the same upload.
         case request
-        case serverEnd
+        case serverShutdown
     }
 
     private struct State {

@@ -37,7 +37,7 @@ extension RequestHandler {
         guard exchange["Content-Type"]?.lowercased() == "application/offset+octet-stream" else { return wrongContentType }
         if upload.record.parts != nil { return Response(403, body: "The upload is final and accepts no content.\n") }
         guard offset == upload.offset else {
-            let description = "The upload is at \(upload.offset) bytes, not at \(offset).\n"
+            let description = "The upload's offset is \(upload.offset), not \(offset).\n"
             return Response(409, [("Upload-Offset", String(upload.offset))], body: description)
         }
         if upload.isComplete, !exchange.isBodyAtEnd { return Response(403, body: "The upload is complete.\n") }
@@ -62,18 +62,21 @@ extension RequestHandler {
         recorder.updated(upload)
     }
 
-    /// Returns the location of a body's checksum (tus 1.0.0, "Checksum"); nil if there is no checksum, or the extension is disabled.
+    /// Returns the location of a body's checksum (tus 1.0.0, "Checksum"); nil if the request announces no checksum, or the extension is
+    /// disabled.
+    ///
+    /// - Throws: ``invalidChecksum`` if the header can't be parsed.
     func checksum(of exchange: Exchange) throws(ErrorResponse) -> ChecksumLocation? {
         guard options.offers(.checksum) else { return nil }
         if let header = exchange["Upload-Checksum"] {
-            guard let checksum = Checksum(header) else { throw noChecksum }
+            guard let checksum = Checksum(header) else { throw invalidChecksum }
             return .header(checksum)
         }
         let announced = exchange["Trailer"]?.lowercased().split(separator: ",").contains { $0.trimming(" ") == "upload-checksum" }
         return announced == true && options.offers(.checksumTrailer) ? .trailer : nil
     }
 
-    private var noChecksum: ErrorResponse {
+    private var invalidChecksum: ErrorResponse {
         ErrorResponse(400, because: "Upload-Checksum must be one of \(ChecksumAlgorithm.advertised), followed by a base64 value.")
     }
 
@@ -96,8 +99,8 @@ extension RequestHandler {
     ///
     /// Stores the bytes that were received before an error or a cut, unless the body has a checksum.
     ///
-    /// - Returns: The response; nil if a fault or the stopping server cut the connection.
-    /// - Throws: An error if the connection ended.
+    /// - Returns: The response; nil if a simulated fault or the server's shutdown ended the connection.
+    /// - Throws: An error if the client closed the connection.
     @concurrent
     func receive(
         _ exchange: Exchange, _ checksum: ChecksumLocation?, into upload: Upload, _ entry: StatisticsRecorder.Entry
@@ -123,7 +126,7 @@ extension RequestHandler {
                     $0.expires = expires
                 }
             }
-            if isUnverified { recorder.discardedStored(of: entry) }
+            if isUnverified { recorder.discardedStoredBytes(of: entry) }
             recorder.updated(upload)
         } catch {
             outcome = .unwritable(error)
@@ -132,14 +135,14 @@ extension RequestHandler {
         case .complete: return Response(204, [("Upload-Offset", String(upload.offset))] + expiry(of: upload))
         case .cut: return nil
         case .tooLong: return tooLong
-        case .noChecksum: return noChecksum.response
+        case .invalidChecksum: return invalidChecksum.response
         case .mismatch: return Response(460, body: "The checksum of the content does not match.\n")
         case .unwritable(let error): return Response(500, body: "Cannot write the upload: \(error).\n")
         case .ended(let error):
             switch exchange.connection.interruption {
             case .request: return Response(400, body: "Another request for this upload ended this one.\n")
             // The client's request is valid, so there must be no error response.
-            case .serverEnd: return nil
+            case .serverShutdown: return nil
             case nil: throw error
             }
         }
@@ -151,7 +154,7 @@ extension RequestHandler {
         case .header(let announced): checksum = announced
         case .trailer: checksum = exchange.trailer("Upload-Checksum", in: order).flatMap { Checksum($0) }
         }
-        guard let checksum else { return .noChecksum }
+        guard let checksum else { return .invalidChecksum }
         return hashes.matches(checksum) ? .complete : .mismatch
     }
 
@@ -159,7 +162,7 @@ extension RequestHandler {
         case complete
         case cut
         case tooLong
-        case noChecksum
+        case invalidChecksum
         case mismatch
         case unwritable(any Error)
         case ended(any Error)
@@ -190,7 +193,7 @@ extension RequestHandler {
             do {
                 // Waits until these bytes are written, so a fast sender can't outrun the disk.
                 _ = try await NIOThreadPool.singleton.runIfActive { try upload.append(stored, to: file) }
-                upload.postpone(to: newExpiry)
+                upload.setExpiry(newExpiry)
                 recorder.stored(stored.readableBytes, of: entry)
                 recorder.updated(upload)
             } catch {
@@ -207,7 +210,7 @@ extension RequestHandler {
     }
 
     private func limitRate(after bytes: Int, on connection: Connection) async {
-        // The received bytes of an interrupted connection are not delayed, because another request waits for them.
+        // The received bytes of an interrupted connection are not delayed, because another request waits until this one ends.
         guard let rate = options.bytesPerSecond, !connection.isInterrupted else { return }
         try? await Task.sleep(for: .seconds(Double(bytes) / Double(max(rate, 1))))
     }

@@ -43,8 +43,8 @@ final class RequestHandler: Sendable {
             throw ConnectionEnded()
         }
         order.beginHandling(on: exchange.connection.channel)
-        let isShort = exchange.isBodyAtEnd || (exchange.bodyLength ?? .max) <= Self.maximumDrainedSize
-        let staysOpen = isShort && !exchange.isBodyAwaited && !exchange.connection.isInterrupted
+        let canDrain = exchange.isBodyAtEnd || (exchange.bodyLength ?? .max) <= Self.maximumDrainedSize
+        let staysOpen = canDrain && !exchange.isBodyAwaited && !exchange.connection.isInterrupted
         try await exchange.send(response, closing: !staysOpen)
         if !exchange.isBodyAwaited { try await discardBody(of: exchange) }
         if !staysOpen { throw ConnectionEnded() }

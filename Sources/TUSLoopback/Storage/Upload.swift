@@ -139,7 +139,7 @@ final class Upload: Sendable {
     }
 
     /// Changes the expiry in memory; the next ``change(_:)`` writes it to disk. Requires exclusive access.
-    func postpone(to expires: Int?) {
+    func setExpiry(_ expires: Int?) {
         state.withLock { $0.record.expires = expires }
     }
 

@@ -43,8 +43,9 @@ extension RemoteTransferQueue {
 
 /// The events of a queue in another process, for one consumer.
 ///
-/// The subscription begins when the consumer requests the first event, and ends when the owner shuts down the queue. For a slow consumer, the owner
-/// buffers events like `QueueEvents`. After a broken connection, the iterator reconnects and resumes after the last received event.
+/// The subscription begins when the consumer requests the first event, and ends when the owner shuts down the queue. The owner buffers events
+/// for a slow consumer, with the same limit as ``/TransferKit/QueueEvents``. After a broken connection, the iterator reconnects and resumes
+/// after the last received event.
 public struct RemoteQueueEvents: AsyncSequence, Sendable {
     let queue: RemoteTransferQueue
     let since: UInt64?
@@ -64,7 +65,7 @@ public struct RemoteQueueEvents: AsyncSequence, Sendable {
         /// The next event; nil at the end.
         ///
         /// - Throws: ``QueueError``, for example with the code `ownerUnreachable` if the owner exited without shutting down the queue, or
-        ///   `tooManySubscribers`; `CancellationError`.
+        ///   `tooManySubscribers`, or `CancellationError` if the task is cancelled.
         public mutating func next() async throws -> QueueEvent? {
             guard !hasEnded else { return nil }
             while true {
@@ -92,7 +93,7 @@ public struct RemoteQueueEvents: AsyncSequence, Sendable {
             try await next()
         }
 
-        /// Subscribes, unless already subscribed. The iterator receives all events after this call.
+        /// Subscribes, unless already subscribed. From this call on, the owner keeps events for the iterator.
         mutating func begin() async throws {
             guard connection == nil, !hasEnded else { return }
             let connection = try await queue.begin(.events(since: last))

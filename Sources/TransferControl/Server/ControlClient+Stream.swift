@@ -45,7 +45,8 @@ extension ControlClient {
     /// How long a client that has sent its stream stays connected after the end of its session.
     private static let endDelay = Duration.seconds(10)
 
-    /// Waits until the client disconnects. A client that waits for the end of its session stays connected, so its owner can wait for it.
+    /// Waits until the client disconnects. A client that waits for the end of its session stays connected. The owner can therefore wait for such
+    /// clients before it exits; see ``ControlServer/hasStreams``.
     private func waitForClient(of id: SessionID) async {
         let timer = Task { [queue, connection] in
             _ = try? await queue.session(id).value

@@ -20,7 +20,7 @@ struct ControlClient: Sendable {
     ///
     /// - Parameters:
     ///   - didReceive: Called after the first message.
-    ///   - subscribe: Called when the client requests events or sends a stream. Returns whether the client may subscribe.
+    ///   - subscribe: Called when the client requests events or sends a stream. Returns whether the limit for such clients allows the request.
     func serve(_ didReceive: () -> Void, subscribe: @escaping @Sendable (_ isStream: Bool) -> Bool) async throws(QueueError) {
         let greeting = try await connection.read(Greeting.self)
         didReceive()
@@ -163,7 +163,7 @@ struct ControlClient: Sendable {
         do {
             return try ControlConnection.encoded(EventMessage(event: event))
         } catch {
-            // The event lists too many sessions for one message. Send a gap instead, which makes the client reload the queue.
+            // The event lists too many sessions for one message. Send a gap instead, so that the client reads the current state.
             let gap = QueueEvent(revision: event.revision, time: event.time, kind: .gap(from: event.revision, to: event.revision))
             return try ControlConnection.encoded(EventMessage(event: gap))
         }

@@ -22,8 +22,8 @@ public import TransferKit
 public final class ControlServer: Sendable {
     /// The maximum number of concurrent clients.
     private static let clientLimit = 64
-    /// The maximum number of clients subscribed to events. Subscriptions can last forever. Without this limit, they could occupy all connections,
-    /// and no other request could be served.
+    /// The maximum number of clients that receive events or send a stream. Such connections can stay open forever. Without this limit, they could
+    /// occupy all connections, and no other request could be served.
     private static let subscriberLimit = 48
     /// The time that a closing server waits for the current requests to complete.
     private static let grace = Duration.seconds(2)
@@ -36,6 +36,7 @@ public final class ControlServer: Sendable {
             let task: Task<Void, Never>
             /// Whether the client has sent a message.
             var hasSentMessage = false
+            /// Whether the client receives events or sends a stream.
             var isSubscriber = false
             /// Whether the client sends a stream.
             var isStream = false
@@ -47,9 +48,9 @@ public final class ControlServer: Sendable {
         /// Whether the server failed to accept the last connection.
         var cannotAccept = false
 
-        /// Subscribes a client to events, if the limit allows another subscriber.
+        /// Marks a client as one that receives events or sends a stream, if the limit allows another such client.
         ///
-        /// - Returns: Whether the client is subscribed.
+        /// - Returns: Whether the limit allows the client.
         mutating func subscribe(_ number: Int, limit: Int) -> Bool {
             if clients.values.count(where: \.isSubscriber) >= limit {
                 // Disconnected subscribers still count until the server fails to send them an event or a heartbeat. Remove them now.
@@ -149,13 +150,13 @@ public final class ControlServer: Sendable {
     /// the storage folder was moved, because another queue may now use the folder's former path.
     package func restoreSocket() {
         listener.withLock { listener in
-            guard let present = listener, !present.isPresent, queue.store.isInPlace, let opened = try? SocketListener(at: address) else {
+            guard let current = listener, !current.isPresent, queue.store.isInPlace, let opened = try? SocketListener(at: address) else {
                 return
             }
             logger.warning("The socket of the queue was removed. Created it again.")
             start(opened)
             listener = opened
-            present.close()
+            current.close()
         }
     }
 

@@ -18,17 +18,17 @@ final class SocketListener: Sendable {
     private let isClosed = Locked(false)
     /// The identity of the socket file. Before the listener removes a file, it compares the file with this identity, so that it never removes another
     /// file of the same name.
-    private let file: FileNumber
+    private let file: SocketFileIdentity
 
-    private struct FileNumber: Hashable, Sendable {
+    private struct SocketFileIdentity: Hashable, Sendable {
         let device: UInt64
-        let number: UInt64
+        let inode: UInt64
 
         init?(_ path: FilePath) {
             var status = stat()
             guard unsafe path.withPlatformString({ unsafe lstat($0, &status) }) == 0 else { return nil }
             device = UInt64(truncatingIfNeeded: status.st_dev)
-            number = UInt64(truncatingIfNeeded: status.st_ino)
+            inode = UInt64(truncatingIfNeeded: status.st_ino)
         }
     }
 
@@ -40,7 +40,7 @@ final class SocketListener: Sendable {
         do {
             let socket = try Self.bound(to: address)
             descriptor = socket
-            guard let file = FileNumber(address.path) else {
+            guard let file = SocketFileIdentity(address.path) else {
                 let cause = Errno.last
                 _ = Self.closing(socket)
                 throw cause
@@ -125,7 +125,7 @@ final class SocketListener: Sendable {
     }
 
     /// Whether the socket file still exists.
-    var isPresent: Bool { FileNumber(address.path) == file }
+    var isPresent: Bool { SocketFileIdentity(address.path) == file }
 
     /// Pauses accepting connections.
     private func suspend() {

@@ -29,7 +29,7 @@ extension FileWriter {
 
 extension WorkerThreads {
     /// The number of bytes that are read between two checks for cancellation.
-    private static let pieceSize: Int64 = 1 << 20
+    private static let blockSize: Int64 = 1 << 20
 
     /// Reads a range in blocks on these threads, and folds the blocks into a value, for example a ``RunningChecksum``.
     ///
@@ -47,13 +47,13 @@ extension WorkerThreads {
         while position < range.upperBound {
             try Task.checkCancellation()
             progress()
-            let piece = position..<min(range.upperBound, position + Self.pieceSize)
+            let block = position..<min(range.upperBound, position + Self.blockSize)
             value = try await runUnlessCancelled { [value] in
                 var value = value
-                update(&value, try read(piece))
+                update(&value, try read(block))
                 return value
             }
-            position = piece.upperBound
+            position = block.upperBound
         }
         return value
     }
