@@ -24,7 +24,7 @@ struct AccountListCommand: AsyncParsableCommand {
         for status in accounts {
             table.append([
                 status.account.name, status.blockingError == nil ? "ready" : "blocked", "\(status.sessions)",
-                status.account.endpoints.map(\.shownAddress).joined(separator: " "),
+                status.account.endpoints.map(\.displayAddress).joined(separator: " "),
             ])
         }
         await output.write(table.text)

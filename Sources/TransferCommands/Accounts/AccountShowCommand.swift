@@ -31,7 +31,7 @@ struct AccountShowCommand: AsyncParsableCommand {
         if let limit = status.account.maxConcurrentSessions { lines.append("Limit:     \(Figures.count(limit, "concurrent session"))") }
         if let rate = status.account.rateLimit { lines.append("Max rate:  \(Figures.rate(Double(rate)))") }
         for endpoint in status.account.endpoints {
-            lines.append("Endpoint:  \(endpoint.shownAddress) (\(endpoint.transport))")
+            lines.append("Endpoint:  \(endpoint.displayAddress) (\(endpoint.transport))")
             for reference in endpoint.credentials {
                 let use = reference.name.map { "header \($0)" } ?? reference.kind.rawValue
                 switch reference.source {
@@ -40,7 +40,7 @@ struct AccountShowCommand: AsyncParsableCommand {
                 case .app(let name): lines.append("  \(use) from the app, under the name \(name)")
                 }
             }
-            for (key, value) in endpoint.shownSettings { lines.append("  \(key) = \(value)") }
+            for (key, value) in endpoint.displaySettings { lines.append("  \(key) = \(value)") }
         }
         return lines
     }

@@ -37,15 +37,15 @@ enum EndpointCheck {
         _ account: String, _ endpoint: Endpoint, _ transport: (any Transport)?, within limit: Duration
     ) async -> Finding {
         let check = "endpoint \(account)"
-        var fields: [(name: String, value: JSONValue)] = [("account", .string(account)), ("address", .string(endpoint.shownAddress))]
+        var fields: [(name: String, value: JSONValue)] = [("account", .string(account)), ("address", .string(endpoint.displayAddress))]
         guard let transport else {
-            let detail = "\(endpoint.shownAddress): this program lacks the transport \"\(endpoint.transport)\"."
+            let detail = "\(endpoint.displayAddress): this program lacks the transport \"\(endpoint.transport)\"."
             return Finding(check: check, state: .wrong, detail: detail, fields: fields)
         }
         guard let checking = transport as? any EndpointChecking else {
             return Finding(
                 check: check, state: .note,
-                detail: "\(endpoint.shownAddress): the transport \"\(endpoint.transport)\" can't check endpoints.", fields: fields)
+                detail: "\(endpoint.displayAddress): the transport \"\(endpoint.transport)\" can't check endpoints.", fields: fields)
         }
         do {
             let report = try await report(of: endpoint, by: checking, within: limit)
@@ -61,10 +61,10 @@ enum EndpointCheck {
             words += report.limits.sorted { $0.key < $1.key }.map { "\($0.key) limit \($0.value)" }
             if let key = report.hostKeyFingerprint { words.append("host key \(key)") }
             words.append("responded in \(Int((report.latency / .milliseconds(1)).rounded(.up))) ms")
-            return Finding(check: check, state: .ok, detail: "\(endpoint.shownAddress): \(words.joined(separator: ", "))", fields: fields)
+            return Finding(check: check, state: .ok, detail: "\(endpoint.displayAddress): \(words.joined(separator: ", "))", fields: fields)
         } catch {
             fields.append(("error", JSONValue(error as? TransferError, file: nil)))
-            return Finding(check: check, state: .wrong, detail: "\(endpoint.shownAddress): \(error)", fields: fields)
+            return Finding(check: check, state: .wrong, detail: "\(endpoint.displayAddress): \(error)", fields: fields)
         }
     }
 

@@ -117,9 +117,9 @@ extension JSONValue {
     private init(_ endpoint: Endpoint) {
         self = [
             "transport": .string(endpoint.transport.rawValue),
-            "address": .string(endpoint.shownAddress),
+            "address": .string(endpoint.displayAddress),
             "credentials": .array(endpoint.credentials.map(JSONValue.init)),
-            "settings": .object(endpoint.shownSettings.map { ($0.name, .string($0.value)) }),
+            "settings": .object(endpoint.displaySettings.map { ($0.name, .string($0.value)) }),
         ]
     }
 

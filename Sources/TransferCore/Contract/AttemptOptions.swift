@@ -20,11 +20,11 @@ public struct AttemptOptions: Hashable, Sendable {
     ///
     /// A value can grant access, like the URL of an upload. Therefore, the description of these options contains only the names.
     public var settings: [String: String] {
-        get { ownSettings.values }
-        set { ownSettings = NamedCapabilities(newValue) }
+        get { settingCapabilities.values }
+        set { settingCapabilities = NamedCapabilities(newValue) }
     }
 
-    private var ownSettings: NamedCapabilities
+    private var settingCapabilities: NamedCapabilities
 
     /// How the transport creates a file on a server that chooses the name.
     public var creation: CreationMode
@@ -43,22 +43,22 @@ public struct AttemptOptions: Hashable, Sendable {
     ///
     /// The URL grants access. It is never logged and is not in the description of these options.
     public var uploadURL: String? {
-        get { uploadPlace?.text }
-        set { uploadPlace = newValue.map(Capability.init) }
+        get { uploadCapability?.text }
+        set { uploadCapability = newValue.map(Capability.init) }
     }
 
-    private var uploadPlace: Capability?
+    private var uploadCapability: Capability?
 
     /// The URL at which the transport creates the file's upload, instead of the endpoint's address; nil for the endpoint's address.
     ///
     /// A transport that creates no uploads throws an error of the class ``FailureClass/unsupported``, as does a transport whose endpoint does not
     /// trust the URL. The URL can contain a signature. It is never logged and is not in the description of these options.
     public var creationURL: String? {
-        get { creationPlace?.text }
-        set { creationPlace = newValue.map(Capability.init) }
+        get { creationCapability?.text }
+        set { creationCapability = newValue.map(Capability.init) }
     }
 
-    private var creationPlace: Capability?
+    private var creationCapability: Capability?
 
     /// Creates options; each has a default.
     public init(
@@ -75,9 +75,9 @@ public struct AttemptOptions: Hashable, Sendable {
         self.segmentsPerFile = segmentsPerFile
         self.overwrite = overwrite
         self.expectedChecksum = expectedChecksum
-        ownSettings = NamedCapabilities(settings)
-        uploadPlace = uploadURL.map(Capability.init)
-        creationPlace = creationURL.map(Capability.init)
+        settingCapabilities = NamedCapabilities(settings)
+        uploadCapability = uploadURL.map(Capability.init)
+        creationCapability = creationURL.map(Capability.init)
     }
 }
 

@@ -1,6 +1,6 @@
 public import SystemPackage
 
-/// The result of a complete transfer of a file.
+/// The result of a completed transfer of one file.
 public struct TransferReceipt: Hashable, Sendable, Codable {
     /// The size of the file at its destination, in bytes.
     public var bytes: Int64
@@ -20,10 +20,10 @@ public struct TransferReceipt: Hashable, Sendable, Codable {
 
     private var localPathBytes: [UInt8]?
 
-    /// The server's response to the complete upload, if the transport keeps it; otherwise nil.
+    /// The beginning of the server's response to the completed upload, if the transport keeps it; otherwise nil.
     public var answer: ServerResponse?
 
-    /// Warnings about the complete file, each a sentence: properties that can't be verified, and problems that don't affect the content.
+    /// Warnings, one sentence each: unverified properties, or problems that don't affect the content.
     public var warnings: [String]
 
     /// Unneeded remote content that could not be removed yet, or nil. Never the file itself.

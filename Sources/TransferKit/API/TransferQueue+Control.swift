@@ -108,11 +108,11 @@ extension TransferQueue {
     public nonisolated func waitUntilIdle(scheduled: Bool = true) async {
         var events = events.makeAsyncIterator()
         while true {
-            let version = leftoversEnded.version
+            let version = removedRunsEnded.version
             switch await activity(scheduled: scheduled) {
             case .stopped: return
             case .idle: return await discards.finish(within: Self.removalTime)
-            case .leftovers: guard (try? await leftoversEnded.wait(after: version)) != nil else { return }
+            case .removedRuns: guard (try? await removedRunsEnded.wait(after: version)) != nil else { return }
             case .busy:
                 repeat {
                     guard let event = await events.next() else { return }
@@ -127,13 +127,13 @@ extension TransferQueue {
     private enum Activity {
         case stopped, idle, busy
         /// All remaining runs belong to removed sessions.
-        case leftovers
+        case removedRuns
     }
 
     private func activity(scheduled: Bool) async -> Activity {
         await settle()
         guard scheduler.flags.mode == .running else { return .stopped }
         if scheduler.isIdle(at: configuration.clock.moment) || (!scheduled && !scheduler.hasLiveRuns) { return .idle }
-        return scheduler.sessionIndex.live.isEmpty && scheduler.hasLiveRuns ? .leftovers : .busy
+        return scheduler.sessionIndex.live.isEmpty && scheduler.hasLiveRuns ? .removedRuns : .busy
     }
 }

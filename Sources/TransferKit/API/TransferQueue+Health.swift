@@ -106,8 +106,8 @@ extension QueueStore {
 
     func health() async throws -> StoreHealth {
         do {
-            return try await pool.read { [place] db in
-                var problems = place.problem.map { [$0] } ?? []
+            return try await pool.read { [databaseFile] db in
+                var problems = databaseFile.problem.map { [$0] } ?? []
                 problems += try String.fetchAll(db, sql: "PRAGMA quick_check(\(Self.maximumReportedProblems))").filter { $0 != "ok" }
                 let broken = try StoredRow.fetchCursor(db, sql: "PRAGMA foreign_key_check")
                 while let row = try broken.next(), problems.count < 2 * Self.maximumReportedProblems {

@@ -107,7 +107,7 @@ extension TransferQueue {
 
     private nonisolated func check(_ items: [TransferItem], of requirements: SessionRequirements, at account: Account) throws(QueueError) {
         for item in items {
-            if item.hasURL { try check(requirements, item.uploadPlace, item.creationPlace, at: account) }
+            if item.hasURL { try check(requirements, item.uploadCapability, item.creationCapability, at: account) }
         }
         if items.contains(where: \.isForm) { try checkForms(requirements, at: account) }
     }
@@ -144,5 +144,5 @@ extension TransferQueue {
 
 extension TransferItem {
     /// Whether the item has a URL of its own, which the endpoints must be able to use.
-    fileprivate var hasURL: Bool { uploadPlace != nil || creationPlace != nil }
+    fileprivate var hasURL: Bool { uploadCapability != nil || creationCapability != nil }
 }

@@ -26,7 +26,7 @@ public actor TransferQueue: ControllableQueue {
     let transports: [TransportID: any Transport]
     let credentials: any CredentialProvider
     private(set) var scheduler: Scheduler
-    var runs: [UInt64: RunningSession] = [:]
+    var runs: [UInt64: ActiveRun] = [:]
     /// Sent when a run has ended or was abandoned.
     nonisolated let runsEnded = ChangeSignal()
     package var live: [SessionKey: LiveRun] = [:]
@@ -64,7 +64,7 @@ public actor TransferQueue: ControllableQueue {
     nonisolated let streams = StreamRegistry()
     nonisolated let endpointStates = EndpointStates()
     /// Sent after each transaction while no removed session has a run. No event reports the end of such a run.
-    nonisolated let leftoversEnded = ChangeSignal()
+    nonisolated let removedRunsEnded = ChangeSignal()
 
     /// Opens the queue in a storage folder, which this process owns until ``shutdown()``. No session starts.
     ///
@@ -102,15 +102,15 @@ public actor TransferQueue: ControllableQueue {
         settings.maxConcurrentSessionsOverride = configuration.maxConcurrentSessionsOverride
         settings.openedAt = configuration.clock.moment
         let openingEvents: [QueueEvent]
-        let hasRowsToSweep: Bool
+        let hasDeferredWork: Bool
         do {
             hub.begin(after: try await store.lastRevision())
             let loaded = try await store.load(settings)
             scheduler = loaded.0
-            openingEvents = hub.number(loaded.news, at: configuration.clock.date())
+            openingEvents = hub.number(loaded.events, at: configuration.clock.date())
             if !openingEvents.isEmpty { try await store.commit([.events(openingEvents, keeping: configuration.changeLogLimit)]) }
-            hasRowsToSweep = try await store.hasRowsToSweep()
-            streams.add(try await store.leftStreams(), in: store.spool, clock: configuration.clock)
+            hasDeferredWork = try await store.hasDeferredWork()
+            streams.add(try await store.pendingStreams(), in: store.spool, clock: configuration.clock)
             for reason in loaded.quarantined { configuration.logger.error("Quarantined a part of the store: \(reason)") }
         } catch {
             await store.abandon()
@@ -130,7 +130,7 @@ public actor TransferQueue: ControllableQueue {
         hub.publish(openingEvents)
         configuration.logger.info("Opened the queue.", metadata: ["sessions": "\(scheduler.sessionIndex.count)"])
         log(openingEvents)
-        if hasRowsToSweep { deferredDeletion.wake() }
+        if hasDeferredWork { deferredDeletion.wake() }
         writer = Task { [weak self, mailbox] in
             for await _ in mailbox.rings { await self?.drain() }
         }
@@ -208,7 +208,7 @@ public actor TransferQueue: ControllableQueue {
     }
 
     private func schedule(_ pending: PendingMaintenance) {
-        if pending.hasRowsToSweep { deferredDeletion.wake() }
+        if pending.hasDeferredWork { deferredDeletion.wake() }
         if pending.hasDueDiscards { discards.wake() }
     }
 
@@ -218,7 +218,7 @@ public actor TransferQueue: ControllableQueue {
         answer()
         hub.publish(events)
         log(events)
-        if scheduler.flags.ending.isEmpty { leftoversEnded.send() }
+        if scheduler.flags.removedRuns.isEmpty { removedRunsEnded.send() }
         for action in transaction.actions { perform(action) }
         // Called after the actions, because the actions protect the streams of quarantined sessions. Otherwise, `removed` events would end these
         // streams.

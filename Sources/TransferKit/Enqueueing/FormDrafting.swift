@@ -39,12 +39,12 @@ extension ItemDrafting {
                     + "FormPart.data.")
         }
         guard size <= FileSize.maximum else { throw FileSize.tooLarge(FilePath(first.name)) }
-        if let data = item.data { spooled.append(.data(data)) }
+        if let data = item.data { spoolContents.append(.data(data)) }
         let destination = if let given = item.destination { given } else { try RemotePath(first.name) }
         return ItemDraft(
             kind: .form, source: form.hasData ? Data() : Data(UUID().uuidString.utf8),
-            destination: Data(destination.bytes), size: size, uploadPlace: item.uploadPlace,
-            creationPlace: item.creationPlace, form: form)
+            destination: Data(destination.bytes), size: size, uploadCapability: item.uploadCapability,
+            creationCapability: item.creationCapability, form: form)
     }
 
     /// - Parameter offset: The position of the part's data in the form's file of the spool.

@@ -22,8 +22,8 @@ struct ItemDrafting {
     /// Creates the drafts of a download; nil for an upload, and for a download whose folder is unusable.
     private var downloads: DownloadDrafting?
     private var direction = TransferDirection.upload
-    /// The contents to write to the spool, one for each draft with data, in their order.
-    var spooled: [Spool.Content] = []
+    /// The contents to write to the spool, one for each draft with data, in the order of the drafts.
+    var spoolContents: [Spool.Content] = []
 
     init(_ sources: SourceFolders) {
         self.sources = sources
@@ -58,9 +58,9 @@ struct ItemDrafting {
     mutating func draft(of item: TransferItem) -> ItemDraft? {
         do throws(TransferError) {
             if let name = item.invalidDestination { _ = try RemotePath(name) }
-            try check(item.uploadPlace, "upload URL")
-            try check(item.creationPlace, "creation URL")
-            guard item.uploadPlace == nil || item.creationPlace == nil else {
+            try check(item.uploadCapability, "upload URL")
+            try check(item.creationCapability, "creation URL")
+            guard item.uploadCapability == nil || item.creationCapability == nil else {
                 throw TransferError(
                     .permanent, .unsupported,
                     "\(item.shownName) has both an upload URL and a creation URL. Remove the creation URL, because the upload exists.")
@@ -83,15 +83,15 @@ struct ItemDrafting {
                 guard producer.length ?? 0 <= FileSize.maximum else { throw FileSize.tooLarge(FilePath(item.shownName)) }
                 return ItemDraft(
                     kind: .stream, source: Spool.nameOfStream(), destination: Data(item.destination?.bytes ?? []),
-                    size: producer.length ?? 0, uploadPlace: item.uploadPlace,
-                    creationPlace: item.creationPlace, isUnsized: producer.length == nil)
+                    size: producer.length ?? 0, uploadCapability: item.uploadCapability,
+                    creationCapability: item.creationCapability, isUnsized: producer.length == nil)
             case .path(let path): return try draft(of: item, at: path)
             case .form(let parts): return try draft(of: item, with: parts)
             case .data(let data):
-                spooled.append(.data(data))
+                spoolContents.append(.data(data))
                 return ItemDraft(
                     kind: .blob, source: Data(), destination: Data(item.destination?.bytes ?? []), size: Int64(data.count),
-                    uploadPlace: item.uploadPlace, creationPlace: item.creationPlace)
+                    uploadCapability: item.uploadCapability, creationCapability: item.creationCapability)
             }
         } catch {
             problems.append(error)
@@ -110,7 +110,7 @@ struct ItemDrafting {
     }
 
     private func remotePath(of item: TransferItem) throws(TransferError) -> RemotePath {
-        guard direction == .download, let remotePath = item.destination, item.uploadPlace == nil, item.creationPlace == nil
+        guard direction == .download, let remotePath = item.destination, item.uploadCapability == nil, item.creationCapability == nil
         else {
             throw TransferError(
                 .permanent, .unsupported,
@@ -125,24 +125,24 @@ struct ItemDrafting {
         let local = try LocalFile(at: path)
         let destination = if let given = item.destination { given.bytes } else { try Self.name(of: path) }
         var draft = ItemDraft(
-            source: Data(sources.stored(path)), destination: Data(destination), size: 0, uploadPlace: item.uploadPlace,
-            creationPlace: item.creationPlace)
+            source: Data(sources.stored(path)), destination: Data(destination), size: 0, uploadCapability: item.uploadCapability,
+            creationCapability: item.creationCapability)
         switch local {
         case .file(let size):
             guard size <= FileSize.maximum else { throw FileSize.tooLarge(path) }
             draft.size = size
             guard item.keepsCopy else { break }
             draft.kind = .blob
-            spooled.append(.copy(of: path, size: size))
+            spoolContents.append(.copy(of: path, size: size))
         case .folder:
-            guard item.uploadPlace == nil else {
+            guard item.uploadCapability == nil else {
                 throw TransferError(
                     .sourceLost, .unsafeName, "\(path) is a folder. Only a single file can have an upload URL.")
             }
-            guard item.creationPlace == nil else {
+            guard item.creationCapability == nil else {
                 throw TransferError(
                     .sourceLost, .unsafeName,
-                    "\(path) is a folder. Only a single file can have a creation URL. For a folder, set that of the session.")
+                    "\(path) is a folder. Only a single file can have a creation URL. For a folder, set the session's creation URL.")
             }
             guard !item.keepsCopy else {
                 throw TransferError(
@@ -157,9 +157,9 @@ struct ItemDrafting {
     func absolute(_ path: FilePath) -> FilePath { path.isAbsolute ? path : baseFolder.pushing(path) }
 
     /// Checks the syntax of a URL. The error does not contain the URL, because the URL can grant access.
-    private func check(_ place: Capability?, _ name: String) throws(TransferError) {
-        guard let place else { return }
-        guard !place.text.isEmpty, place.text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
+    private func check(_ url: Capability?, _ name: String) throws(TransferError) {
+        guard let url else { return }
+        guard !url.text.isEmpty, url.text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
             throw TransferError(.permanent, .unsafeName, "An item's \(name) is empty, or contains a space or a control character.")
         }
     }
@@ -199,7 +199,7 @@ struct ItemDrafting {
         return error
     }
 
-    /// Throws the collected problems, if any.
+    /// Throws an error if any problem was collected.
     ///
     /// - Throws: ``QueueError`` that lists the first problems. Its code is `fileExists` if every problem is an existing file or folder;
     ///   `invalidRequest` if every problem is in the request itself; otherwise `unreadableItems`.
@@ -241,7 +241,7 @@ extension QueueStore {
             var drafts = items.compactMap { drafting.draft(of: $0) }
             drafting.checkSum(of: drafts)
             try drafting.finish()
-            let names = try spool.write(drafting.spooled)
+            let names = try spool.write(drafting.spoolContents)
             drafts.nameBlobs(names[...])
             return drafts
         }

@@ -26,7 +26,7 @@ package struct RemoteNames {
     ///
     /// - Returns: The first clash; otherwise nil.
     mutating func add(_ drafts: [ItemDraft], in folders: SourceFolders) -> RemoteNameClash? {
-        for draft in drafts where draft.uploadPlace == nil {
+        for draft in drafts where draft.uploadCapability == nil {
             if let clash = add(draft.destination, folders.source(of: draft.kind, [UInt8](draft.source))) { return clash }
         }
         return nil

@@ -15,7 +15,7 @@ extension QueueStore {
             drafts.reserveCapacity(requests.count)
             for request in requests { drafts.append(try SessionDraft(request, &drafting)) }
             try drafting.finish()
-            var names = try spool.write(drafting.spooled)[...]
+            var names = try spool.write(drafting.spoolContents)[...]
             if !names.isEmpty {
                 for index in drafts.indices { names = drafts[index].items.nameBlobs(names) }
             }

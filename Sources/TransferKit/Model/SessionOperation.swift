@@ -27,8 +27,8 @@ public enum SessionOperation: Hashable, Sendable, Codable {
     /// Changes the properties for which the update has a value.
     indirect case update(SessionUpdate)
 
-    /// The participle of the operation, for messages such as "cannot be removed".
-    package var effect: String {
+    /// The participle of the operation, for messages such as "so it can't be removed".
+    package var participle: String {
         switch self {
         case .run: "run"
         case .runNext: "started next"

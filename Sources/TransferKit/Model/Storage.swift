@@ -24,8 +24,8 @@ public struct Storage: Sendable {
     ///     launches, as an app's container does: the queue still finds the local files below the base folder. If nil, the queue uses the base
     ///     folder with which it was last opened. Without any base folder, relative paths refer to the working directory of the process that
     ///     makes the call.
-    ///   - ownerTimeout: How long to wait until another owner releases the folder. If a third owner acquires the folder first, the wait
-    ///     starts again. Default: no wait.
+    ///   - ownerTimeout: How long to wait for the current owner to release the folder. The wait restarts if another process acquires it
+    ///     first. Default: no wait.
     public static func folder(
         _ folder: some LocalPathConvertible, base: (some LocalPathConvertible)? = FilePath?.none, ownerTimeout: Duration = .zero
     ) -> Storage {
@@ -47,8 +47,8 @@ public struct Storage: Sendable {
         #endif
     }
 
-    /// A new folder below the system's temporary folder. The queue deletes it when it shuts down, with all sessions. For tests, and for transfers
-    /// that need not survive the process.
+    /// A new folder below the system's temporary folder. On shutdown, the queue deletes the folder and its sessions. For tests, and for
+    /// transfers that need not survive the process.
     public static func temporary() -> Storage {
         var storage = Storage.folder(FilePath(NSTemporaryDirectory()).appending("transferkit-\(UUID().uuidString)"))
         storage.isTemporary = true

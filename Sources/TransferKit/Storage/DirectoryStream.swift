@@ -9,7 +9,7 @@ import TransferCore
 
 /// The identity of a file on disk, regardless of its name. Compare it only while the file exists, because the system reuses the inodes of deleted
 /// files.
-struct FileNumber: Hashable, Sendable {
+struct FileIdentity: Hashable, Sendable {
     let device: UInt64
     let inode: UInt64
 
@@ -37,7 +37,7 @@ final class DirectoryStream {
         private typealias Handle = OpaquePointer
     #endif
 
-    let number: FileNumber
+    let identity: FileIdentity
     private let handle: Handle
 
     /// Opens a folder.
@@ -69,7 +69,7 @@ final class DirectoryStream {
             try? descriptor.close()
             throw Errno(rawValue: code)
         }
-        number = FileNumber(status)
+        identity = FileIdentity(status)
         unsafe self.handle = handle
     }
 

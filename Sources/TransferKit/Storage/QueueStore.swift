@@ -16,9 +16,9 @@ package final class QueueStore: Sendable {
     private let walGuard: WALGuard?
     /// Whether to delete the folder when the store is closed.
     private let isTemporary: Bool
-    let place: StorePlace
+    let databaseFile: OpenDatabaseFile
     /// Whether the path of the database still leads to the file that this store opened, and has done so at each commit. Blocks.
-    package var isInPlace: Bool { place.problem == nil }
+    package var isInPlace: Bool { databaseFile.problem == nil }
 
     /// Opens or creates the store in a folder. If another process owns the folder, waits up to ``Storage/ownerTimeout``.
     ///
@@ -65,7 +65,7 @@ package final class QueueStore: Sendable {
             self.pool = pool
             self.clock = clock
             self.walGuard = walGuard
-            place = try StorePlace(path)
+            databaseFile = try OpenDatabaseFile(path)
             spool = Spool(in: folder)
             sources = SourceFolders(base: try Self.remember(storage.base, in: pool), spool: spool.folder)
             try spool.removeOrphans(of: pool)

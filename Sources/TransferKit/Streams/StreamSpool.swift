@@ -201,10 +201,10 @@ package final class StreamSpool: Sendable {
         var rest = chunk
         while !rest.isEmpty {
             let room = try await waitForRoom(producer.ahead)
-            let piece = rest.prefix(Int(clamping: room))
-            try await append(Data(piece))
-            producer.report(.stored(piece.count))
-            rest = rest.dropFirst(piece.count)
+            let part = rest.prefix(Int(clamping: room))
+            try await append(Data(part))
+            producer.report(.stored(part.count))
+            rest = rest.dropFirst(part.count)
         }
     }
 
@@ -228,19 +228,19 @@ package final class StreamSpool: Sendable {
     }
 
     /// Appends bytes to the file. Waits while the disk is full, so no byte of the stream is lost.
-    private func append(_ piece: Data) async throws {
+    private func append(_ part: Data) async throws {
         let offset = state.withLock { $0.written }
         while true {
             do {
                 try await withFile { file in
-                    try unsafe piece.withUnsafeBytes { _ = unsafe try file.writeAll(toAbsoluteOffset: offset, $0) }
+                    try unsafe part.withUnsafeBytes { _ = unsafe try file.writeAll(toAbsoluteOffset: offset, $0) }
                 }
                 break
             } catch let error as Errno where error.rawValue == ENOSPC || error.rawValue == EDQUOT {
                 try await clock.sleep(Self.fullDiskRetryDelay)
             }
         }
-        let written = offset + Int64(piece.count)
+        let written = offset + Int64(part.count)
         state.withLock { $0.written = written }
         growth.update(.growing(written))
     }
@@ -279,14 +279,14 @@ package final class StreamSpool: Sendable {
     /// Frees the disk space of bytes that no attempt will read again. If the file system can't free them, the bytes stay in the file until the file
     /// is deleted.
     private func freeConfirmedBytes() {
-        let piece = state.withLock { state -> Range<Int64>? in
+        let range = state.withLock { state -> Range<Int64>? in
             let end = min(state.confirmed, state.saved)
             guard end - state.released >= Self.minimumFreedSize, state.hasStarted, !state.isEnded else { return nil }
             defer { state.released = end }
             return state.released..<end
         }
-        guard let piece else { return }
-        Task { try? await withFile { FileBlocks.punch($0, piece) } }
+        guard let range else { return }
+        Task { try? await withFile { FileBlocks.punch($0, range) } }
     }
 
     // MARK: Ending the stream

@@ -4,8 +4,8 @@ import TransferCore
 /// Unblocks accounts after the delegate has reported new credentials. If the server refuses these credentials, too, the next unblocking is
 /// delayed, longer each time. Without the delay, endless attempts could make the server lock the user out.
 final class CredentialRetries: Sendable {
-    private struct Row {
-        /// The number of the delegate's reports in the current series.
+    private struct Series {
+        /// The number of the delegate's reports in the series.
         var count = 0
         /// The uptime at which the account was or will be unblocked.
         var end: Duration
@@ -14,19 +14,19 @@ final class CredentialRetries: Sendable {
     /// The time after an unblocking at which a series ends. The next report of new credentials then starts a new series, without a delay.
     private static let seriesTimeout = Duration.seconds(600)
 
-    private let rows = Locked<[String: Row]>([:])
+    private let allSeries = Locked<[String: Series]>([:])
 
     /// Unblocks an account: at once after the first report of a series, otherwise after a delay. Does not wait for the delay.
     func unblock(_ account: String, of queue: TransferQueue) async {
         let clock = queue.configuration.clock
-        let delay = rows.withLock { rows in
+        let delay = allSeries.withLock { allSeries in
             let now = clock.now()
-            var row = rows[account] ?? Row(end: now)
-            if now - row.end > Self.seriesTimeout { row.count = 0 }
-            row.count += 1
-            let delay = row.count == 1 ? .zero : RetryPolicy().delay(afterFailures: row.count - 1, retryAfter: nil, fraction: 1)
-            row.end = now + delay
-            rows[account] = row
+            var series = allSeries[account] ?? Series(end: now)
+            if now - series.end > Self.seriesTimeout { series.count = 0 }
+            series.count += 1
+            let delay = series.count == 1 ? .zero : RetryPolicy().delay(afterFailures: series.count - 1, retryAfter: nil, fraction: 1)
+            series.end = now + delay
+            allSeries[account] = series
             return delay
         }
         // Errors are ignored: usually, the account was removed or the queue was shut down.

@@ -19,7 +19,8 @@ package final class EventHub: Sendable {
         /// The subscribers of single sessions. An event wakes only the subscribers of its own sessions, because each of 100,000 sessions
         /// can have a subscriber.
         var sessionSubscribers: [SessionID: [Subscriber]] = [:]
-        var nextSweep = 64
+        /// The number of sessions with subscribers at which released subscribers are removed.
+        var nextCleanup = 64
 
         func pushToSessions(_ event: QueueEvent) {
             for (offset, id) in event.sessions.enumerated() {
@@ -64,12 +65,12 @@ package final class EventHub: Sendable {
     /// Subscribes to the events of one session. An event that names several sessions is delivered as an event that names only this session.
     package func subscribe(to id: SessionID) -> QueueEvents {
         let (buffer, _) = newBuffer { state, subscriber in
-            if state.sessionSubscribers.count >= state.nextSweep {
+            if state.sessionSubscribers.count >= state.nextCleanup {
                 state.sessionSubscribers = state.sessionSubscribers.compactMapValues { subscribers in
                     let present = subscribers.filter { $0.buffer != nil }
                     return present.isEmpty ? nil : present
                 }
-                state.nextSweep = max(64, 2 * state.sessionSubscribers.count)
+                state.nextCleanup = max(64, 2 * state.sessionSubscribers.count)
             }
             state.sessionSubscribers[id, default: []].append(subscriber)
         }

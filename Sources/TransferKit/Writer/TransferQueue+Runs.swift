@@ -6,7 +6,7 @@ extension TransferQueue {
     func perform(_ action: Transaction.Action) {
         switch action {
         case .run(let key, let id, let number, _):
-            runs[number] = RunningSession(key: key, id: id, task: Task { await run(key, id, number) })
+            runs[number] = ActiveRun(key: key, id: id, task: Task { await run(key, id, number) })
         case .interrupt(_, let number):
             interrupt(number)
         case .skipBackoff(let key):
@@ -99,7 +99,7 @@ extension TransferQueue {
 
     // MARK: The end of runs
 
-    /// The longest time that an interrupted run may take to end.
+    /// The longest time that an interrupted run may take to end, or a transport may take to shut down.
     private static let endLimit = Duration.seconds(30)
 
     /// Interrupts a run, and abandons the run if it does not end in time.
@@ -246,7 +246,7 @@ struct StorageRefusal: Sendable {
 }
 
 /// A run that has neither ended nor been abandoned.
-struct RunningSession: Sendable {
+struct ActiveRun: Sendable {
     let key: SessionKey
     let id: SessionID
     let task: Task<Void, Never>

@@ -73,7 +73,7 @@ enum StoreTargets {
         _ = try? await store.laterDiscards(at: .now, after: nil, limit: 10)
         _ = try? await store.pausedServers(at: .now)
         for row in (try? await store.quarantined()) ?? [] { _ = try? await store.quarantinedParts(of: row.number, after: 0, limit: 10) }
-        _ = try? await store.leftStreams()
+        _ = try? await store.pendingStreams()
         _ = try? await store.sessions(tagged: "tag")
     }
 

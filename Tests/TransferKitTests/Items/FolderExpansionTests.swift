@@ -92,10 +92,10 @@ import TransferKit
         await store.close()
     }
 
-    @Test func expansionEndsIfReportsAreIgnored() async throws {
+    @Test func expansionEndsIfStepsAreIgnored() async throws {
         try tree.file("x")
         let store = try await fixture.open([TransferItem(tree.root), TransferItem(tree.path("x"))])
-        // The closure ignores the reports, as the scheduler does for a removed session.
+        // The closure discards all steps, as the scheduler does after the session was removed.
         await #expect(throws: CancellationError.self) { try await FolderExpansion(of: 1, in: store) { _ in }.run() }
         await store.close()
     }
@@ -226,6 +226,7 @@ import TransferKit
         #expect(largest.withLock { $0 } == 1_000)
         let names = try await fixture.items(store, page: 5_000).map(\.destination.description)
         #expect(Set(names).count == 20_000 && names.count == 20_000)
+        // The expansion sorts the entries of a large folder in groups of 16,384 (`FolderWalk.maximumEntriesPerRead`).
         #expect(Array(names.prefix(16_384)) == names.prefix(16_384).sorted())
         await store.close()
     }

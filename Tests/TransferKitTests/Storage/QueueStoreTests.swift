@@ -131,8 +131,8 @@ import TransferKit
             .saveAccount(1, .memory("a")), .session(1, rank: 30, drafts[0], .running), .session(2, rank: 10, drafts[1], .running),
             .insertSessions(sessions),
         ])
-        #expect(try await store.load(.memory).news == [.changed([drafts[1].id, drafts[0].id], .waiting)])
-        #expect(try await store.load(.memory).news == [])
+        #expect(try await store.load(.memory).events == [.changed([drafts[1].id, drafts[0].id], .waiting)])
+        #expect(try await store.load(.memory).events == [])
         await store.close()
     }
 

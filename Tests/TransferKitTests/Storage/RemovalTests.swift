@@ -54,7 +54,7 @@ import TransferKit
 
     @Test func removesLargeSessionImmediatelyAndItsRowsLater() async throws {
         var store = try await preparedStore()
-        #expect(try await store.commitIdentifyingFailure([.deleteSession(1)]).hasRowsToSweep, "some rows remain to be deleted")
+        #expect(try await store.commitIdentifyingFailure([.deleteSession(1)]).hasDeferredWork, "some rows remain to be deleted")
         try await expectRemoved(store)
         #expect(try await rows(store, "file") > QueueStore.maximumRowsPerSweep)
         #expect(try await store.sweep())
@@ -96,7 +96,7 @@ import TransferKit
 
     @Test func quarantineKeepsAllRows() async throws {
         let store = try await preparedStore()
-        #expect(try await store.commitIdentifyingFailure([.quarantine(1, "for a test")]).hasRowsToSweep)
+        #expect(try await store.commitIdentifyingFailure([.quarantine(1, "for a test")]).hasDeferredWork)
         #expect(try await store.load(.memory).0.sessions.map(\.key) == [2])
         // The session's run saves another checkpoint before it ends. The quarantine must keep this checkpoint, too.
         try await store.commit([.holdDiscard(1, position: 5, Checkpoint(data: Data("late".utf8), confirmed: 9), account.endpoints[0])])

@@ -66,7 +66,7 @@ import TransportTesting
     @Test(arguments: [true, false]) func resetChangesRowsInBatches(_ isWhole: Bool) async throws {
         var store = try await preparedStore(isWhole ? "completed" : "failed")
         let state = isWhole ? "completed" : "failed"
-        #expect(try await store.commitIdentifyingFailure([.resetSession(1, isWhole: isWhole)]).hasRowsToSweep)
+        #expect(try await store.commitIdentifyingFailure([.resetSession(1, isWhole: isWhole)]).hasDeferredWork)
         #expect(try await count(store, "file WHERE state = '\(state)'") >= Self.count - QueueStore.maximumRowsPerSweep - 1)
         await store.close()
         store = try await open()
@@ -135,7 +135,7 @@ import TransportTesting
     @Test func discardsCancelledSessionInBatches() async throws {
         var store = try await preparedStore("pending")
         try await store.pool.write { try $0.execute(sql: "UPDATE schedule SET state = 'cancelled'") }
-        #expect(try await store.commitIdentifyingFailure([.discardPartial(1)]).hasRowsToSweep)
+        #expect(try await store.commitIdentifyingFailure([.discardPartial(1)]).hasDeferredWork)
         #expect(try await count(store, "discard") == QueueStore.maximumRowsPerSweep)
         #expect(try await count(store, "checkpoint") == Self.count - QueueStore.maximumRowsPerSweep)
         await store.close()

@@ -7,7 +7,7 @@ import TransferCore
 package final class DeferredDeletion: Sendable {
     private struct State: Sendable {
         var isClosed = false
-        /// Whether there may be rows to delete.
+        /// Whether there may be work.
         var isDue = false
         var worker: Task<Void, Never>?
     }
@@ -37,7 +37,7 @@ package final class DeferredDeletion: Sendable {
         self.logger = logger
     }
 
-    /// Starts the deletion, unless it is already running. Called after rows to delete may have been added.
+    /// Starts the deletion, unless it is already running. Called after work may have been added.
     func wake() {
         state.withLock { state in
             guard !state.isClosed else { return }
@@ -46,7 +46,7 @@ package final class DeferredDeletion: Sendable {
         }
     }
 
-    /// Waits until all rows that can be deleted have been deleted.
+    /// Waits until all deferred work that can be done is done.
     package func waitUntilDone() async {
         await state.withLock { $0.worker }?.value
     }

@@ -182,12 +182,12 @@ final class DiscardOutbox: Sendable {
                         break
                     }
                     pause = min((clock.now() - start) * 20, Self.longestPause)
-                    for (host, places) in hosts {
+                    for (host, storedEndpoints) in hosts {
                         guard active.count < Self.maximumHosts, active.insert(host).inserted else {
                             missed.insert(host)
                             continue
                         }
-                        group.addTask { .host(host, await self.process(host, places)) }
+                        group.addTask { .host(host, await self.process(host, storedEndpoints)) }
                     }
                 }
                 guard !active.isEmpty else { break }
@@ -217,10 +217,10 @@ final class DiscardOutbox: Sendable {
 
     /// The endpoints with due removals, in their stored form, grouped by host; nil if the store can't be read.
     private func dueHosts() async -> [String: [String]]? {
-        guard let places = try? await store.placesOfDueDiscards(at: clock.date(), isLocalOnly: !isEnabled) else { return nil }
-        return Dictionary(grouping: places) { place in
+        guard let storedEndpoints = try? await store.endpointsOfDueDiscards(at: clock.date(), isLocalOnly: !isEnabled) else { return nil }
+        return Dictionary(grouping: storedEndpoints) { stored in
             // Removals with an unreadable endpoint share one worker, which deletes them from the outbox.
-            guard let endpoint: Endpoint = try? StoreCoding.decode(from: place) else { return "" }
+            guard let endpoint: Endpoint = try? StoreCoding.decode(from: stored) else { return "" }
             return endpoint.transport == TransportID.localParts ? TransportID.localParts.rawValue : endpoint.pausedName
         }
     }
@@ -228,11 +228,11 @@ final class DiscardOutbox: Sendable {
     /// Performs the due removals of one host. If the host is paused, postpones the remaining removals.
     ///
     /// - Returns: Whether all results are stored.
-    private func process(_ host: String, _ places: [String]) async -> Bool {
+    private func process(_ host: String, _ storedEndpoints: [String]) async -> Bool {
         while !Task.isCancelled {
             guard
                 let found = try? await store.dueDiscards(
-                    at: clock.date(), limit: Self.page, isLocalOnly: !isEnabled, among: places)
+                    at: clock.date(), limit: Self.page, isLocalOnly: !isEnabled, among: storedEndpoints)
             else { return false }
             guard !found.due.isEmpty || !found.unreadable.isEmpty else { break }
             // Unreadable removals can't be performed, so their content stays where it is.
@@ -240,7 +240,7 @@ final class DiscardOutbox: Sendable {
                 guard await store(DiscardResult(key: key, nextAttempt: nil)) else { return false }
             }
             if let pause = pause(of: host) {
-                guard await postpone(places, pause) else { return false }
+                guard await postpone(storedEndpoints, pause) else { return false }
                 continue
             }
             guard await discardParts(found.due) else { return false }
@@ -255,11 +255,12 @@ final class DiscardOutbox: Sendable {
     private func pause(of host: String) -> PausedHosts.Pause? { pauses.pause(of: host, at: clock.now()) }
 
     /// Postpones all due removals of a host until its pause ends, and gives up expired removals.
-    private func postpone(_ places: [String], _ pause: PausedHosts.Pause) async -> Bool {
+    private func postpone(_ storedEndpoints: [String], _ pause: PausedHosts.Pause) async -> Bool {
         let now = clock.moment
         let until = now.date + (pause.end - now.uptime)
         let postponement = DiscardPostponement(
-            places: places, dueAt: now.date, expiredAt: expiryDate, until: until, backOffUntil: pause.wasRequested ? until : nil)
+            storedEndpoints: storedEndpoints, dueAt: now.date, expiredAt: expiryDate, until: until,
+            backOffUntil: pause.wasRequested ? until : nil)
         return (try? await mailbox.send(.postponed(postponement))) != nil
     }
 

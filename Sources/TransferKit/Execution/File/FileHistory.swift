@@ -23,10 +23,10 @@ package struct FileHistory: Equatable, Sendable {
     package var failures = 0
     /// The number of consecutive protocol violations.
     var violations = 0
-    /// Whether the endpoint confirmed anything in the last attempt.
-    var hasMoved = false
-    /// Whether the endpoint performed one of the last attempt's requests.
-    private(set) var isAnswered = false
+    /// Whether the endpoint confirmed or delivered content in the last attempt.
+    var hasConfirmed = false
+    /// Whether the endpoint performed one of the last attempt's requests, even one that moved no content.
+    private(set) var wasServed = false
     /// Whether the last attempt moved so many bytes that, during an outage, the next attempt must start later than usual.
     package private(set) var isCostly = false
     /// Whether the last attempt failed because of the endpoint, not the file.
@@ -90,8 +90,8 @@ package struct FileHistory: Equatable, Sendable {
     package mutating func failed(
         _ error: TransferError, at endpoint: Endpoint, uptime: Duration, liveness: EndpointState.FailureSeries = .init()
     ) {
-        let isOwn = isOwn(error, at: endpoint, liveness)
-        isOutage = RecoveryDecision.isOutage(error) && !isOwn
+        let concernsOnlyThisFile = concernsOnlyThisFile(error, at: endpoint, liveness)
+        isOutage = RecoveryDecision.isOutage(error) && !concernsOnlyThisFile
         if !isOutage { failures += 1 }
         if error.failureClass == .resumeLost, error.code == .checksumMismatch { mismatches += 1 }
         violations = error.failureClass == .protocolViolation ? violations + 1 : 0
@@ -112,33 +112,35 @@ package struct FileHistory: Equatable, Sendable {
     ///
     /// A failure concerns only this file if the endpoint responded in the attempt. The same applies if, since this file's last failure at
     /// the endpoint, other files got responses there and none of them failed.
-    private mutating func isOwn(_ error: TransferError, at endpoint: Endpoint, _ liveness: EndpointState.FailureSeries) -> Bool {
+    private mutating func concernsOnlyThisFile(
+        _ error: TransferError, at endpoint: Endpoint, _ liveness: EndpointState.FailureSeries
+    ) -> Bool {
         guard RecoveryDecision.isOutage(error), RecoveryDecision.mayConcernOneFile(error) else {
             answersAtFailure[endpoint] = nil
             return false
         }
-        guard !isAnswered else { return true }
+        guard !wasServed else { return true }
         guard let known = answersAtFailure.updateValue(liveness.answers, forKey: endpoint) else { return false }
         return liveness.answers > known && !liveness.isShared
     }
 
     /// Records the start of an attempt.
     package mutating func began() {
-        hasMoved = false
-        isAnswered = false
+        hasConfirmed = false
+        wasServed = false
         isCostly = false
     }
 
     /// Records the end of an attempt that did not complete the file.
     ///
     /// - Parameters:
-    ///   - isAnswered: Whether the endpoint performed one of the attempt's requests.
+    ///   - wasServed: Whether the endpoint performed one of the attempt's requests.
     ///   - moved: The number of bytes that the attempt transferred.
-    package mutating func ended(at endpoint: Endpoint, isAnswered: Bool, moved: Int64) {
-        self.isAnswered = isAnswered
+    package mutating func ended(at endpoint: Endpoint, wasServed: Bool, moved: Int64) {
+        self.wasServed = wasServed
         isCostly = moved > FileWindow.smallSize
         // The response to this file also raises the endpoint's number of responses, but does not show that the endpoint serves other files.
-        if isAnswered { answersAtFailure[endpoint] = nil }
+        if wasServed { answersAtFailure[endpoint] = nil }
     }
 
     /// Sets the uptime at which the next attempt is due.

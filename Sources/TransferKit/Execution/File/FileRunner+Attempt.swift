@@ -22,7 +22,7 @@ extension FileRunner {
         let attempt = FileAttempt(
             transferID: transferID, number: history.attempts, isRestarted: isRestarted(at: endpoint), endpoint: endpoint,
             payload: inspected.payload, remotePath: try RemotePath(bytes: file.destination), checkpoint: stored,
-            options: AttemptOptions(context.options, uploadURL: file.uploadPlace, creationURL: file.creationPlace),
+            options: AttemptOptions(context.options, uploadURL: file.uploadCapability, creationURL: file.creationCapability),
             origin: AttemptOrigin(
                 session: "\(context.id)", item: file.position, context: context.live.context, account: availability.account.name),
             credentials: context.credentials, logger: logger)
@@ -93,16 +93,16 @@ extension FileRunner {
             }
             context.live.end(active, confirmed: size)
             context.live.finish(position: file.position, isCompleted: true)
-            prepared.activity.answered()
+            prepared.activity.confirmed()
             guard !isAwaited else { return }
             if size <= FileWindow.smallSize { context.postDeferrable(report) } else { context.post(report) }
         } catch {
             context.live.end(active, confirmed: active.shownConfirmed)
             file.size = active.size
-            history.hasMoved = prepared.activity.hasAnswered
-            // If the other end may have recorded the attempt, the attempt counts as answered, so that it is not repeated endlessly.
+            history.hasConfirmed = prepared.activity.hasConfirmed
+            // If the other end may have recorded the attempt, the attempt counts as served, so that it is not repeated endlessly.
             history.ended(
-                at: prepared.endpoint, isAnswered: prepared.activity.hasServed || active.leavesRecord && active.moved > 0,
+                at: prepared.endpoint, wasServed: prepared.activity.hasServed || active.leavesRecord && active.moved > 0,
                 moved: active.moved)
             history.progressed(
                 to: active.confirmed, of: active.size, at: prepared.endpoint, from: prepared.attempt.checkpoint?.confirmed ?? 0)
@@ -138,7 +138,7 @@ extension FileRunner {
                 ? "\(max(options.stallTimeout, options.responseTimeout)) (the response timeout)"
                 : "\(options.stallTimeout) (the stall timeout)"
             // If the server never responded, and at most 1 MiB was sent, the account's next endpoint may work better.
-            let isSilent = !prepared.activity.hasAnswered && active.moved <= FileWindow.smallSize
+            let isSilent = !prepared.activity.hasConfirmed && active.moved <= FileWindow.smallSize
             throw TransferError(
                 isSilent ? .unreachable : .transient, .stalled,
                 "The transfer of \(file.shownName) stalled: no bytes moved to or from \(attempt.endpoint.location) for \(limit).")
@@ -171,9 +171,9 @@ extension FileRunner {
             progress: { sent, confirmed in
                 let grew = active.report(sent: sent, confirmed: confirmed)
                 stream?.confirm(confirmed)
-                // The received bytes of a download are a response from the other end.
+                // The received bytes of a download count as confirmed by the other end.
                 if grew.confirmed || isDownload && grew.sent {
-                    activity.answered()
+                    activity.confirmed()
                 } else if grew.sent {
                     activity.sent(active.moved)
                 }
@@ -195,7 +195,7 @@ extension FileRunner {
                 }
                 // A transport may save a checkpoint before it sends a request or gets the response. Only an increase in confirmed bytes
                 // proves that a response arrived.
-                if checkpoint.confirmed > before?.confirmed ?? 0 { activity.answered() }
+                if checkpoint.confirmed > before?.confirmed ?? 0 { activity.confirmed() }
                 if before == nil { try await turns.wait(for: position) }
             },
             allowance: { limit in

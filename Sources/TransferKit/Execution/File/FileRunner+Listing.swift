@@ -67,7 +67,7 @@ extension FileRunner {
             credentials: context.credentials, logger: context.logger)
         let task = Task {
             try await transport.list(attempt) { entries in
-                activity.answered()
+                activity.confirmed()
                 // Throws before the activity is recorded. If a transport ignores this error and continues, its attempt therefore ends as
                 // stalled.
                 try await catalogue.throwIfFailed()
@@ -83,10 +83,10 @@ extension FileRunner {
             } onCancel: {
                 task.cancel()
             }
-            activity.answered()
+            activity.confirmed()
             try await catalogue.finish()
         } catch {
-            history.hasMoved = activity.hasAnswered
+            history.hasConfirmed = activity.hasConfirmed
             throw await failure(error, of: catalogue, active, path, at: endpoint)
         }
     }

@@ -136,7 +136,7 @@ struct FileRunner: Sendable {
     /// only one run at a time may probe it. If the probing run makes no attempt, it blocks other runs for at most
     /// ``EndpointHealth/probeGrace``.
     func requestAccess(to endpoint: Endpoint) async throws(QueueError) -> Bool {
-        guard availability.toBeProbed.contains(endpoint) else { return true }
+        guard availability.needingProbe.contains(endpoint) else { return true }
         return try await context.send(.probe(endpoint)).isGranted
     }
 
@@ -216,7 +216,7 @@ struct FileRunner: Sendable {
         // Reported before the file begins to wait for the host, so that the host's delay ends before the file's wait does.
         if let pause = error.retryAfter, pause > .zero { _ = try? await context.send(.hostBusy(endpoint, pause)) }
         let isUnreachable = history.isUnreachable(error)
-        guard isUnreachable || RecoveryDecision.isTransient(error) && !history.hasMoved else { return }
+        guard isUnreachable || RecoveryDecision.isTransient(error) && !history.hasConfirmed else { return }
         if record.failed(endpoint, since: failuresBefore, isUnreachable: isUnreachable, at: uptime) {
             context.post(.endpointFailed(endpoint, error))
             // Called after the failure is reported, so that reports of later activity come after that report.

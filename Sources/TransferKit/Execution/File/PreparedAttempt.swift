@@ -38,11 +38,11 @@ final class EndpointActivity: Sendable {
         liveness = context.endpoints.of(endpoint)
     }
 
-    /// Whether the other end confirmed anything.
-    var hasAnswered: Bool { wasConfirmed.load(ordering: .relaxed) }
+    /// Whether the other end confirmed or delivered content: bytes of a file, or entries of a folder.
+    var hasConfirmed: Bool { wasConfirmed.load(ordering: .relaxed) }
 
-    /// Whether the other end confirmed anything, or performed a request that needed the account's credentials.
-    var hasServed: Bool { hasAnswered || wasServed.load(ordering: .relaxed) }
+    /// Whether the other end confirmed or delivered content, or performed a request that needed the account's credentials.
+    var hasServed: Bool { hasConfirmed || wasServed.load(ordering: .relaxed) }
 
     /// Network buffers usually hold fewer bytes than this number. An attempt that has sent this number of bytes therefore counts as a sign
     /// that its endpoint works, even before the endpoint responds.
@@ -54,8 +54,8 @@ final class EndpointActivity: Sendable {
         if bytes >= Self.maximumBuffered { reportActivity() }
     }
 
-    /// Records that the other end confirmed something.
-    func answered() {
+    /// Records that the other end confirmed or delivered content.
+    func confirmed() {
         connected()
         if !wasConfirmed.load(ordering: .relaxed), !wasConfirmed.exchange(true, ordering: .relaxed) {
             context.endpoints.authenticated(endpoint)

@@ -26,7 +26,7 @@ actor FolderWalk {
     private struct Frame {
         let row: ManifestDirectory
         let path: [UInt8]
-        let file: FileNumber
+        let file: FileIdentity
         /// The open folder; nil after all entries have been read.
         var stream: DirectoryStream?
         /// The entries that have been read but not handled yet, in reverse order.
@@ -42,9 +42,9 @@ actor FolderWalk {
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
     private let executor = DiskExecutor()
     private let root: PendingItem
-    private let ancestors: [FileNumber]
+    private let ancestors: [FileIdentity]
     /// The queue's storage folder. It is never uploaded, because it contains URLs that grant access to uploads.
-    private let excluded: FileNumber?
+    private let excluded: FileIdentity?
     /// The maximum total size of the files, in bytes.
     private let maximumBytes: Int64
     private var stack: [Frame] = []
@@ -68,8 +68,8 @@ actor FolderWalk {
         self.maximumBytes = max(0, maximumBytes)
         batchStart = start
         self.root = root
-        ancestors = root.ancestors.compactMap { FileNumber(of: $0) }
-        excluded = FileNumber(of: storage)
+        ancestors = root.ancestors.compactMap { FileIdentity(of: $0) }
+        excluded = FileIdentity(of: storage)
         nextPosition = start.position
         nextDirectory = start.directory
     }
@@ -116,18 +116,18 @@ actor FolderWalk {
                     // Since the entry was inspected, a symbolic link may have replaced the entry or one of its parent folders.
                     try DirectoryStream(opening: shown, below: root.ancestors.last ?? root.path)
                 }
-            if stream.number == excluded {
+            if stream.identity == excluded {
                 let message = "\(shown) is the storage folder of the queue, which is never uploaded."
                 return add(.skipped, TransferError(.unsupported, .notReadable, message))
             }
-            guard !ancestors.contains(stream.number), !stack.contains(where: { $0.file == stream.number }) else {
+            guard !ancestors.contains(stream.identity), !stack.contains(where: { $0.file == stream.identity }) else {
                 let message = "\(shown) is the same folder as one of its parent folders, so its upload would never end."
                 return add(.failed, TransferError(.sourceLost, .notReadable, message))
             }
             let row = ManifestDirectory(number: nextDirectory, parent: directory, source: source, destination: destination)
             batch.directories.append(row)
             let start = ManifestStart(position: nextPosition, directory: nextDirectory)
-            stack.append(Frame(row: row, path: path, file: stream.number, stream: stream, start: start, totalsBefore: totals))
+            stack.append(Frame(row: row, path: path, file: stream.identity, stream: stream, start: start, totalsBefore: totals))
             nextDirectory += 1
         } catch {
             guard error != .tooManyOpenFiles, error != .tooManyOpenFilesInSystem else {

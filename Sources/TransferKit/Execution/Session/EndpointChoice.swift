@@ -42,9 +42,9 @@ package enum EndpointChoice: Equatable {
             // The queue makes no attempts at an unavailable endpoint, so there are no failed attempts to count. Only the elapsed time
             // decides.
             let since = history.outages[bound]?.since ?? uptime
-            let patience = since + availability.account.fallbackAfter
-            if uptime < patience {
-                self = .wait(bound, until: patience)
+            let fallbackTime = since + availability.account.fallbackAfter
+            if uptime < fallbackTime {
+                self = .wait(bound, until: fallbackTime)
                 return
             }
         }

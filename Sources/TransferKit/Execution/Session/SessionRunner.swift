@@ -6,7 +6,7 @@ public import TransferCore
 package struct SessionRunner: Sendable {
     let context: RunContext
 
-    /// The delay before the next run after any other error, such as a store that can't be read or written.
+    /// The delay before the next run after an unexpected error, such as a store that can't be read or written.
     private static let storeRetryDelay = Duration.seconds(10)
     /// The delay before the next run if the store is damaged. Damage persists until the user acts.
     static let damageRetryDelay = Duration.seconds(60)

@@ -32,7 +32,7 @@ public struct QueueEvent: Hashable, Sendable {
         case queueStopped
         /// No session runs, and none can start without an action by the app or the user.
         case queueBecameIdle
-        /// The session limit or the rate limit of the queue or of an account changed.
+        /// The maximum number of active sessions, or the rate limit, of the queue or of an account changed.
         case limitsChanged
         /// The store accepts no changes, for example because the disk is full. Running sessions continue at first, and their changes are
         /// stored once the store works again. If the problem persists, the queue interrupts the sessions until the store works again. The

@@ -87,11 +87,11 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     ///
     /// The store contains the settings unencrypted. A value can grant access, as a signed URL does, so printed options contain only the names.
     public var settings: [String: String] {
-        get { ownSettings.values }
-        set { ownSettings = NamedCapabilities(newValue) }
+        get { settingCapabilities.values }
+        set { settingCapabilities = NamedCapabilities(newValue) }
     }
 
-    private var ownSettings: NamedCapabilities
+    private var settingCapabilities: NamedCapabilities
 
     /// The URL at which the uploads of the session are created, instead of the endpoint's address, for transports that create uploads (tus). Default:
     /// nil, for the endpoint's address. ``TransferItem/creationURL`` takes precedence.
@@ -104,11 +104,11 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// let options = SessionOptions(creationURL: "https://upload.example.com/projects/7/files/")
     /// ```
     public var creationURL: String? {
-        get { creationPlace?.text }
-        set { creationPlace = newValue.map(Capability.init) }
+        get { creationCapability?.text }
+        set { creationCapability = newValue.map(Capability.init) }
     }
 
-    private var creationPlace: Capability?
+    private var creationCapability: Capability?
 
     /// The expected checksum of a download of exactly one file: `sha256:`, `sha512:`, `sha1:` or `md5:`, followed by hexadecimal digits.
     /// Default: nil, for no comparison.
@@ -124,8 +124,8 @@ public struct SessionOptions: Hashable, Sendable, Codable {
         segmentsPerFile: Int = 1,
         overwrite: OverwritePolicy = .never, settings: [String: String] = [:], creationURL: String? = nil, expectedChecksum: String? = nil
     ) {
-        creationPlace = creationURL.map(Capability.init)
-        ownSettings = NamedCapabilities(settings)
+        creationCapability = creationURL.map(Capability.init)
+        settingCapabilities = NamedCapabilities(settings)
         self.expectedChecksum = expectedChecksum
         self.headers = headers
         self.chunkSize = chunkSize
@@ -168,8 +168,8 @@ public struct SessionOptions: Hashable, Sendable, Codable {
             chunkSize: try container.decodeIfPresent(Int64.self, forKey: .chunkSize),
             segmentsPerFile: try container.decodeIfPresent(Int.self, forKey: .segmentsPerFile) ?? defaults.segmentsPerFile,
             overwrite: try container.decodeIfPresent(OverwritePolicy.self, forKey: .overwrite) ?? defaults.overwrite,
-            settings: try container.decodeIfPresent([String: String].self, forKey: .ownSettings) ?? defaults.settings,
-            creationURL: try container.decodeIfPresent(String.self, forKey: .creationPlace),
+            settings: try container.decodeIfPresent([String: String].self, forKey: .settingCapabilities) ?? defaults.settings,
+            creationURL: try container.decodeIfPresent(String.self, forKey: .creationCapability),
             expectedChecksum: try container.decodeIfPresent(String.self, forKey: .expectedChecksum))
     }
 
@@ -178,8 +178,8 @@ public struct SessionOptions: Hashable, Sendable, Codable {
         case creation, reportsItemProgress, allowsExpensiveNetwork, headers, chunkSize, overwrite, expectedChecksum
         // Existing stores use these names.
         case segmentsPerFile = "parallel"
-        case ownSettings = "settings"
-        case creationPlace = "creationURL"
+        case settingCapabilities = "settings"
+        case creationCapability = "creationURL"
     }
 }
 

@@ -94,6 +94,7 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
         set { ownSettings = newValue.map(NamedCapabilities.init) }
     }
 
+    /// The value of ``settings``. The name is a key of the control protocol.
     private var ownSettings: NamedCapabilities?
 
     /// Creates an update.

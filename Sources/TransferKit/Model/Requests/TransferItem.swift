@@ -2,8 +2,9 @@ public import Foundation
 public import SystemPackage
 public import TransferCore
 
-/// An item of a session, and its name at the destination. An upload item is a file, a folder with all its content, data in memory, or a
-/// stream of bytes that are produced during the transfer, or a form with several files. A download item is a remote file, or a remote folder with all its content.
+/// An item of a session, and its name at the destination. An upload item is a file, a folder with all its content, data in memory, a stream
+/// of bytes that are produced during the transfer, or a form with several files. A download item is a remote file, or a remote folder with
+/// all its content.
 public struct TransferItem: Hashable, Sendable {
     package enum Content: Hashable, Sendable {
         case path(FilePath)
@@ -36,20 +37,20 @@ public struct TransferItem: Hashable, Sendable {
     /// The queue does not remove this upload when the session is cancelled. Anyone who has the URL may be able to write to the upload. The
     /// store contains the URL until the session is removed. Logs, errors, events and statuses never contain it.
     public var uploadURL: String? {
-        get { uploadPlace?.text }
-        set { uploadPlace = newValue.map(Capability.init) }
+        get { uploadCapability?.text }
+        set { uploadCapability = newValue.map(Capability.init) }
     }
 
-    package var uploadPlace: Capability?
+    package var uploadCapability: Capability?
 
     /// The URL at which the item's upload is created, instead of the endpoint's address or the session's ``SessionOptions/creationURL``; nil for
     /// those. The rules are those of ``SessionOptions/creationURL``. Not for folders, downloads, and items with an ``uploadURL``.
     public var creationURL: String? {
-        get { creationPlace?.text }
-        set { creationPlace = newValue.map(Capability.init) }
+        get { creationCapability?.text }
+        set { creationCapability = newValue.map(Capability.init) }
     }
 
-    package var creationPlace: Capability?
+    package var creationCapability: Capability?
 
     /// Whether `enqueue` copies the local file into the queue's storage folder, so that the app can change or delete the file as soon as the call
     /// returns. Only for a single file. Default: false, so the queue reads the file in place.

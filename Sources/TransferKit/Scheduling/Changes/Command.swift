@@ -8,7 +8,7 @@ package enum Command: Sendable, Codable {
     case unblockAccount(name: String)
     /// Allows immediate probes of the account's unavailable endpoints, and ends the retry delays of its sessions.
     case retryEndpoints(account: String)
-    /// Sets the session limit of an account, or of the queue if `account` is nil. A nil limit removes the stored limit.
+    /// Sets the maximum number of active sessions of an account, or of the queue if `account` is nil. A nil limit removes the stored one.
     case setMaxConcurrentSessions(Int?, account: String?)
     /// Sets the rate limit, in bytes per second, of an account, or of the queue if `account` is nil. A nil limit removes the stored limit.
     case setRateLimit(Int64?, account: String?)

@@ -39,8 +39,8 @@ package struct DiscardResult: Sendable, Codable {
 
 /// A postponement of all due removals at some endpoints.
 package struct DiscardPostponement: Sendable, Codable {
-    /// The endpoints in their stored form; see ``QueueStore/placesOfDueDiscards(at:isLocalOnly:)``.
-    package var places: [String]
+    /// The endpoints in their stored form; see ``QueueStore/endpointsOfDueDiscards(at:isLocalOnly:)``.
+    package var storedEndpoints: [String]
     /// The current date. Postpones only removals that are due by this date.
     package var dueAt: Date
     /// Removals with a deadline at or before this date are abandoned instead of postponed.

@@ -4,8 +4,8 @@ import Foundation
 package struct SlotHash: Sendable {
     /// A hash with a uniform distribution over all values.
     package var bits: UInt64
-    /// The number of places, 0 to 31, from the place that `bits` selects to the first place of the search. Searches for identities with the
-    /// same bits and consecutive offsets therefore start at adjacent places.
+    /// The number of buckets, 0 to 31, from the bucket that `bits` selects to the first bucket of the search. Searches for identities with the
+    /// same bits and consecutive offsets therefore start at adjacent buckets.
     package var offset = 0
 
     package init(bits: UInt64, offset: Int = 0) {

@@ -11,15 +11,15 @@ package struct EndpointAvailability: Sendable, Equatable {
     /// The registered endpoints whose host asked to back off, and the uptime at which the requested delay ends.
     package var busyUntil: [Endpoint: Duration] = [:]
     /// The endpoints that failed too often and whose pause has ended. One run must probe such an endpoint before other runs may use it.
-    package var toBeProbed: Set<Endpoint> = []
+    package var needingProbe: Set<Endpoint> = []
     /// The last failure at one of the endpoints, if any.
     package var failure: TransferError?
 
     package init(
         account: Account, registered: [Endpoint], available: [Endpoint], busyUntil: [Endpoint: Duration] = [:],
-        toBeProbed: Set<Endpoint> = [], failure: TransferError? = nil
+        needingProbe: Set<Endpoint> = [], failure: TransferError? = nil
     ) {
-        self.toBeProbed = toBeProbed
+        self.needingProbe = needingProbe
         self.account = account
         self.registered = registered
         self.available = available
@@ -33,7 +33,7 @@ package struct EndpointAvailability: Sendable, Equatable {
         self.init(account: account, registered: registered, available: registered)
     }
 
-    /// The same endpoints, starting with the endpoints that the account's rules prefer for a file.
+    /// The same endpoints, starting with the endpoints that the account's first matching rule prefers for a file.
     func preferring(_ direction: TransferDirection, size: Int64?) -> EndpointAvailability {
         guard let rule = account.rules.first(where: { $0.fits(direction, size: size) }) else { return self }
         var copy = self
@@ -50,7 +50,7 @@ package struct EndpointAvailability: Sendable, Equatable {
         return copy
     }
 
-    /// Makes an endpoint unavailable, because another run probes it.
+    /// Makes an endpoint unavailable, because another run is probing it.
     mutating func remove(_ endpoint: Endpoint) {
         available.removeAll { $0 == endpoint }
     }
@@ -67,7 +67,8 @@ package struct EndpointAvailability: Sendable, Equatable {
     var error: TransferError {
         registered.isEmpty
             ? TransferError(
-                .unsupported, .unsupported, "No transport is registered for the endpoints of the account \"\(account.name)\".")
+                .unsupported, .unsupported,
+                "No transport is registered for the endpoints of the account \"\(account.name)\". Register it when you create the queue.")
             : TransferError(
                 .unreachable, .connectionRefused,
                 "No endpoint of the account \"\(account.name)\" can be used now."

@@ -60,23 +60,25 @@ package final class EndpointState: Sendable {
         package init() {}
     }
 
-    private let isSeen = Atomic(false)
-    private let isAnswered = Atomic(false)
+    /// Whether activity was reported since the last reported failure.
+    private let isActivityReported = Atomic(false)
+    /// Whether the endpoint has responded since the last failure of a file.
+    private let hasResponded = Atomic(false)
     private let series = Locked(FailureSeries())
 
     /// Records activity, and returns whether the activity must be reported.
     func noteActivity() -> Bool {
-        !isSeen.load(ordering: .relaxed) && !isSeen.exchange(true, ordering: .relaxed)
+        !isActivityReported.load(ordering: .relaxed) && !isActivityReported.exchange(true, ordering: .relaxed)
     }
 
     /// Records that a failure of the endpoint was reported. The next activity must be reported, even if earlier activity was already reported.
     func noteFailure() {
-        isSeen.store(false, ordering: .relaxed)
+        isActivityReported.store(false, ordering: .relaxed)
     }
 
-    /// Records that the endpoint performed a request for a file.
+    /// Records that the endpoint responded to a request for a file.
     func answered() {
-        guard !isAnswered.load(ordering: .relaxed), !isAnswered.exchange(true, ordering: .relaxed) else { return }
+        guard !hasResponded.load(ordering: .relaxed), !hasResponded.exchange(true, ordering: .relaxed) else { return }
         series.withLock { series in
             series.answers += 1
             series.isShared = false
@@ -88,7 +90,7 @@ package final class EndpointState: Sendable {
     ///
     /// - Returns: The failures since the endpoint's last response, including this failure.
     func failed(_ file: File) -> FailureSeries {
-        isAnswered.store(false, ordering: .relaxed)
+        hasResponded.store(false, ordering: .relaxed)
         return series.withLock { series in
             if let other = series.file, other != file { series.isShared = true }
             series.file = file

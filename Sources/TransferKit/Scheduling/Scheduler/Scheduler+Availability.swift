@@ -59,7 +59,7 @@ extension Scheduler {
             account: account, registered: registered,
             available: registered.filter { flags.health.availability(of: $0, run: run, at: now.uptime) == .available },
             busyUntil: flags.health.busyUntil(registered, at: now.uptime),
-            toBeProbed: Set(registered.filter { flags.health.mustBeProbed($0, at: now.uptime) }),
+            needingProbe: Set(registered.filter { flags.health.mustBeProbed($0, at: now.uptime) }),
             failure: flags.health.failure(at: registered))
     }
 
@@ -104,19 +104,19 @@ extension Scheduler {
     }
 
     /// Whether any run has not ended, including runs of removed sessions. Ignores abandoned runs.
-    var hasLiveRuns: Bool { !sessionIndex.live.isEmpty || !flags.ending.isEmpty }
+    var hasLiveRuns: Bool { !sessionIndex.live.isEmpty || !flags.removedRuns.isEmpty }
 
     /// The number of the account's slots in use, including slots that runs of removed sessions still use.
     func slotsInUse(of account: AccountKey) -> Int {
-        (sessionIndex.accountSlots[account]?.total ?? 0) + flags.ending.values.count { $0 == account }
+        (sessionIndex.accountSlots[account]?.total ?? 0) + flags.removedRuns.values.count { $0 == account }
     }
 
-    /// Whether a session that has a slot may begin a run now. False while the unfinished runs reach the session limit of the queue or of
-    /// the account: after a limit was lowered, or while the run of the session that displaced this session is ending.
+    /// Whether a session that has a slot may begin a run now. False while the unfinished runs reach the maximum number of active sessions
+    /// of the queue or of the account: after a limit was lowered, or while the run of the session that displaced this session is ending.
     func mayRunBesideOthers(_ account: AccountKey) -> Bool {
-        guard sessionIndex.live.count + flags.ending.count < maxConcurrentSessions else { return false }
+        guard sessionIndex.live.count + flags.removedRuns.count < maxConcurrentSessions else { return false }
         guard let limit = accounts[account]?.account.maxConcurrentSessions else { return true }
-        return sessionIndex.live.count { sessionIndex[$0]?.account == account } + flags.ending.values.count { $0 == account } < limit
+        return sessionIndex.live.count { sessionIndex[$0]?.account == account } + flags.removedRuns.values.count { $0 == account } < limit
     }
 
     /// Whether the account has a free slot.

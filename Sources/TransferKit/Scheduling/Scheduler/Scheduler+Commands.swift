@@ -134,7 +134,7 @@ extension Scheduler {
             try edit(key, &transaction) { $0.maxConcurrentSessions = limit }
         } else {
             guard limit.map({ $0 >= 1 }) ?? true else {
-                throw QueueError(.invalidRequest, "The session limit of the queue must be at least 1.")
+                throw QueueError(.invalidRequest, "The queue's maximum number of active sessions must be at least 1.")
             }
             mutateFlags { flags in
                 flags.maxConcurrentSessions = limit

@@ -146,7 +146,7 @@ extension Scheduler {
         }
         mutate(key) { entry, details in
             details.run = run
-            details.runAgain = 0
+            details.runAgainMark = 0
             entry.conditions.subtract([.connected, .hasNewItems])
         }
         if case .able(let endpoint) = ability(of: entry, at: now) {

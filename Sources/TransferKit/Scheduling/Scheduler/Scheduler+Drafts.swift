@@ -69,18 +69,18 @@ extension Scheduler {
     /// - Throws: ``QueueError`` with the code `invalidTransition` for a single draft.
     func withoutDrafts(_ keys: [SessionKey], isGroup: Bool, _ operation: SessionOperation) throws(QueueError) -> [SessionKey] {
         if !isGroup, let entry = keys.first.flatMap({ sessionIndex[$0] }), !entry.isOrdered {
-            throw invalidTransition(entry, operation.effect)
+            throw invalidTransition(entry, operation.participle)
         }
         return keys.filter { sessionIndex[$0]?.isOrdered == true }
     }
 
     /// Checks that no other session that is not completed has the deduplication key of a session.
     ///
-    /// - Parameter effect: The verb phrase for the message, for example "enqueue".
-    func checkDuplicate(of entry: Entry, _ effect: String) throws(QueueError) {
+    /// - Parameter verb: The verb phrase for the message, for example "enqueue".
+    func checkDuplicate(of entry: Entry, _ verb: String) throws(QueueError) {
         guard let key = sessionIndex.details(entry.key).deduplicationKey, let id = sessionIndex.session(deduplicatedBy: key), id != entry.id
         else { return }
         throw QueueError(
-            .duplicate, "Cannot \(effect) the session \(entry.id): session \(id) has the same deduplication key and is not completed.")
+            .duplicate, "Cannot \(verb) the session \(entry.id): session \(id) has the same deduplication key and is not completed.")
     }
 }

@@ -42,7 +42,7 @@ extension Scheduler {
     private func waiting(_ limit: Int) -> [Entry] {
         var keys: Set<SessionKey> = []
         for line in sessionIndex.lines.values {
-            keys.formUnion(line.marked.keys.prefix(limit))
+            keys.formUnion(line.prioritized.keys.prefix(limit))
             keys.formUnion(line.inOrder.prefix(limit))
         }
         for key in sessionIndex.order.prefix(Self.examinedSessions) where sessionIndex[key]?.state == .waiting { keys.insert(key) }
@@ -51,8 +51,9 @@ extension Scheduler {
 
     /// The sessions for the forecast of a strict queue: the unfinished sessions that do not run, because each blocks later sessions.
     private func unfinished(_ limit: Int) -> [Entry] {
-        let marked = sessionIndex.lines.values.flatMap { $0.marked.keys.prefix(limit) }.filter { sessionIndex[$0]?.startPriority == .now }
-        let keys = Set(sessionIndex.unfinished.prefix(limit)).union(marked)
+        let prioritized = sessionIndex.lines.values.flatMap { $0.prioritized.keys.prefix(limit) }
+            .filter { sessionIndex[$0]?.startPriority == .now }
+        let keys = Set(sessionIndex.unfinished.prefix(limit)).union(prioritized)
         return keys.compactMap { sessionIndex[$0] }.filter { $0.state != .running }
     }
 

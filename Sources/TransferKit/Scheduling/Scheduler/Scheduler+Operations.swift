@@ -81,10 +81,10 @@ extension Scheduler {
 
     /// The error for an operation that the session's state does not permit.
     ///
-    /// - Parameter effect: The participle of the operation, for example "paused".
-    func invalidTransition(_ entry: Entry, _ effect: String, _ advice: String = "") -> QueueError {
+    /// - Parameter participle: The participle of the operation, for example "paused".
+    func invalidTransition(_ entry: Entry, _ participle: String, _ advice: String = "") -> QueueError {
         let (state, advice) = entry.isOrdered ? (entry.state.rawValue, advice) : ("a draft", " Enqueue it first.")
-        return QueueError(.invalidTransition, "The session \(entry.id) is \(state), so it can't be \(effect).\(advice)")
+        return QueueError(.invalidTransition, "The session \(entry.id) is \(state), so it can't be \(participle).\(advice)")
     }
 
     /// Performs an operation on one session.
@@ -95,8 +95,8 @@ extension Scheduler {
         _ transaction: inout Transaction
     ) throws(QueueError) -> Bool {
         var refusal: QueueError {
-            guard case (.resume, .held) = (operation, entry.state) else { return invalidTransition(entry, operation.effect) }
-            return invalidTransition(entry, operation.effect, " Release it instead.")
+            guard case (.resume, .held) = (operation, entry.state) else { return invalidTransition(entry, operation.participle) }
+            return invalidTransition(entry, operation.participle, " Release it instead.")
         }
         let key = entry.key
         switch (operation, entry.state) {
@@ -173,13 +173,13 @@ extension Scheduler {
         restoreDisplaced(of: key, &transaction)
         requestStop(key, &transaction) { entry, details in
             entry.state = state
-            Self.forgetMarks(&entry, &details)
+            Self.clearStartPriority(&entry, &details)
         }
         recordChange(key, &changed)
     }
 
     /// Removes the start priority of a session, and its waits after a yield or a displacement.
-    static func forgetMarks(_ entry: inout Entry, _ details: inout EntryDetails) {
+    static func clearStartPriority(_ entry: inout Entry, _ details: inout EntryDetails) {
         entry.startPriority = .none
         entry.conditions.subtract([.yielded, .displaced])
         details.mark = 0
@@ -193,7 +193,7 @@ extension Scheduler {
         restoreDisplaced(of: key, &transaction)
         requestStop(key, &transaction) { entry, details in
             entry.state = .cancelled
-            Self.forgetMarks(&entry, &details)
+            Self.clearStartPriority(&entry, &details)
             entry.conditions.subtract([.backoff, .noSpace, .unreadable, .begun])
             details = EntryDetails(
                 run: details.run, notBefore: details.notBefore, dependency: details.dependency, deduplicationKey: details.deduplicationKey)
@@ -238,7 +238,7 @@ extension Scheduler {
             // The run may be about to report a failure after which the session waits. Record the request, so the session runs again
             // instead.
             retryEndpoints(of: before.account, at: now)
-            mutate(key) { _, details in details.runAgain = mark }
+            mutate(key) { _, details in details.runAgainMark = mark }
             return false
         case .paused where !before.conditions.contains(.displaced):
             retryEndpoints(of: before.account, at: now)
@@ -266,7 +266,7 @@ extension Scheduler {
         retryEndpoints(of: entry.account, at: now)
         mutate(entry.key) { entry, details in
             entry.state = .waiting
-            Self.forgetMarks(&entry, &details)
+            Self.clearStartPriority(&entry, &details)
             entry.startPriority = .now
             details.mark = mark
             entry.conditions.subtract([.backoff, .early, .dependent, .unreadable])

@@ -277,7 +277,7 @@ extension Scheduler {
             guard let entry = sessionIndex[key] else { continue }
             let run = sessionIndex.details(key).run
             if run != 0 {
-                mutateFlags { $0.ending[run] = entry.account }
+                mutateFlags { $0.removedRuns[run] = entry.account }
                 if !entry.conditions.contains(.stopping) { transaction.actions.append(.interrupt(key, run: run)) }
                 stopRunningEvents(entry, &transaction)
             }
@@ -331,7 +331,7 @@ extension Scheduler {
             restoreDisplaced(of: key, &transaction)
             mutate(key) { entry, details in
                 entry.state = .held
-                Self.forgetMarks(&entry, &details)
+                Self.clearStartPriority(&entry, &details)
             }
             held.append(entry.id)
         }

@@ -163,7 +163,7 @@ extension Scheduler {
         }
         for (key, line) in sessionIndex.lines {
             guard case .unavailable(let until?) = ability(of: key, at: now) else { continue }
-            count += line.inOrder.count + line.marked.keys.count
+            count += line.inOrder.count + line.prioritized.keys.count
             due.append(now.date + (until - now.uptime))
         }
         return (count, due.min().map { max($0, now.date) })

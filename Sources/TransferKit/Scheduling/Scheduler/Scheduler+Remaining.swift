@@ -6,7 +6,7 @@ extension Scheduler {
     ///
     /// The time does not depend on the number of sessions, except for those that wait for another session, and except in a strict queue.
     package func remaining(at now: DualInstant) -> Int {
-        let live = sessionIndex.live.count + flags.ending.count
+        let live = sessionIndex.live.count + flags.removedRuns.count
         guard settings.ordering != .strict else { return live + remainingInStrictOrder(at: now) }
         var count = live + followers(at: now)
         for (line, sessions) in sessionIndex.lines where continues(line, at: now) { count += sessions.count }

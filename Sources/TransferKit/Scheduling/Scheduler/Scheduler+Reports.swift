@@ -3,7 +3,7 @@ import TransferCore
 extension Scheduler {
     mutating func handle(_ report: RunEvent, at now: DualInstant, _ transaction: inout Transaction) {
         if case .ended = report.content, let key = flags.abandoned[report.run] { return endAbandoned(report.run, of: key) }
-        if flags.ending[report.run] != nil { return handleLate(report, at: now, &transaction) }
+        if flags.removedRuns[report.run] != nil { return handleLate(report, at: now, &transaction) }
         guard let entry = sessionIndex[report.key], sessionIndex.details(report.key).run == report.run else { return }
         let key = report.key
         switch report.content {
@@ -67,9 +67,9 @@ extension Scheduler {
         case .file(let position, .completed(_, let endpoint)):
             transaction.writes.append(.dropDiscard(report.key, position: position, endpoint))
         case .ended, .abandoned:
-            if let account = flags.ending[report.run] { sessionIndex.recallLines(of: account) }
+            if let account = flags.removedRuns[report.run] { sessionIndex.recallLines(of: account) }
             mutateFlags {
-                $0.ending[report.run] = nil
+                $0.removedRuns[report.run] = nil
                 if case .abandoned = report.content { $0.abandoned[report.run] = report.key }
             }
             endProbes(of: report.run)
@@ -105,8 +105,8 @@ extension Scheduler {
 
     /// Records that a run transferred bytes. If the app requested a run while this run was in progress, this run has fulfilled the request.
     private mutating func recordProgress(of key: SessionKey) {
-        guard sessionIndex.details(key).runAgain != 0 else { return }
-        mutate(key) { _, details in details.runAgain = 0 }
+        guard sessionIndex.details(key).runAgainMark != 0 else { return }
+        mutate(key) { _, details in details.runAgainMark = 0 }
     }
 
     /// Records that a session has transferred bytes, or listed a remote folder. From now on, its account is fixed.
@@ -157,13 +157,13 @@ extension Scheduler {
     ) {
         let key = before.key
         let wasEnding = before.conditions.contains(.stopping)
-        let mark = before.state == .running ? sessionIndex.details(key).runAgain : 0
+        let mark = before.state == .running ? sessionIndex.details(key).runAgainMark : 0
         stopRunningEvents(before, &transaction)
         endProbes(of: run)
         endTime(of: key, run: run, at: now, &transaction)
         mutate(key) { entry, details in
             details.run = 0
-            details.runAgain = 0
+            details.runAgainMark = 0
             entry.conditions.subtract([.stopping, .connected, .hasNewItems])
         }
         let probeDelay = wasEnding ? nil : delayForOtherProbes(before, outcome, at: now)
@@ -239,7 +239,7 @@ extension Scheduler {
         let steadyDate = steadyDate(at: now)
         mutate(key) { entry, details in
             entry.state = failure == nil ? .completed : .failed
-            Self.forgetMarks(&entry, &details)
+            Self.clearStartPriority(&entry, &details)
             entry.conditions.formIntersection([.needsCheapNetwork, .hasTransferred])
             details = EntryDetails(
                 deduplicationKey: details.deduplicationKey, completedAt: failure == nil ? steadyDate : nil,

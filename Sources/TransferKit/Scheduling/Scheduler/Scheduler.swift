@@ -10,9 +10,9 @@ package struct Scheduler: Sendable {
     package struct Settings: Sendable, Equatable {
         package var transports: Set<TransportID>
         package var ordering: QueueOrdering
-        /// The session limit if the store contains no limit. A strict queue ignores it.
+        /// The maximum number of active sessions if the store contains none. A strict queue ignores it.
         package var maxConcurrentSessions: Int
-        /// The session limit that overrides the stored limit; nil for none.
+        /// The maximum number of active sessions that overrides the stored one; nil for none.
         package var maxConcurrentSessionsOverride: Int?
         package var retention: Retention
         /// How long a session that yielded waits for another session to start. After this time, the session may start again if no other
@@ -70,7 +70,7 @@ package struct Scheduler: Sendable {
         package var nextSession: SessionKey = 1
         package var nextAccount: AccountKey = 1
         /// The unfinished runs of removed sessions, and the account of each run. Each run still uses its slot.
-        package var ending: [UInt64: AccountKey] = [:]
+        package var removedRuns: [UInt64: AccountKey] = [:]
         /// The abandoned runs that have not ended, and the session of each run. An abandoned run uses no slot.
         package var abandoned: [UInt64: SessionKey] = [:]
         package var isIdleAnnounced = false
@@ -154,7 +154,7 @@ package struct Scheduler: Sendable {
             ? 1 : max(1, flags.maxConcurrentSessionsOverride ?? flags.maxConcurrentSessions ?? settings.maxConcurrentSessions)
     }
 
-    package var slotsInUse: Int { sessionIndex.slots.total + flags.ending.count }
+    package var slotsInUse: Int { sessionIndex.slots.total + flags.removedRuns.count }
 
     // MARK: Loading
 

@@ -147,7 +147,7 @@ package struct EntryDetails: Sendable, Equatable {
     package var run: UInt64 = 0
     /// The mark of a call that requested a run while a run was in progress; 0 if there was no such call, or the run has transferred bytes since. Not
     /// stored.
-    var runAgain: Int64 = 0
+    var runAgainMark: Int64 = 0
     package var retryAt: DualInstant?
     /// The time of the next attempt without the additional wait for probes by other sessions.
     package var ownRetryAt: DualInstant?

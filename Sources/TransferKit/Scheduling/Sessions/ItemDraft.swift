@@ -52,20 +52,20 @@ package struct ItemDraft: Sendable, Codable, Equatable {
     package var isUnsized = false
     package var symbolicLinks: SymbolicLinkPolicy
     /// The URL of an existing upload for the file.
-    package var uploadPlace: Capability?
+    package var uploadCapability: Capability?
     /// The URL at which the file's upload is created; nil for that of the session.
-    package var creationPlace: Capability?
+    package var creationCapability: Capability?
     /// The parts of a form; nil for other items.
     package var form: FormContent?
 
     package init(
         kind: ItemKind = .file, source: Data, destination: Data, size: Int64, symbolicLinks: SymbolicLinkPolicy = .follow,
-        uploadPlace: Capability? = nil, creationPlace: Capability? = nil, isUnsized: Bool = false, form: FormContent? = nil
+        uploadCapability: Capability? = nil, creationCapability: Capability? = nil, isUnsized: Bool = false, form: FormContent? = nil
     ) {
-        self.creationPlace = creationPlace
+        self.creationCapability = creationCapability
         self.form = form
         self.isUnsized = isUnsized
-        self.uploadPlace = uploadPlace
+        self.uploadCapability = uploadCapability
         self.kind = kind
         self.source = source
         self.destination = destination

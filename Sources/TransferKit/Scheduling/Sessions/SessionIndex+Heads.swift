@@ -69,11 +69,11 @@ extension SessionIndex {
                 return other
             }
         }
-        var position = marked.count(before: standing(entry), standing: standings())
+        var position = prioritized.count(before: standing(entry), standing: standings())
         while position > 0, steps > 0 {
             position -= 1
             steps -= 1
-            if let other = self[marked.keys[position]], isAcceptable(other.line) { return other }
+            if let other = self[prioritized.keys[position]], isAcceptable(other.line) { return other }
         }
         return steps > 0 ? nil : lastOfLines(before: entry, where: isAcceptable)
     }
@@ -94,7 +94,7 @@ extension SessionIndex {
             let index = line.inOrder.insertionIndex(forRank: standing.rank) { self[$0]?.rank ?? 0 }
             if index > 0 { return self[line.inOrder[index - 1]] }
         }
-        let count = line.marked.count(before: standing, standing: standings())
-        return count > 0 ? self[line.marked.keys[count - 1]] : nil
+        let count = line.prioritized.count(before: standing, standing: standings())
+        return count > 0 ? self[line.prioritized.keys[count - 1]] : nil
     }
 }

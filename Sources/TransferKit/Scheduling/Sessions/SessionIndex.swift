@@ -27,12 +27,12 @@ package struct SessionIndex: Sendable {
     /// The eligible sessions of one line. See ``Entry/isEligible``.
     package struct Line: Sendable, Equatable {
         /// The sessions with a start priority, in the order in which they start. They start before the sessions in ``inOrder``.
-        var marked = MarkedKeys()
+        var prioritized = PrioritizedKeys()
         var inOrder = RankedKeys()
 
-        var isEmpty: Bool { marked.isEmpty && inOrder.isEmpty }
-        var count: Int { marked.count + inOrder.count }
-        var first: SessionKey? { marked.first ?? inOrder.first }
+        var isEmpty: Bool { prioritized.isEmpty && inOrder.isEmpty }
+        var count: Int { prioritized.count + inOrder.count }
+        var first: SessionKey? { prioritized.first ?? inOrder.first }
     }
 
     /// The position of a session in the order in which sessions start.
@@ -62,7 +62,7 @@ package struct SessionIndex: Sendable {
     private(set) var counts: [SessionState: Int] = [:]
     var heads = LineHeads()
     /// The sessions with a start priority, from all lines.
-    private(set) var marked = MarkedKeys()
+    private(set) var prioritized = PrioritizedKeys()
     /// Sessions with a run that has not ended.
     package private(set) var live: Set<SessionKey> = []
     private(set) var paused: Set<SessionKey> = []
@@ -282,8 +282,8 @@ package struct SessionIndex: Sendable {
             lines[entry.line, default: Line()].inOrder.insert(entry.key, rank: ranks)
         } else {
             let standings = standings()
-            lines[entry.line, default: Line()].marked.insert(entry.key, standing: standings)
-            marked.insert(entry.key, standing: standings)
+            lines[entry.line, default: Line()].prioritized.insert(entry.key, standing: standings)
+            prioritized.insert(entry.key, standing: standings)
         }
         if lines[entry.line]?.first == entry.key { putHead(of: entry.line) }
     }
@@ -293,8 +293,8 @@ package struct SessionIndex: Sendable {
         let wasFirst = lines[entry.line]?.first == entry.key
         if entry.startPriority != .none {
             let standings = standings()
-            lines[entry.line]?.marked.remove(entry.key, standing: standings)
-            marked.remove(entry.key, standing: standings)
+            lines[entry.line]?.prioritized.remove(entry.key, standing: standings)
+            prioritized.remove(entry.key, standing: standings)
         } else {
             let ranks = ranks()
             _ = lines[entry.line]?.inOrder.remove(entry.key, rank: ranks)

@@ -16,9 +16,9 @@ package struct PendingFile: Sendable {
     /// The largest number of bytes that any of the file's checkpoints covers, regardless of the endpoint.
     package var confirmed: Int64
     /// The URL of an existing upload on the server.
-    package var uploadPlace: Capability?
+    package var uploadCapability: Capability?
     /// The URL at which the upload is created; nil for that of the session.
-    package var creationPlace: Capability?
+    package var creationCapability: Capability?
     package var kind = ItemKind.file
     /// Which symbolic links the path of a file found in a folder may contain; nil for no restriction.
     package var confinement: SourceConfinement?
@@ -83,8 +83,8 @@ extension QueueStore {
                     destination: location.destination,
                     size: isUnsized ? nil : try Self.bytes(row, atIndex: 5),
                     generation: try Self.bytes(row, atIndex: 6), confirmed: (try? Self.bytes(row, atIndex: 7)) ?? 0,
-                    uploadPlace: try row.decode(String?.self, atIndex: 8).map(Capability.init),
-                    creationPlace: try row.decode(String?.self, atIndex: 11).map(Capability.init),
+                    uploadCapability: try row.decode(String?.self, atIndex: 8).map(Capability.init),
+                    creationCapability: try row.decode(String?.self, atIndex: 11).map(Capability.init),
                     kind: kind, confinement: location.confinement(try row.decode(String?.self, atIndex: 10)),
                     localName: kind == .download ? FilePath(bytes: try paths.localName(of: location, in: db)) : nil,
                     isListed: try kind == .download && row.decode(Int64?.self, atIndex: 2) != nil)

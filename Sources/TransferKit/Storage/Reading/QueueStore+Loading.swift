@@ -8,7 +8,7 @@ extension QueueStore {
     /// completed.
     ///
     /// - Returns: The scheduler, a sentence about each session that went into quarantine, and the events to report.
-    package func load(_ settings: Scheduler.Settings) async throws -> (Scheduler, quarantined: [String], news: [QueueEvent.Kind]) {
+    package func load(_ settings: Scheduler.Settings) async throws -> (Scheduler, quarantined: [String], events: [QueueEvent.Kind]) {
         let middle = try await read { db in
             // Halves the keys before the addition, because the sum of damaged keys could overflow.
             let least = try SessionKey.fetchOne(db, sql: "SELECT min(session) FROM schedule") ?? 0
@@ -53,10 +53,10 @@ extension QueueStore {
         try await recover(recovery)
         while try await read({ [clock] in try Self.hasFarDiscards(at: clock.date(), in: $0) }), try await recover([.clampDiscards]) {}
         let interrupted = scheduler.foundRunning.compactMap { scheduler.sessionIndex[$0] }.sorted { $0.rank < $1.rank }.map(\.id)
-        var news: [QueueEvent.Kind] = interrupted.isEmpty ? [] : [.changed(interrupted, .waiting)]
-        news += unreadable.map { .quarantined($0.1) }
-        if !scheduler.foundOrphaned.isEmpty { news.append(.changed(scheduler.foundOrphaned, .held)) }
-        return (scheduler, unreadable.map(\.1), news)
+        var events: [QueueEvent.Kind] = interrupted.isEmpty ? [] : [.changed(interrupted, .waiting)]
+        events += unreadable.map { .quarantined($0.1) }
+        if !scheduler.foundOrphaned.isEmpty { events.append(.changed(scheduler.foundOrphaned, .held)) }
+        return (scheduler, unreadable.map(\.1), events)
     }
 
     /// Stores the changes that loading requires. Skips a change that the store permanently rejects, so that the queue can still be opened. The

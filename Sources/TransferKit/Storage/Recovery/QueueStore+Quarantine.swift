@@ -56,7 +56,7 @@ extension QueueStore {
         try removeFromQueue(key, quarantine: number, in: db)
         try sweep(key, quarantine: number, &transaction.rowsToSweep, in: db)
         // Requests a deferred deletion even if no rows are left, because that deletion also checks the size of the quarantine.
-        transaction.leavesRows = true
+        transaction.leavesDeferredWork = true
     }
 
     /// Stores a row of a session that is in quarantine.

@@ -59,7 +59,7 @@ extension QueueStore {
             """, end)
         try execute(db, "DELETE FROM checkpoint WHERE \(handled)", end)
         try execute(db, "INSERT INTO setting(name, value) VALUES (?, 0) ON CONFLICT DO NOTHING", [discardMark(of: key)])
-        transaction.leavesRows = true
+        transaction.leavesDeferredWork = true
     }
 
     /// Deletes the mark of `discardPartial`. Called when all checkpoints of the session have been moved, or when the rest must stay with the session.

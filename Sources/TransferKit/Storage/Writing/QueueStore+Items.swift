@@ -27,7 +27,7 @@ extension QueueStore {
             try insertion.execute(
                 arguments: [
                     key, position, file.kind.rawValue, file.source, file.destination, min(max(0, file.size), FileSize.maximum),
-                    file.uploadPlace?.text, file.isUnsized, file.creationPlace?.text, try StoreCoding.encodeIfPresent(file.form),
+                    file.uploadCapability?.text, file.isUnsized, file.creationCapability?.text, try StoreCoding.encodeIfPresent(file.form),
                 ])
         }
         try insertPendingItems(items.dropFirst(files.count), of: key, in: db)
@@ -48,7 +48,7 @@ extension QueueStore {
                 arguments: [
                     key, sequence, item.kind.rawValue, item.source, item.destination, min(max(0, item.size), FileSize.maximum),
                     item.symbolicLinks.rawValue,
-                    item.uploadPlace?.text, item.isUnsized, item.creationPlace?.text, try StoreCoding.encodeIfPresent(item.form),
+                    item.uploadCapability?.text, item.isUnsized, item.creationCapability?.text, try StoreCoding.encodeIfPresent(item.form),
                 ])
         }
     }

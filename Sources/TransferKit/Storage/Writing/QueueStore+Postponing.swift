@@ -6,7 +6,7 @@ extension QueueStore {
     /// Returns the endpoints with due removals, in their stored form.
     ///
     /// - Parameter isLocalOnly: Whether to return only the endpoints of part files on this machine.
-    func placesOfDueDiscards(at date: Date, isLocalOnly: Bool) async throws -> [String] {
+    func endpointsOfDueDiscards(at date: Date, isLocalOnly: Bool) async throws -> [String] {
         try await read { db in
             try String.fetchAll(db, sql: DiscardQuery.dueEndpoints(isLocalOnly: isLocalOnly), arguments: [StoreCoding.encode(date)])
         }
@@ -14,12 +14,12 @@ extension QueueStore {
 
     /// Gives up at most 10,000 removals whose deadline has passed, and postpones at most 10,000 of the other removals.
     static func postpone(_ postponement: DiscardPostponement, in db: Database) throws {
-        let places = String(decoding: try JSONEncoder().encode(postponement.places), as: UTF8.self)
+        let storedEndpoints = String(decoding: try JSONEncoder().encode(postponement.storedEndpoints), as: UTF8.self)
         let (due, expired) = (StoreCoding.encode(postponement.dueAt), StoreCoding.encode(postponement.expiredAt))
-        try execute(db, DiscardQuery.expire, [due, places, expired])
+        try execute(db, DiscardQuery.expire, [due, storedEndpoints, expired])
         try execute(
             db, DiscardQuery.postpone,
-            [due, places, StoreCoding.encode(postponement.until), postponement.backOffUntil.map(StoreCoding.encode) ?? 0])
+            [due, storedEndpoints, StoreCoding.encode(postponement.until), postponement.backOffUntil.map(StoreCoding.encode) ?? 0])
     }
 
     /// Returns the latest date to which a process with a correct clock postpones a removal.

@@ -43,7 +43,7 @@ extension QueueStore {
             return try execute(db, "DELETE FROM session WHERE key = ?", [key])
         }
         try removeFromQueue(key, quarantine: nil, in: db)
-        transaction.leavesRows = true
+        transaction.leavesDeferredWork = true
     }
 
     /// Takes a session out of the queue, so that readers no longer find it.
@@ -81,7 +81,7 @@ extension QueueStore {
 
     /// Returns whether there is work for ``DeferredDeletion``: removed sessions have rows left, the store exceeds its limits, or a reset or a discard
     /// is incomplete.
-    func hasRowsToSweep() async throws -> Bool {
+    func hasDeferredWork() async throws -> Bool {
         try await read { db in
             try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM removal)") == true || Self.exceeds(StoreLimits(), in: db)
                 || Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM setting WHERE name GLOB 'reset *' OR name GLOB 'discard *')")

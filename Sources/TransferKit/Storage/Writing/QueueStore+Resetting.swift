@@ -26,7 +26,7 @@ extension QueueStore {
                 SET value = CASE WHEN ?2 = 0 OR value IS NULL THEN ?2 ELSE value END
             """, [mark(of: key), isWhole ? 0 : failedOnly])
         try continueReset(key, at: transaction.now, in: db)
-        if try isResetting(key, in: db) { transaction.leavesRows = true }
+        if try isResetting(key, in: db) { transaction.leavesDeferredWork = true }
     }
 
     /// Resets the next files of a session, if a reset is in progress.

@@ -43,7 +43,7 @@ extension QueueStore {
                 }
                 // If the outbox can't be read, the changes are still committed, and removals are assumed to be due.
                 let hasDiscards = writes.contains(where: \.mayDiscard) && (try? Self.hasDueDiscards(at: now, in: db)) ?? true
-                return (transaction.freed, PendingMaintenance(hasRowsToSweep: transaction.leavesRows, hasDueDiscards: hasDiscards))
+                return (transaction.freed, PendingMaintenance(hasDeferredWork: transaction.leavesDeferredWork, hasDueDiscards: hasDiscards))
             }
         } catch let refused as RefusedWrite {
             throw StoreRefusal(error: Self.storageError(refused.reason, folder: folder), culprit: refused.culprit)
@@ -56,14 +56,14 @@ extension QueueStore {
 
     /// Runs a transaction, and checks that it was written to the file that a later opening reads.
     private func writeInPlace<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
-        try await pool.writeWithoutTransaction { [place] db in
-            try place.check()
+        try await pool.writeWithoutTransaction { [databaseFile] db in
+            try databaseFile.check()
             var value: Value?
             try db.inTransaction {
                 value = try body(db)
                 return .commit
             }
-            try place.check(hasCommitted: true)
+            try databaseFile.check(hasCommitted: true)
             guard let value else { throw CancellationError() }
             return value
         }

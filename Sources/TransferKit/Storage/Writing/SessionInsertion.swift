@@ -50,9 +50,9 @@ struct SessionInsertion {
             file.bind(item.source)
             file.bind(item.destination)
             file.bind(min(max(0, item.size), FileSize.maximum))
-            file.bind(item.uploadPlace?.text)
+            file.bind(item.uploadCapability?.text)
             file.bind(item.isUnsized)
-            file.bind(item.creationPlace?.text)
+            file.bind(item.creationCapability?.text)
             file.bind(try StoreCoding.encodeIfPresent(item.form))
             try file.insert()
         }

@@ -8,14 +8,14 @@ struct StoreTransaction {
     var freed: [Data] = []
     /// The number of rows of removed sessions that the transaction may still delete. ``QueueStore/sweep(_:leavingOut:)`` deletes the rest.
     var rowsToSweep: Int
-    /// Whether rows are left for later transactions.
-    var leavesRows = false
+    /// Whether work is left for later transactions.
+    var leavesDeferredWork = false
 }
 
 /// The maintenance that transactions left for later.
 package struct PendingMaintenance: Sendable {
     /// Whether work is left for ``DeferredDeletion``, such as rows of removed sessions.
-    package var hasRowsToSweep = false
+    package var hasDeferredWork = false
     /// Whether removals of remote content or part files are due (the table `discard`), from this or an earlier transaction.
     package var hasDueDiscards = false
 }

@@ -77,7 +77,7 @@ import TransferKit
         var history = FileHistory()
         fail(&history, answers: 0)
         history.began()
-        history.ended(at: endpoint, isAnswered: true, moved: 50 << 20)
+        history.ended(at: endpoint, wasServed: true, moved: 50 << 20)
         history.progressed(to: 50 << 20, of: nil, at: endpoint, from: 0)
         if isBroken { fail(&history, answers: 0, with: .broken) }
         let failures = history.failures
@@ -90,7 +90,7 @@ import TransferKit
 
     @Test(arguments: [0, 1 << 20, 1 << 20 + 1]) func attemptIsCostlyAboveOneMebibyte(moved: Int64) {
         var history = FileHistory()
-        history.ended(at: endpoint, isAnswered: false, moved: moved)
+        history.ended(at: endpoint, wasServed: false, moved: moved)
         #expect(history.isCostly == (moved > 1 << 20))
         history.began()
         #expect(!history.isCostly)
@@ -100,7 +100,7 @@ import TransferKit
         var history = FileHistory()
         for _ in 0..<3 {
             history.began()
-            history.ended(at: endpoint, isAnswered: true, moved: 0)
+            history.ended(at: endpoint, wasServed: true, moved: 0)
             fail(&history, answers: 1)
         }
         #expect(history.failures == 3)

@@ -116,14 +116,14 @@ struct ModelledScheduler {
     }
 
     private var runsPerAccount: [String: Int] {
-        let leftovers = scheduler.flags.ending.values.map { scheduler.accounts[$0]?.account.name ?? "" }
-        return (scheduler.sessions.filter { $0.run != nil }.map(\.account) + leftovers).reduce(into: [:]) { $0[$1, default: 0] += 1 }
+        let ofRemovedRuns = scheduler.flags.removedRuns.values.map { scheduler.accounts[$0]?.account.name ?? "" }
+        return (scheduler.sessions.filter { $0.run != nil }.map(\.account) + ofRemovedRuns).reduce(into: [:]) { $0[$1, default: 0] += 1 }
     }
 
     /// The first inconsistency between the records of partial uploads on servers and the scheduler; nil if they agree.
     var remoteError: String? {
-        let leftovers = runs.values.joined().filter { scheduler.flags.ending[$0.run] != nil }.map(\.key)
-        return remote.firstInconsistency(with: scheduler, endingSessions: Set(leftovers))
+        let removed = runs.values.joined().filter { scheduler.flags.removedRuns[$0.run] != nil }.map(\.key)
+        return remote.firstInconsistency(with: scheduler, endingSessions: Set(removed))
     }
 
     /// A contradiction between the number of remaining sessions and the state of a started queue; nil if they agree.
@@ -132,7 +132,7 @@ struct ModelledScheduler {
         guard status.mode != .running || (remaining == 0) == status.isIdle else {
             return "\(remaining) sessions remain, but the queue is \(status.isIdle ? "" : "not ")idle"
         }
-        let most = status.running + status.waiting + status.paused + scheduler.flags.ending.count
+        let most = status.running + status.waiting + status.paused + scheduler.flags.removedRuns.count
         return remaining <= most ? nil : "\(remaining) sessions remain, but only \(most) can"
     }
 

@@ -6,16 +6,16 @@ import TransferCore
 ///
 /// SQLite continues to write to a deleted or replaced database file. Without this check, changes would count as durable although no process could
 /// ever read them.
-final class StorePlace: Sendable {
+final class OpenDatabaseFile: Sendable {
     private let path: FilePath
-    private let file: FileNumber
+    private let file: FileIdentity
     /// Whether a transaction was committed to a file that was no longer at the path.
     private let isLost = Locked(false)
 
     /// - Throws: ``QueueError`` if there is no file at the path.
     init(_ path: FilePath) throws(QueueError) {
         self.path = path
-        guard let file = FileNumber(of: path) else {
+        guard let file = FileIdentity(of: path) else {
             throw QueueError(.storageUnavailable, "The database \(path) was deleted while the queue opened it.")
         }
         self.file = file
@@ -27,9 +27,9 @@ final class StorePlace: Sendable {
     ///   checks fail, because the states in memory and on disk differ.
     /// - Throws: ``QueueError`` with the code `storageUnavailable` if the file was deleted or replaced.
     func check(hasCommitted: Bool = false) throws(QueueError) {
-        let isThere = FileNumber(of: path) == file
-        if !isThere, hasCommitted { isLost.withLock { $0 = true } }
-        guard isThere, !isLost.withLock({ $0 }) else { throw error }
+        let isAtPath = FileIdentity(of: path) == file
+        if !isAtPath, hasCommitted { isLost.withLock { $0 = true } }
+        guard isAtPath, !isLost.withLock({ $0 }) else { throw error }
     }
 
     /// The problem, as text for a diagnosis; nil if the file is at its path and no earlier check failed after a commit.

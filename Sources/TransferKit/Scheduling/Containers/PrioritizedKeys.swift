@@ -3,7 +3,7 @@
 ///
 /// Calls take a closure that returns the standing of any key in the collection. The cost of an insertion hardly grows with the number of
 /// keys.
-struct MarkedKeys: Sendable, Equatable {
+struct PrioritizedKeys: Sendable, Equatable {
     typealias Standing = SessionIndex.Standing
 
     private(set) var keys = RankedKeys()
