@@ -123,7 +123,7 @@ public final class RemoteStreamWriter: Sendable {
             // An owner that ends the stream sends the reason before it closes the connection.
             guard error.code == .ownerLost else { throw error }
         }
-        let answer = try await connection.read(ControlAnswer<Nothing>.self)
+        let answer = try await connection.read(ControlAnswer<EmptyResult>.self)
         if let error = answer.error { throw error }
     }
 }

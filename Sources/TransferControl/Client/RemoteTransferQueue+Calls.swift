@@ -14,7 +14,7 @@ extension RemoteTransferQueue {
 
     /// Sends a request whose response contains no value.
     func perform(_ request: ControlRequest, after parts: [StagedPart] = []) async throws {
-        let _: Nothing = try await call(request, after: parts)
+        let _: EmptyResult = try await call(request, after: parts)
     }
 
     /// Sends a request for a list, and joins the parts in which the list arrives.

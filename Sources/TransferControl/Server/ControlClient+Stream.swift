@@ -21,15 +21,15 @@ extension ControlClient {
                 switch try await nextFrame() {
                 case .bytes(let data):
                     try await writer.write(data)
-                    try await send(Nothing())
+                    try await send(EmptyResult())
                 case .finish:
                     writer.finish()
                     try await writer.flush()
-                    try await send(Nothing())
+                    try await send(EmptyResult())
                     return await waitForClient(of: id)
                 case .fail(let reason):
                     writer.fail(StreamFailure(reason: reason))
-                    return try await send(Nothing())
+                    return try await send(EmptyResult())
                 }
             }
         } catch let error as QueueError where error.code == .ownerLost {

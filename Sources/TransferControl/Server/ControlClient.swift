@@ -50,7 +50,7 @@ struct ControlClient: Sendable {
                 try await perform(request, staged)
             } catch {
                 // If the error can't be sent, the client has disconnected.
-                try? await connection.write(ControlAnswer<Nothing>(error: Self.queueError(error)))
+                try? await connection.write(ControlAnswer<EmptyResult>(error: Self.queueError(error)))
             }
         }
         let isDone = Locked(false)
@@ -129,7 +129,7 @@ struct ControlClient: Sendable {
     }
 
     func send(_ nothing: Void) async throws {
-        try await send(Nothing())
+        try await send(EmptyResult())
     }
 
     /// Sends a list in parts, each small enough for one message.
@@ -178,6 +178,6 @@ struct ControlClient: Sendable {
         let events = queue.events
         endOwner()
         for await _ in events {}
-        try await send(Nothing())
+        try await send(EmptyResult())
     }
 }

@@ -108,7 +108,7 @@ struct ControlAnswer<Value: Codable & Sendable>: Codable, Sendable {
 }
 
 /// The value in the response to a request that has no result.
-struct Nothing: Codable, Sendable {}
+struct EmptyResult: Codable, Sendable {}
 
 /// An event sent after the response to a request for events.
 struct EventMessage: Codable, Sendable {

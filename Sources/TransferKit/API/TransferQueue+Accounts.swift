@@ -50,7 +50,7 @@ extension TransferQueue {
 
     /// Same as ``warn(ofMissingTransports:)``, for the accounts that sessions refer to.
     func warnOfMissingTransports() async {
-        await settle()
+        await waitForEarlierInputs()
         let used = scheduler.accounts.filter { scheduler.sessionIndex.sessionsOfAccount[$0.key] ?? 0 > 0 }.values.map(\.account)
         warn(ofMissingTransports: used.sorted { $0.name < $1.name })
     }
@@ -89,13 +89,13 @@ extension TransferQueue {
 
     /// All accounts, sorted by name.
     public func accounts() async -> [AccountStatus] {
-        await settle()
+        await waitForEarlierInputs()
         return scheduler.accounts.keys.compactMap { status(of: $0) }.sorted { $0.account.name < $1.account.name }
     }
 
     /// The account with the given name; nil if it does not exist.
     public func account(_ name: String) async -> AccountStatus? {
-        await settle()
+        await waitForEarlierInputs()
         return scheduler.accountKeys[name].flatMap { status(of: $0) }
     }
 

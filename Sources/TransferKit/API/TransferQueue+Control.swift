@@ -44,7 +44,7 @@ extension TransferQueue {
     }
 
     private func stopProgress() async -> (mode: QueueStatus.Mode, hasInterrupted: Bool) {
-        await settle()
+        await waitForEarlierInputs()
         return (scheduler.flags.mode, scheduler.flags.hasInterrupted)
     }
 
@@ -83,7 +83,7 @@ extension TransferQueue {
 
     /// Returns when no removal of remote content or of local part files is due.
     package nonisolated func waitUntilDiscarded() async {
-        await settle()
+        await waitForEarlierInputs()
         await discards.waitUntilQuiet()
     }
 
@@ -91,7 +91,7 @@ extension TransferQueue {
     /// runs.
     public var hasLiveRuns: Bool {
         get async {
-            await settle()
+            await waitForEarlierInputs()
             return scheduler.hasLiveRuns
         }
     }
@@ -131,7 +131,7 @@ extension TransferQueue {
     }
 
     private func activity(scheduled: Bool) async -> Activity {
-        await settle()
+        await waitForEarlierInputs()
         guard scheduler.flags.mode == .running else { return .stopped }
         if scheduler.isIdle(at: configuration.clock.moment) || (!scheduled && !scheduler.hasLiveRuns) { return .idle }
         return scheduler.sessionIndex.live.isEmpty && scheduler.hasLiveRuns ? .removedRuns : .busy

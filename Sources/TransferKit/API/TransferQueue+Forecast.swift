@@ -23,21 +23,21 @@ extension TransferQueue {
     ///
     /// - Throws: ``QueueError`` if the store can't be read.
     public func forecast() async throws -> [SessionForecast] {
-        await settle()
+        await waitForEarlierInputs()
         let now = configuration.clock.moment
-        var outlook = scheduler.outlook(limit: Self.forecastCount, at: now)
-        let ids = outlook.waiting.filter { scheduler.sessionIndex[$0.key]?.state == .waiting }.compactMap { session in
+        var input = scheduler.forecastInput(limit: Self.forecastCount, at: now)
+        let ids = input.waiting.filter { scheduler.sessionIndex[$0.key]?.state == .waiting }.compactMap { session in
             scheduler.sessionIndex[session.key].map { (key: session.key, id: $0.id) }
         }
         let runs = live
         let rates = recentRates()
-        let remaining = try await clientReads.run { try await store.remaining(of: outlook.running.map(\.key) + outlook.waiting.map(\.key)) }
-        for index in outlook.running.indices {
-            complete(&outlook.running[index], remaining, rates, run: runs[outlook.running[index].key], at: now)
+        let remaining = try await clientReads.run { try await store.remaining(of: input.running.map(\.key) + input.waiting.map(\.key)) }
+        for index in input.running.indices {
+            complete(&input.running[index], remaining, rates, run: runs[input.running[index].key], at: now)
         }
-        for index in outlook.waiting.indices { complete(&outlook.waiting[index], remaining, rates, run: nil, at: now) }
+        for index in input.waiting.indices { complete(&input.waiting[index], remaining, rates, run: nil, at: now) }
         let forecast = Forecast(
-            queue: outlook.queue, accounts: outlook.accounts, isStrict: outlook.isStrict, running: outlook.running, waiting: outlook.waiting
+            queue: input.queue, accounts: input.accounts, isStrict: input.isStrict, running: input.running, waiting: input.waiting
         )
         return ids.map { key, id in
             let times = forecast.times[key]

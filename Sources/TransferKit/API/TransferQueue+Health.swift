@@ -22,7 +22,7 @@ extension TransferQueue {
     ///
     /// - Throws: ``QueueError`` with the code `storageDamaged` or `storageUnavailable` if the store can't be read at all.
     public func storeHealth() async throws -> StoreHealth {
-        await settle()
+        await waitForEarlierInputs()
         return try await clientReads.run { try await store.health() }
     }
 }
@@ -32,7 +32,7 @@ extension TransferQueue {
     ///
     /// - Throws: ``QueueError`` with the code `storageDamaged` or `storageUnavailable` if the store can't be read at all.
     public func quarantined() async throws -> [QuarantinedRow] {
-        await settle()
+        await waitForEarlierInputs()
         return try await clientReads.run { try await store.quarantined() }
     }
 
@@ -51,7 +51,7 @@ extension TransferQueue {
     ///
     /// - Throws: ``QueueError`` with the code `storageDamaged` or `storageUnavailable` if the store can't be read at all.
     public func quarantinedCount() async throws -> Int {
-        await settle()
+        await waitForEarlierInputs()
         return try await clientReads.run { try await store.quarantinedCount() }
     }
 

@@ -46,7 +46,7 @@ extension TransferQueue {
 
     /// Reads a session from the store by its reference.
     func target(of session: SessionReference) async throws -> SessionRecord {
-        await settle()
+        await waitForEarlierInputs()
         guard !mailbox.isClosed else { throw QueueError(.shutDown, "The queue is shut down.") }
         let key = try scheduler.resolve(session)
         guard let record = try await store.sessions([key]).first else {

@@ -3,7 +3,7 @@ package import SystemPackage
 extension TransferQueue {
     /// A snapshot of the queue.
     public func status() async -> QueueStatus {
-        await settle()
+        await waitForEarlierInputs()
         var status = scheduler.status(at: configuration.clock.moment)
         status.revision = hub.revision
         let interrupted = scheduler.sessionIndex.live.count { scheduler.sessionIndex[$0]?.shownState == .running && waitsForStore($0) }
@@ -18,7 +18,7 @@ extension TransferQueue {
     /// On a started queue, 0 means that the queue is idle: nothing more happens until the app or the user acts. Sessions that are paused, held,
     /// cancelled or failed don't count, nor do sessions that wait for one of these, or whose account is blocked.
     public func remainingUploads() async -> Int {
-        await settle()
+        await waitForEarlierInputs()
         return scheduler.remaining(at: configuration.clock.moment)
     }
 
@@ -37,7 +37,7 @@ extension TransferQueue {
     ///   - range: The indices; indices after the last session are ignored.
     /// - Throws: ``QueueError`` if the store can't be read.
     public func sessions(_ range: Range<Int> = 0..<Int.max) async throws -> [SessionStatus] {
-        await settle()
+        await waitForEarlierInputs()
         let range = range.clamped(to: 0..<scheduler.sessionIndex.count)
         return try await statuses(range.map { (index: $0, key: scheduler.sessionIndex.order[$0]) })
     }
@@ -50,7 +50,7 @@ extension TransferQueue {
     }
 
     private func statuses(of ids: [SessionID]) async throws -> [SessionStatus] {
-        await settle()
+        await waitForEarlierInputs()
         return try await statuses(
             ids.compactMap { id in
                 scheduler.sessionIndex.key(of: id).map { (index: scheduler.sessionIndex.index(of: $0) ?? Self.noIndex, key: $0) }
@@ -62,7 +62,7 @@ extension TransferQueue {
     ///
     /// - Throws: ``QueueError`` with the code `noSuchSession`.
     public func status(of id: SessionID) async throws -> SessionStatus {
-        await settle()
+        await waitForEarlierInputs()
         guard let key = scheduler.sessionIndex.key(of: id),
             let status = try await statuses([(index: scheduler.sessionIndex.index(of: key) ?? Self.noIndex, key: key)]).first
         else {
@@ -76,7 +76,7 @@ extension TransferQueue {
 
     /// The IDs of all sessions in the order of the queue. Leaves out drafts; see ``SessionGroup``.
     public func sessionIDs() async -> [SessionID] {
-        await settle()
+        await waitForEarlierInputs()
         return scheduler.sessionIndex.order.compactMap { scheduler.sessionIndex[$0]?.id }
     }
 
@@ -97,7 +97,7 @@ extension TransferQueue {
     ///
     /// - Throws: ``QueueError`` with the code `noSuchSession`.
     public func session(_ id: SessionID) async throws -> TransferSession {
-        await settle()
+        await waitForEarlierInputs()
         guard scheduler.sessionIndex.key(of: id) != nil else { throw QueueError(.noSuchSession, "There is no session \(id).") }
         return TransferSession(id: id, queue: self)
     }
@@ -111,7 +111,7 @@ extension TransferQueue {
     ///   - limit: The maximum number of items. Default: 1,000.
     /// - Throws: ``QueueError`` with the code `noSuchSession`.
     public func items(of id: SessionID, from position: Int64 = 0, limit: Int = 1_000) async throws -> [ItemStatus] {
-        await settle()
+        await waitForEarlierInputs()
         guard let key = scheduler.sessionIndex.key(of: id) else { throw QueueError(.noSuchSession, "There is no session \(id).") }
         var items = try await clientReads.run {
             try await store.items(of: key, from: max(0, position), limit: max(0, limit))

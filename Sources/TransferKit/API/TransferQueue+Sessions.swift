@@ -102,7 +102,7 @@ extension TransferQueue {
 
     /// Returns the last given session that is still in the queue.
     private func lastRemaining(of ids: ArraySlice<SessionID>) async -> SessionID? {
-        await settle()
+        await waitForEarlierInputs()
         return ids.last { scheduler.sessionIndex.key(of: $0) != nil }
     }
 
@@ -113,7 +113,7 @@ extension TransferQueue {
     private func check(
         _ operation: SessionOperation, onAll ids: [SessionID], of group: SessionGroup
     ) async throws(QueueError) -> ([SessionID], SessionOperation) {
-        await settle()
+        await waitForEarlierInputs()
         if case .sessions = group { return try scheduler.check(operation, onAll: ids) }
         return try scheduler.check(operation, onAll: ids.filter { scheduler.belongs($0, to: group) })
     }
@@ -133,7 +133,7 @@ extension TransferQueue {
     }
 
     private func members(of group: SessionGroup) async throws(QueueError) -> [SessionID] {
-        await settle()
+        await waitForEarlierInputs()
         return try scheduler.resolve(group).compactMap { scheduler.sessionIndex[$0]?.id }
     }
 }

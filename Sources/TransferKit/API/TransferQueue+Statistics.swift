@@ -3,7 +3,7 @@ extension TransferQueue {
     ///
     /// - Throws: ``QueueError`` if the store can't be read.
     public func statistics() async throws -> QueueStatistics {
-        await settle()
+        await waitForEarlierInputs()
         let now = configuration.clock.now()
         // The stored figures of running sessions are outdated, so their live figures are used instead.
         let runs = live.compactMap { key, run in scheduler.sessionIndex[key].map { (key: key, state: $0.state, run: run) } }

@@ -132,7 +132,7 @@ public actor TransferQueue: ControllableQueue {
         log(openingEvents)
         if hasDeferredWork { deferredDeletion.wake() }
         writer = Task { [weak self, mailbox] in
-            for await _ in mailbox.rings { await self?.drain() }
+            for await _ in mailbox.wakeUps { await self?.drain() }
         }
     }
 
@@ -340,7 +340,7 @@ public actor TransferQueue: ControllableQueue {
     /// Makes the scheduler record changes of tags from now on. A caller that reads tags from the store would otherwise miss changes that
     /// are not stored yet.
     func beginReadingTags() async {
-        await settle()
+        await waitForEarlierInputs()
         scheduler.beginReadingTags()
     }
 
@@ -364,10 +364,10 @@ public actor TransferQueue: ControllableQueue {
     private func end() async {
         mailbox.post(.command(.stop(.interrupt)))
         mailbox.refuseCommands()
-        await settle()
+        await waitForEarlierInputs()
         for number in runs.keys { interrupt(number) }
         await waitForRuns()
-        await settle()
+        await waitForEarlierInputs()
         alarm?.cancel()
         await discards.shutdown()
         mailbox.close()
@@ -382,9 +382,9 @@ public actor TransferQueue: ControllableQueue {
         keepAliveForDelegate()
     }
 
-    /// Returns when all inputs in the mailbox are durable and the scheduler contains no unstored change. The scheduler's state is valid
-    /// until the next `await`.
-    func settle() async {
+    /// Waits until the writer has handled all inputs in the mailbox, and the scheduler contains no unstored change. Does not wait for inputs
+    /// that the store refused. The scheduler's state is valid until the next `await`.
+    func waitForEarlierInputs() async {
         repeat {
             do {
                 // This tick only waits for earlier inputs, so an error of the store does not matter.

@@ -42,12 +42,12 @@ package final class Mailbox: Sendable {
     private static let groupDelay = Duration.milliseconds(20)
 
     private let state = Locked(State())
-    private let bell: AsyncStream<Void>.Continuation
+    private let wakeUpContinuation: AsyncStream<Void>.Continuation
     /// The stream that wakes the writer: it yields an element after inputs were added.
-    package let rings: AsyncStream<Void>
+    package let wakeUps: AsyncStream<Void>
 
     package init() {
-        (rings, bell) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+        (wakeUps, wakeUpContinuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
     /// Adds an input without waiting for its effect.
@@ -63,7 +63,7 @@ package final class Mailbox: Sendable {
             state.envelopes.append(Envelope(input: input, reply: nil))
             if state.deferrableCount == 0 { state.deferrableSince = clock.now() }
             state.deferrableCount += 1
-            if state.deferrableCount == Self.groupSize { bell.yield() }
+            if state.deferrableCount == Self.groupSize { wakeUpContinuation.yield() }
             guard state.timer == nil else { return }
             // If the writer takes the inputs before the timer fires, the timer keeps running. A new timer for each group of inputs would
             // cost more than an unnecessary wake-up.
@@ -81,7 +81,7 @@ package final class Mailbox: Sendable {
         state.withLock { state in
             let remaining = Self.groupDelay - (now - state.deferrableSince)
             if state.deferrableCount > 0, remaining > .zero { return remaining }
-            if state.deferrableCount > 0 { bell.yield() }
+            if state.deferrableCount > 0 { wakeUpContinuation.yield() }
             state.timer = nil
             return nil
         }
@@ -101,8 +101,8 @@ package final class Mailbox: Sendable {
             if state.isClosed { return false }
             if state.refusesCommands, case .command = envelope.input { return false }
             state.envelopes.append(envelope)
-            // Rings with the lock held, so that the mailbox can't close between an input and its wake-up.
-            bell.yield()
+            // Wakes the writer with the lock held, so that the mailbox can't close between an input and its wake-up.
+            wakeUpContinuation.yield()
             return true
         }
         if !isAccepted { envelope.reply?(.failure(QueueError(.shutDown, "The queue is shut down."))) }
@@ -135,7 +135,7 @@ package final class Mailbox: Sendable {
         state.withLock { state in
             state.isClosed = true
             state.timer?.cancel()
-            bell.finish()
+            wakeUpContinuation.finish()
         }
     }
 }

@@ -78,10 +78,10 @@ import TransferKit
         _ = try scheduler.perform(.enqueue([.draft(), .draft()]))
         _ = try scheduler.perform(.start)
         _ = try scheduler.report(.ended(.backoff(.seconds(20), .broken)), of: 1)
-        #expect(scheduler.outlook(limit: 10, at: .start).waiting.map(\.passes) == [false, false])
+        #expect(scheduler.forecastInput(limit: 10, at: .start).waiting.map(\.passes) == [false, false])
         _ = try scheduler.perform(.enqueue([.draft()], at: 0))
         _ = try scheduler.report(.ended(Self.full), of: 3)
-        let waiting = scheduler.outlook(limit: 10, at: .start).waiting
+        let waiting = scheduler.forecastInput(limit: 10, at: .start).waiting
         #expect(waiting.map(\.key) == [3, 1, 2] && waiting.map(\.passes) == [false, true, false])
     }
 

@@ -70,7 +70,7 @@ final class RunFixture: Sendable {
             options: options, items: items)
         try await store.commit([.saveAccount(1, account), .session(1, rank: 0, draft)])
         writer = Task { [mailbox, store, reported, commitCount, whenReported, delay, histories, historiesAtEnd] in
-            for await _ in mailbox.rings {
+            for await _ in mailbox.wakeUps {
                 let envelopes = mailbox.take()
                 var writes: [StoreWrite] = []
                 for case .report(let report) in envelopes.map(\.input) {

@@ -23,29 +23,29 @@ import TransferKit
         }
     }
 
-    /// Closes the mailbox, and returns whether it had notified ("rung") its reader before. Closing does not discard earlier rings.
-    private func hasRung() async -> Bool {
+    /// Closes the mailbox, and returns whether it had woken its reader before. Closing does not discard earlier wake-ups.
+    private func hasWokenReader() async -> Bool {
         mailbox.close()
-        for await _ in mailbox.rings { return true }
+        for await _ in mailbox.wakeUps { return true }
         return false
     }
 
     @Test func deferrableReportsWaitForFullGroup() async {
         for position in Int64(0)..<63 { post(position) }
-        #expect(await !hasRung())
+        #expect(await !hasWokenReader())
         #expect(positions() == Array(Int64(0)..<63))
     }
 
-    @Test func fullGroupRings() async {
+    @Test func fullGroupWakesReader() async {
         for position in Int64(0)..<64 { post(position) }
-        #expect(await hasRung())
+        #expect(await hasWokenReader())
     }
 
-    @Test func ringsAfterLongestDelay() async {
+    @Test func wakesReaderAfterLongestDelay() async {
         post(0)
         await clock.waitForSleep(of: .milliseconds(20))
         clock.advance(by: .milliseconds(20))
-        for await _ in mailbox.rings { break }
+        for await _ in mailbox.wakeUps { break }
         #expect(positions() == [0])
     }
 
@@ -53,11 +53,11 @@ import TransferKit
         post(0)
         mailbox.post(.report(RunEvent(key: 1, run: 1, content: .file(position: 1, .size(1)))))
         post(2)
-        #expect(await hasRung())
+        #expect(await hasWokenReader())
         #expect(positions() == [0, 1, 2])
     }
 
-    @Test func earlierDeadlineDoesNotRingForNextGroup() async {
+    @Test func earlierDeadlineDoesNotWakeReaderForNextGroup() async {
         post(0)
         await clock.waitForSleep(of: .milliseconds(20))
         clock.advance(by: .milliseconds(15))
@@ -66,10 +66,10 @@ import TransferKit
         clock.advance(by: .milliseconds(5))
         await clock.waitForSleep(of: .milliseconds(15))
         clock.advance(by: .milliseconds(14))
-        #expect(await !hasRung())
+        #expect(await !hasWokenReader())
     }
 
-    @Test func nextGroupRingsAtItsOwnDeadline() async {
+    @Test func nextGroupWakesReaderAtItsOwnDeadline() async {
         post(0)
         await clock.waitForSleep(of: .milliseconds(20))
         clock.advance(by: .milliseconds(15))
@@ -78,13 +78,13 @@ import TransferKit
         clock.advance(by: .milliseconds(5))
         await clock.waitForSleep(of: .milliseconds(15))
         clock.advance(by: .milliseconds(15))
-        for await _ in mailbox.rings { break }
+        for await _ in mailbox.wakeUps { break }
         #expect(positions() == [1])
         // A report that arrives while no deadline is pending starts a new deadline.
         post(2)
         await clock.waitForSleep(of: .milliseconds(20))
         clock.advance(by: .milliseconds(20))
-        for await _ in mailbox.rings { break }
+        for await _ in mailbox.wakeUps { break }
         #expect(positions() == [2])
     }
 }

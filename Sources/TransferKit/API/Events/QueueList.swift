@@ -98,7 +98,7 @@ public struct QueueList: Sendable, Hashable {
 extension TransferQueue {
     /// The order of the sessions, with its revision.
     public func order() async -> QueueOrder {
-        await settle()
+        await waitForEarlierInputs()
         return QueueOrder(
             sessions: scheduler.sessionIndex.order.compactMap { scheduler.sessionIndex[$0]?.id }, revision: scheduler.orderRevision)
     }

@@ -16,14 +16,14 @@ final class DiscardOutbox: Sendable {
         /// Whether removals may be due.
         var mayHaveDue = true
         /// Whether the removals that earlier processes postponed must be retried now.
-        var isEager = false
+        var mustRetryPostponed = false
         /// The removals that this process postponed.
         var postponed: Set<Int64> = []
         var worker: Task<Void, Never>?
         var alarm: Task<Void, Never>?
         var waiters: [CheckedContinuation<Void, Never>] = []
 
-        var hasWork: Bool { mayHaveDue || isEager }
+        var hasWork: Bool { mayHaveDue || mustRetryPostponed }
     }
 
     static let page = 64
@@ -89,7 +89,7 @@ final class DiscardOutbox: Sendable {
     /// this process or an earlier one to back off.
     func finish(within limit: Duration) async {
         state.withLock { state in
-            state.isEager = true
+            state.mustRetryPostponed = true
             state.mayHaveDue = true
         }
         begin()
@@ -137,12 +137,12 @@ final class DiscardOutbox: Sendable {
     private func work() async {
         await pauses.learn(from: store, at: clock.moment)
         var isStored = await processHosts()
-        // Read here and not earlier, because ``finish(within:)`` may set `isEager` while the hosts are processed.
-        let isEager = state.withLock { state in
-            defer { state.isEager = false }
-            return state.isEager
+        // Read here and not earlier, because ``finish(within:)`` may set `mustRetryPostponed` while the hosts are processed.
+        let mustRetryPostponed = state.withLock { state in
+            defer { state.mustRetryPostponed = false }
+            return state.mustRetryPostponed
         }
-        if isStored, isEager { isStored = await retryPostponed() }
+        if isStored, mustRetryPostponed { isStored = await retryPostponed() }
         guard isStored else { return end(clock.date() + Self.firstDelay) }
         end((try? await store.dueDiscards(at: clock.date(), limit: 0, isLocalOnly: !isEnabled))?.next)
     }

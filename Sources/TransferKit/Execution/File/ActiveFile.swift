@@ -112,7 +112,7 @@ package final class ActiveFile: Sendable {
     ///
     /// A large file counts as waiting once its last byte is sent, even without a call to ``noteAwaitedResponse()``. A small file does not,
     /// because the server has little to do after its last byte.
-    package var isAnswerAwaited: Bool {
+    package var isResponseAwaited: Bool {
         isWaiting.load(ordering: .relaxed)
             || !isBusy.load(ordering: .relaxed) && size.map { $0 > FileWindow.smallSize && sent >= $0 } ?? false
     }

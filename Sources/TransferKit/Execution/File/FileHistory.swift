@@ -33,7 +33,7 @@ package struct FileHistory: Equatable, Sendable {
     private(set) var isOutage = false
     /// For each endpoint, its number of responses to all files at the time of this file's last possible outage there. An entry is removed
     /// when the endpoint responds to this file, or the file fails there for another reason.
-    private var answersAtFailure: [Endpoint: Int] = [:]
+    private var responsesAtFailure: [Endpoint: Int] = [:]
     private var hasRestarted = false
     /// The number of restarts since the file last exceeded its furthest position or its source changed.
     private var fruitlessRestarts = 0
@@ -44,7 +44,7 @@ package struct FileHistory: Equatable, Sendable {
     /// The number of times that the transferred content had a wrong checksum, including before restarts.
     var mismatches = 0
     /// The endpoints that the file left since the last delay or progress, each with the class of its failure.
-    var passedOver: [Endpoint: FailureClass] = [:]
+    var failedEndpoints: [Endpoint: FailureClass] = [:]
     var outages: [Endpoint: Outage] = [:]
     /// The endpoints that the file left because all attempts there were used up.
     var exhausted: Set<Endpoint> = []
@@ -79,7 +79,7 @@ package struct FileHistory: Equatable, Sendable {
         failures = 0
         violations = 0
         hasRestarted = false
-        passedOver = [:]
+        failedEndpoints = [:]
         exhausted = []
     }
 
@@ -116,12 +116,12 @@ package struct FileHistory: Equatable, Sendable {
         _ error: TransferError, at endpoint: Endpoint, _ liveness: EndpointState.FailureSeries
     ) -> Bool {
         guard RecoveryDecision.isOutage(error), RecoveryDecision.mayConcernOneFile(error) else {
-            answersAtFailure[endpoint] = nil
+            responsesAtFailure[endpoint] = nil
             return false
         }
         guard !wasServed else { return true }
-        guard let known = answersAtFailure.updateValue(liveness.answers, forKey: endpoint) else { return false }
-        return liveness.answers > known && !liveness.isShared
+        guard let known = responsesAtFailure.updateValue(liveness.responses, forKey: endpoint) else { return false }
+        return liveness.responses > known && !liveness.isShared
     }
 
     /// Records the start of an attempt.
@@ -140,7 +140,7 @@ package struct FileHistory: Equatable, Sendable {
         self.wasServed = wasServed
         isCostly = moved > FileWindow.smallSize
         // The response to this file also raises the endpoint's number of responses, but does not show that the endpoint serves other files.
-        if wasServed { answersAtFailure[endpoint] = nil }
+        if wasServed { responsesAtFailure[endpoint] = nil }
     }
 
     /// Sets the uptime at which the next attempt is due.
@@ -154,16 +154,16 @@ package struct FileHistory: Equatable, Sendable {
         waitsAfter = nil
     }
 
-    /// Whether an endpoint has been unreachable for at least `patience`; false if `patience` is nil, which means no limit.
-    func isOutage(of endpoint: Endpoint, longerThan patience: Duration?, uptime: Duration) -> Bool {
-        guard let outage = outages[endpoint], let patience else { return false }
-        return uptime - outage.since >= patience
+    /// Whether an endpoint has been unreachable for at least `limit`; false if `limit` is nil, which means no limit.
+    func isOutage(of endpoint: Endpoint, longerThan limit: Duration?, uptime: Duration) -> Bool {
+        guard let outage = outages[endpoint], let limit else { return false }
+        return uptime - outage.since >= limit
     }
 
     /// Whether the file may abandon its bytes at an endpoint.
-    func mayFallBack(from endpoint: Endpoint, after patience: Duration, uptime: Duration) -> Bool {
+    func mayFallBack(from endpoint: Endpoint, after delay: Duration, uptime: Duration) -> Bool {
         guard let outage = outages[endpoint] else { return false }
-        return outage.attempts >= Self.attemptsBeforeFallback && uptime - outage.since >= patience
+        return outage.attempts >= Self.attemptsBeforeFallback && uptime - outage.since >= delay
     }
 
     /// Whether the file may restart after its endpoint lost the file's bytes.
@@ -171,7 +171,7 @@ package struct FileHistory: Equatable, Sendable {
 
     /// Records that the file continues at another endpoint without a delay.
     mutating func moved(from endpoint: Endpoint, _ error: TransferError, isExhausted: Bool) {
-        passedOver[endpoint] = error.failureClass
+        failedEndpoints[endpoint] = error.failureClass
         // One round over all endpoints counts as one failure. If the file has used up its attempts at this endpoint, the count starts again
         // from 0 at the next endpoint. If the server was unreachable, the count is reset only if the file abandons confirmed bytes.
         let isUnreachable = isUnreachable(error)

@@ -134,7 +134,7 @@ extension FileRunner {
         } catch is CancellationError where active.isStalled && !Task.isCancelled {
             let options = context.options
             let limit =
-                active.isAnswerAwaited
+                active.isResponseAwaited
                 ? "\(max(options.stallTimeout, options.responseTimeout)) (the response timeout)"
                 : "\(options.stallTimeout) (the stall timeout)"
             // If the server never responded, and at most 1 MiB was sent, the account's next endpoint may work better.

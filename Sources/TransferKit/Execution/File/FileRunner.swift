@@ -149,17 +149,17 @@ struct FileRunner: Sendable {
         history.failed(error, at: endpoint, uptime: now, liveness: series)
         await reportEndpointFailure(error, endpoint, failuresBefore: failuresBefore, at: now)
         let isUnreachable = history.isUnreachable(error)
-        let situation = situation(at: endpoint, isUnreachable: isUnreachable, uptime: now)
+        let recoveryHistory = recoveryHistory(at: endpoint, isUnreachable: isUnreachable, uptime: now)
         let rules = RecoveryDecision.Rules(
             retry: options.retry, onSourceChange: options.onSourceChange,
             fallsBackOnCredentials: availability.account.fallsBackOnCredentials)
-        let decision = RecoveryDecision(error: error, history: situation, rules: rules, fraction: context.randomFraction())
+        let decision = RecoveryDecision(error: error, history: recoveryHistory, rules: rules, fraction: context.randomFraction())
         context.logger.notice(
             "An attempt failed: \(error)",
             metadata: logMetadata(at: endpoint).merging(["decision": "\(decision)"]) { $1 })
         switch decision {
         case .retry(let delay):
-            history.passedOver = [:]
+            history.failedEndpoints = [:]
             if isUnreachable { record.pause(availability.available, until: now + delay, at: now) }
             guard delay <= RetryPolicy.maximumInPlaceDelay else {
                 // Counts from the current time, not from `now`. The scheduler counts a host's delay from the time of the report, which is
@@ -174,7 +174,7 @@ struct FileRunner: Sendable {
             try await startOver(error)
             return nil
         case .nextEndpoint:
-            history.moved(from: endpoint, error, isExhausted: situation.failures >= options.retry.maximumAttempts)
+            history.moved(from: endpoint, error, isExhausted: recoveryHistory.failures >= options.retry.maximumAttempts)
             context.live.disconnect { context.post(.attemptFailed(error, retryIn: .zero, isLastInFlight: $0)) }
             return nil
         case .giveUpFile:
@@ -190,12 +190,12 @@ struct FileRunner: Sendable {
         }
     }
 
-    private func situation(at endpoint: Endpoint, isUnreachable: Bool, uptime: Duration) -> RecoveryDecision.History {
+    private func recoveryHistory(at endpoint: Endpoint, isUnreachable: Bool, uptime: Duration) -> RecoveryDecision.History {
         // This machine no longer has the released bytes of a stream, so it can't send them to another endpoint.
         let isBound = file.kind == .stream && context.streams.find(file.streamName).map { $0.released > 0 } ?? false
         var others =
             isBound
-            ? [] : availability.available.filter { $0 != endpoint && history.passedOver[$0] == nil && !history.exhausted.contains($0) }
+            ? [] : availability.available.filter { $0 != endpoint && history.failedEndpoints[$0] == nil && !history.exhausted.contains($0) }
         // A file that has used all attempts at this endpoint may also move to avoided endpoints.
         if isUnreachable, record.pauseEnd(at: uptime) != nil, history.failures < context.options.retry.maximumAttempts {
             let avoided = record.avoided(at: uptime)
@@ -206,7 +206,7 @@ struct FileRunner: Sendable {
             mismatches: history.mismatches, sourceChanges: history.sourceChanges,
             hasCheckpoint: checkpoints[endpoint.address].map { $0.checkpoint.confirmed > 0 } ?? false,
             mayFallBack: history.mayFallBack(from: endpoint, after: availability.account.fallbackAfter, uptime: uptime),
-            hasNextEndpoint: !others.isEmpty, othersMayWork: history.passedOver.values.contains { $0 != .unsupported },
+            hasNextEndpoint: !others.isEmpty, othersMayWork: history.failedEndpoints.values.contains { $0 != .unsupported },
             isAuthenticated: context.endpoints.isAuthenticated(endpoint), outageAttempts: history.outages[endpoint]?.attempts ?? 0,
             isOutageTooLong: history.isOutage(of: endpoint, longerThan: context.options.retry.giveUpAfter, uptime: uptime),
             isOfFile: !history.isOutage, isCostly: history.isCostly)

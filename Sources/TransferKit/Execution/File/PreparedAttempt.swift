@@ -61,7 +61,7 @@ final class EndpointActivity: Sendable {
             context.endpoints.authenticated(endpoint)
             record.works(endpoint)
         }
-        liveness.answered()
+        liveness.responded()
         reportActivity()
     }
 
@@ -69,7 +69,7 @@ final class EndpointActivity: Sendable {
     /// file moved.
     func served() {
         wasServed.store(true, ordering: .relaxed)
-        liveness.answered()
+        liveness.responded()
         reportActivity()
     }
 

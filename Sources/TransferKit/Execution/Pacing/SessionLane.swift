@@ -1,7 +1,7 @@
 /// The pacing state of a session that recently requested an allowance. All values are in bytes and seconds.
 struct SessionLane: Sendable {
     /// The number of bytes that justify waking a transport. A turn lasts long enough for that number of bytes, within `turnLengths`.
-    private static let worthwhile = 16_384.0
+    private static let worthwhileBytes = 16_384.0
     private static let shortestWait = 0.01
     /// The shortest and the longest turn.
     private static let turnLengths = 0.005...0.05
@@ -11,7 +11,7 @@ struct SessionLane: Sendable {
     /// The time in which a session's share fills its reserve, in seconds.
     private static let reserve = 0.1
     /// The time in seconds by which the session's next request may be late before the lane expires.
-    private static let patience = 0.25
+    private static let lateTolerance = 0.25
 
     let session: SessionKey
     let account: AccountKey
@@ -47,7 +47,7 @@ struct SessionLane: Sendable {
     mutating func arrive(at now: Double) {
         // The tolerance is needed because the time of the repeated request was rounded to a duration.
         waitingUntil.removeAll { $0 <= now + 1e-6 }
-        expiry = (waitingUntil.last ?? now) + Self.patience
+        expiry = (waitingUntil.last ?? now) + Self.lateTolerance
     }
 
     /// The minimum number of bytes that a file gets if it requests `limit`.
@@ -69,16 +69,17 @@ struct SessionLane: Sendable {
         // A file repeats its request after at most `longestWait`, so that it soon notices a raised limit. If its turn would be later, it
         // gets no turn this time.
         guard due <= now + Self.longestWait else {
-            expiry = now + Self.longestWait + Self.patience
+            expiry = now + Self.longestWait + Self.lateTolerance
             return Self.longestWait
         }
         waitingUntil.append(due)
-        expiry = due + Self.patience
+        expiry = due + Self.lateTolerance
         return due - now
     }
 
     private var turn: Double {
-        let worthwhile = max(Self.shortestWait, Self.worthwhile / share)
-        return max(Self.turnLengths.lowerBound, min(Self.turnLengths.upperBound, worthwhile, Self.round / Double(waitingUntil.count + 1)))
+        let worthwhileTime = max(Self.shortestWait, Self.worthwhileBytes / share)
+        let equalTime = Self.round / Double(waitingUntil.count + 1)
+        return max(Self.turnLengths.lowerBound, min(Self.turnLengths.upperBound, worthwhileTime, equalTime))
     }
 }

@@ -21,7 +21,7 @@ package enum EndpointChoice: Equatable {
             self = .none
             return
         }
-        let isUntried = { (endpoint: Endpoint) in history.passedOver[endpoint] == nil && !history.exhausted.contains(endpoint) }
+        let isUntried = { (endpoint: Endpoint) in history.failedEndpoints[endpoint] == nil && !history.exhausted.contains(endpoint) }
         let untried = availability.available.filter(isUntried)
         let candidates = untried.isEmpty ? availability.available : untried
         let bound = availability.registered

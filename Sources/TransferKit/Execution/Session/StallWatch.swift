@@ -38,7 +38,7 @@ package struct StallWatch {
             lastChange = uptime
             return false
         }
-        let limit = file.isAnswerAwaited ? max(stallTimeout, responseTimeout) : stallTimeout
+        let limit = file.isResponseAwaited ? max(stallTimeout, responseTimeout) : stallTimeout
         return uptime - lastChange >= limit
     }
 }

@@ -52,7 +52,7 @@ package final class EndpointState: Sendable {
     /// The failures at an endpoint since its last response.
     package struct FailureSeries: Sendable {
         /// The number of times that the endpoint responded for the first time, or again after a failure.
-        package var answers = 0
+        package var responses = 0
         /// Whether several files failed since the last response.
         package var isShared = false
         fileprivate var file: File?
@@ -77,10 +77,10 @@ package final class EndpointState: Sendable {
     }
 
     /// Records that the endpoint responded to a request for a file.
-    func answered() {
+    func responded() {
         guard !hasResponded.load(ordering: .relaxed), !hasResponded.exchange(true, ordering: .relaxed) else { return }
         series.withLock { series in
-            series.answers += 1
+            series.responses += 1
             series.isShared = false
             series.file = nil
         }

@@ -150,8 +150,8 @@ package struct Forecast: Sendable {
     /// Advances to the next time at which a session ends or its wait is over. Returns false after the last such time.
     private mutating func advance() -> Bool {
         let ends = runs.map(end)
-        let readies = waiting.lazy.filter { !$0.isStuck }.map(\.wait.inSeconds).filter { [now] in $0 > now }
-        let next = (ends + readies).min() ?? .infinity
+        let startTimes = waiting.lazy.filter { !$0.isStuck }.map(\.wait.inSeconds).filter { [now] in $0 > now }
+        let next = (ends + startTimes).min() ?? .infinity
         guard next < Self.horizon else { return false }
         var left: [Run] = []
         for (var run, end) in zip(runs, ends) {

@@ -99,7 +99,7 @@ extension Scheduler {
     // MARK: Strict order
 
     /// The sessions that the order of a strict queue permits to start now: usually only the first unfinished session. Sessions with
-    /// the start priority `now` may also start.
+    /// the start priority `now` start regardless of this order, so they need not be included.
     ///
     /// While the first session waits for space, sessions that have already begun may start, too, because they may occupy this space.
     var strictTurns: [Entry] {

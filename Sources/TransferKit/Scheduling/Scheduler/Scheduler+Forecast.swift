@@ -3,7 +3,7 @@ import TransferCore
 
 extension Scheduler {
     /// The current state of the queue, as the input of a forecast. The caller must add the bytes and rates of the sessions.
-    package struct Outlook: Sendable {
+    package struct ForecastInput: Sendable {
         package var queue: Forecast.Limits
         package var accounts: [AccountKey: Forecast.Limits]
         package var isStrict: Bool
@@ -17,7 +17,7 @@ extension Scheduler {
     private static let examinedSessions = 10_000
 
     /// The input of a forecast: the limits, the running sessions, and the first waiting sessions in the order in which they would start.
-    package func outlook(limit: Int, at now: DualInstant) -> Outlook {
+    package func forecastInput(limit: Int, at now: DualInstant) -> ForecastInput {
         // Includes paused sessions whose run has not ended.
         let pausedWithSlot = sessionIndex.paused.compactMap { sessionIndex[$0] }.filter { $0.holdsSlot && !$0.freesSlot }
         var limits: [AccountKey: Forecast.Limits] = [:]
@@ -31,7 +31,7 @@ extension Scheduler {
         }
         let isStrict = settings.ordering == .strict
         let candidates = (isStrict ? unfinished(limit) : waiting(limit)).sorted { startStanding($0) < startStanding($1) }
-        return Outlook(
+        return ForecastInput(
             queue: Forecast.Limits(sessions: maxConcurrentSessions, rate: flags.rateLimit.map(Double.init), paused: pausedWithSlot.count),
             accounts: limits, isStrict: isStrict,
             running: running.map { Forecast.Session(key: $0.key, account: $0.account) },

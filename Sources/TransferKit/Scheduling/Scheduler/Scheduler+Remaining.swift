@@ -8,7 +8,7 @@ extension Scheduler {
     package func remaining(at now: DualInstant) -> Int {
         let live = sessionIndex.live.count + flags.removedRuns.count
         guard settings.ordering != .strict else { return live + remainingInStrictOrder(at: now) }
-        var count = live + followers(at: now)
+        var count = live + sessionsWaitingForOthers(at: now)
         for (line, sessions) in sessionIndex.lines where continues(line, at: now) { count += sessions.count }
         for (line, sessions) in sessionIndex.timed where continues(line, at: now) { count += sessions }
         // These sessions have a run and also wait for a point in time.
@@ -30,7 +30,7 @@ extension Scheduler {
     }
 
     /// The number of sessions that wait for another session to end or to release its slot, if that session continues automatically.
-    private func followers(at now: DualInstant) -> Int {
+    private func sessionsWaitingForOthers(at now: DualInstant) -> Int {
         guard !sessionIndex.dependents.isEmpty || !sessionIndex.owners.isEmpty else { return 0 }
         let awaited = Set(sessionIndex.dependents.keys.compactMap(sessionIndex.key(of:))).union(sessionIndex.owners.keys)
         var open = awaited.filter { key in sessionIndex[key].map { continues($0, at: now) } ?? false }

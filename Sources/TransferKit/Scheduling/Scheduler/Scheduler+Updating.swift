@@ -86,17 +86,17 @@ extension Scheduler {
                 .invalidTransition,
                 "The session \(entry.id) has transferred content, so its \(property) can't be changed. Add a new session instead.")
         }
-        guard entry.isAtRest else { throw fixed(entry, property, Self.holdFirst) }
+        guard entry.isAtRest else { throw fixed(entry, property, Self.holdFirstAdvice) }
         try checkHasNoRun(entry, property)
     }
 
     private func checkHasNoRun(_ entry: Entry, _ property: String) throws(QueueError) {
         guard sessionIndex.details(entry.key).run == 0, !entry.conditions.contains(.runNotEnded) else {
-            throw fixed(entry, property, Self.holdFirst)
+            throw fixed(entry, property, Self.holdFirstAdvice)
         }
     }
 
-    private static let holdFirst = "Hold it first, and wait until its run has ended."
+    private static let holdFirstAdvice = "Hold it first, and wait until its run has ended."
 
     private func fixed(_ entry: Entry, _ property: String, _ advice: String) -> QueueError {
         QueueError(

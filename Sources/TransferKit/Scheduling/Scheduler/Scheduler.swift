@@ -102,7 +102,7 @@ package struct Scheduler: Sendable {
     package private(set) var accountKeys: [String: AccountKey] = [:]
 
     private var flagsBefore: Flags?
-    private var journal: [Change] = []
+    private var undoLog: [Change] = []
     /// Sessions whose stored row is out of date.
     private var dirty: [SessionKey] = []
     /// The uptime of the first input, and the steady date at that time; nil before the first input.
@@ -259,7 +259,7 @@ package struct Scheduler: Sendable {
 
     /// Makes the changes since the last commit final, because they are now durable.
     package mutating func commit() {
-        journal.removeAll(keepingCapacity: journal.count < 4_096)
+        undoLog.removeAll(keepingCapacity: undoLog.count < 4_096)
         released = 0
         flagsBefore = nil
     }
@@ -276,7 +276,7 @@ package struct Scheduler: Sendable {
     }
 
     func savepoint() -> Savepoint {
-        Savepoint(changes: journal.count, dirty: dirty.count, flags: flags)
+        Savepoint(changes: undoLog.count, dirty: dirty.count, flags: flags)
     }
 
     mutating func rollBack(to savepoint: Savepoint) {
@@ -287,7 +287,7 @@ package struct Scheduler: Sendable {
     }
 
     private mutating func revert(to count: Int) {
-        while journal.count > count, let change = journal.popLast() {
+        while undoLog.count > count, let change = undoLog.popLast() {
             switch change {
             case .changed(let entry, let details): sessionIndex.change(entry, details)
             case .inserted(let key): sessionIndex.remove(key)
@@ -314,7 +314,7 @@ package struct Scheduler: Sendable {
         var (entry, details) = (before, detailsBefore)
         change(&entry, &details)
         guard entry != before || details != detailsBefore else { return }
-        journal.append(.changed(before, detailsBefore))
+        undoLog.append(.changed(before, detailsBefore))
         // Values that lose their meaning when the process ends are not stored.
         let isStored = ScheduleRow(entry: before, details: detailsBefore).durable != ScheduleRow(entry: entry, details: details).durable
         if isStored { dirty.append(key) }
@@ -338,20 +338,20 @@ package struct Scheduler: Sendable {
     }
 
     mutating func insert(_ entry: Entry, _ details: EntryDetails) {
-        journal.append(.inserted(entry.key))
+        undoLog.append(.inserted(entry.key))
         sessionIndex.insert(entry, details)
     }
 
     mutating func removeEntry(_ key: SessionKey) {
         guard let entry = sessionIndex[key] else { return }
-        journal.append(.removed(entry, sessionIndex.details(key)))
+        undoLog.append(.removed(entry, sessionIndex.details(key)))
         sessionIndex.remove(key)
     }
 
     /// Gives a session a different rank, without changing its position in the order.
     mutating func renumber(_ key: SessionKey, _ rank: Int64) {
         guard let entry = sessionIndex[key] else { return }
-        journal.append(.renumbered(key, entry.rank))
+        undoLog.append(.renumbered(key, entry.rank))
         dirty.append(key)
         sessionIndex.renumber(key, rank)
     }
@@ -359,7 +359,7 @@ package struct Scheduler: Sendable {
     /// Adds or replaces an account, or removes it if `entry` is nil.
     mutating func setAccount(_ key: AccountKey, _ entry: AccountEntry?) {
         let before = accounts[key]
-        journal.append(.account(key, before))
+        undoLog.append(.account(key, before))
         if let name = before?.account.name { accountKeys[name] = nil }
         accounts[key] = entry
         if let name = entry?.account.name { accountKeys[name] = key }

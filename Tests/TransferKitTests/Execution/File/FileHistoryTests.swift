@@ -54,36 +54,36 @@ import TransferKit
 
     private let unavailable = TransferError(.transient, .serverUnavailable, "503")
 
-    private func fail(_ history: inout FileHistory, answers: Int, isShared: Bool = false, with error: TransferError? = nil) {
+    private func fail(_ history: inout FileHistory, responses: Int, isShared: Bool = false, with error: TransferError? = nil) {
         var series = EndpointState.FailureSeries()
-        (series.answers, series.isShared) = (answers, isShared)
+        (series.responses, series.isShared) = (responses, isShared)
         history.failed(error ?? unavailable, at: endpoint, uptime: .zero, liveness: series)
     }
 
     @Test func countsOutageAsFailureOnlyIfOtherFilesAreServed() {
         var history = FileHistory()
-        fail(&history, answers: 4)
+        fail(&history, responses: 4)
         #expect(history.failures == 0)
-        fail(&history, answers: 5)
+        fail(&history, responses: 5)
         #expect(history.failures == 1, "the server has since served another file")
-        for _ in 0..<20 { fail(&history, answers: 5) }
+        for _ in 0..<20 { fail(&history, responses: 5) }
         #expect(history.failures == 1)
-        fail(&history, answers: 6, isShared: true)
+        fail(&history, responses: 6, isShared: true)
         #expect(history.failures == 1)
     }
 
     /// The responses to a file's own requests do not show whether the server serves other files.
     @Test(arguments: [true, false]) func ownResponsesDoNotTurnOutageIntoFailure(isBroken: Bool) {
         var history = FileHistory()
-        fail(&history, answers: 0)
+        fail(&history, responses: 0)
         history.began()
         history.ended(at: endpoint, wasServed: true, moved: 50 << 20)
         history.progressed(to: 50 << 20, of: nil, at: endpoint, from: 0)
-        if isBroken { fail(&history, answers: 0, with: .broken) }
+        if isBroken { fail(&history, responses: 0, with: .broken) }
         let failures = history.failures
         for _ in 0..<20 {
             history.began()
-            fail(&history, answers: 1)
+            fail(&history, responses: 1)
         }
         #expect(history.failures == failures)
     }
@@ -101,7 +101,7 @@ import TransferKit
         for _ in 0..<3 {
             history.began()
             history.ended(at: endpoint, wasServed: true, moved: 0)
-            fail(&history, answers: 1)
+            fail(&history, responses: 1)
         }
         #expect(history.failures == 3)
     }
