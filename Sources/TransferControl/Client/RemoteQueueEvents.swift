@@ -97,14 +97,14 @@ public struct RemoteQueueEvents: AsyncSequence, Sendable {
         mutating func begin() async throws {
             guard connection == nil, !hasEnded else { return }
             let connection = try await queue.begin(.events(since: last))
-            let answer = try await withTaskCancellationHandler {
-                try await connection.read(ControlAnswer<UInt64>.self)
+            let response = try await withTaskCancellationHandler {
+                try await connection.read(ControlResponse<UInt64>.self)
             } onCancel: {
                 connection.interrupt()
             }
-            if let error = answer.error { throw error }
+            if let error = response.error { throw error }
             // If the connection breaks, the next connection resumes after this revision.
-            self.last = last ?? answer.value
+            self.last = last ?? response.value
             self.connection = connection
         }
     }

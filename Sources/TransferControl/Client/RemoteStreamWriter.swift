@@ -36,13 +36,13 @@ extension RemoteTransferQueue {
         let name = try destination.remotePath()
         let connection = try await begin(
             .addStream(as: Data(name.bytes), length: length, at: index, held: held), after: staging.parts)
-        let answer = try await withTaskCancellationHandler {
-            try await connection.read(ControlAnswer<SessionID>.self)
+        let response = try await withTaskCancellationHandler {
+            try await connection.read(ControlResponse<SessionID>.self)
         } onCancel: {
             connection.interrupt()
         }
-        if let error = answer.error { throw error }
-        let id = answer.value ?? request.id
+        if let error = response.error { throw error }
+        let id = response.value ?? request.id
         return RemoteStreamWriter(id, isDuplicate: id != request.id, connection)
     }
 }
@@ -123,7 +123,7 @@ public final class RemoteStreamWriter: Sendable {
             // An owner that ends the stream sends the reason before it closes the connection.
             guard error.code == .ownerLost else { throw error }
         }
-        let answer = try await connection.read(ControlAnswer<EmptyResult>.self)
-        if let error = answer.error { throw error }
+        let response = try await connection.read(ControlResponse<EmptyResult>.self)
+        if let error = response.error { throw error }
     }
 }

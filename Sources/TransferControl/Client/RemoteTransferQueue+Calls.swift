@@ -5,14 +5,16 @@ extension RemoteTransferQueue {
     /// Sends a request for one value.
     func call<Value: Codable & Sendable>(_ request: ControlRequest, after parts: [StagedPart] = []) async throws -> Value {
         try await withConnection(for: request, after: parts) { connection in
-            let answer = try await connection.read(ControlAnswer<Value>.self)
-            if let error = answer.error { throw error }
-            guard let value = answer.value else { throw QueueError(.invalidMessage, "The other process sent a response without a value.") }
+            let response = try await connection.read(ControlResponse<Value>.self)
+            if let error = response.error { throw error }
+            guard let value = response.value else {
+                throw QueueError(.invalidMessage, "The other process sent a response without a value.")
+            }
             return value
         }
     }
 
-    /// Sends a request whose response contains no value.
+    /// Sends a request that has no result.
     func perform(_ request: ControlRequest, after parts: [StagedPart] = []) async throws {
         let _: EmptyResult = try await call(request, after: parts)
     }
@@ -22,10 +24,10 @@ extension RemoteTransferQueue {
         try await withConnection(for: request, after: parts) { connection in
             var values: [Value] = []
             while true {
-                let answer = try await connection.read(ControlAnswer<[Value]>.self)
-                if let error = answer.error { throw error }
-                values += answer.value ?? []
-                guard answer.more == true else { return values }
+                let response = try await connection.read(ControlResponse<[Value]>.self)
+                if let error = response.error { throw error }
+                values += response.value ?? []
+                guard response.more == true else { return values }
             }
         }
     }
@@ -94,9 +96,9 @@ extension RemoteTransferQueue {
         }
     }
 
-    private func greeting(on connection: ControlConnection) async throws -> GreetingAnswer {
+    private func greeting(on connection: ControlConnection) async throws -> GreetingResponse {
         do {
-            return try await connection.read(GreetingAnswer.self)
+            return try await connection.read(GreetingResponse.self)
         } catch {
             guard error.code == .ownerLost else { throw error }
             // An owner that sends no greeting has not read the request.

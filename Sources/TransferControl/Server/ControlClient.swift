@@ -25,7 +25,7 @@ struct ControlClient: Sendable {
         let greeting = try await connection.read(Greeting.self)
         didReceive()
         let isKnown = greeting.protocol == Greeting.protocolName && greeting.versions.contains(Greeting.version)
-        try await connection.write(GreetingAnswer(version: isKnown ? Greeting.version : nil, owner: owner))
+        try await connection.write(GreetingResponse(version: isKnown ? Greeting.version : nil, owner: owner))
         guard isKnown else { return }
         var staged = StagedBatch(limit: requestLimit)
         while true {
@@ -50,7 +50,7 @@ struct ControlClient: Sendable {
                 try await perform(request, staged)
             } catch {
                 // If the error can't be sent, the client has disconnected.
-                try? await connection.write(ControlAnswer<EmptyResult>(error: Self.queueError(error)))
+                try? await connection.write(ControlResponse<EmptyResult>(error: Self.queueError(error)))
             }
         }
         let isDone = Locked(false)
@@ -125,7 +125,7 @@ struct ControlClient: Sendable {
     }
 
     func send(_ value: some Codable & Sendable) async throws {
-        try await connection.write(ControlAnswer(value: value))
+        try await connection.write(ControlResponse(value: value))
     }
 
     func send(_ nothing: Void) async throws {
@@ -139,7 +139,7 @@ struct ControlClient: Sendable {
         repeat {
             let values = Array(rest.prefix(part))
             let isLast = values.count == rest.count
-            let encoded = Result { () throws(QueueError) in try ControlConnection.encoded(ControlAnswer(value: values, more: !isLast)) }
+            let encoded = Result { () throws(QueueError) in try ControlConnection.encoded(ControlResponse(value: values, more: !isLast)) }
             if case .failure(let error) = encoded, error.code == .invalidMessage, part > 1 {
                 part = max(1, part / 8)
                 continue

@@ -100,7 +100,7 @@ enum ControlRequest: Codable, Sendable {
 }
 
 /// A response, or one part of a response that contains a long list.
-struct ControlAnswer<Value: Codable & Sendable>: Codable, Sendable {
+struct ControlResponse<Value: Codable & Sendable>: Codable, Sendable {
     var value: Value?
     /// Whether another part follows.
     var more: Bool?

@@ -11,7 +11,7 @@ struct Greeting: Codable, Sendable {
 }
 
 /// The server's response to the greeting: the protocol version to use, and a description of the owner.
-struct GreetingAnswer: Codable, Sendable {
+struct GreetingResponse: Codable, Sendable {
     var `protocol` = Greeting.protocolName
     /// The version to use. Nil if the server supports none of the client's versions; the server then sends nothing else.
     var version: Int?

@@ -9,7 +9,7 @@ public struct AttemptReporter: Sendable {
     private let activityHandler: @Sendable () -> Void
     private let recordHandler: @Sendable () -> Void
     private let waitHandler: @Sendable () -> Void
-    private let answerHandler: @Sendable () -> Void
+    private let authenticatedResponseHandler: @Sendable () -> Void
 
     /// Creates a reporter. For the queue and tests of transports.
     ///
@@ -39,7 +39,7 @@ public struct AttemptReporter: Sendable {
         activityHandler = activity
         recordHandler = record
         waitHandler = wait
-        answerHandler = answer
+        authenticatedResponseHandler = answer
     }
 
     /// Reports the progress of the file. The call is cheap, and the queue may skip reports, so call it whenever bytes move.
@@ -71,7 +71,7 @@ public struct AttemptReporter: Sendable {
     /// Reports that the server performed a request that needed the account's credentials, such as a login or a query about an earlier upload. The
     /// endpoint works, so other sessions may use it. Not needed once bytes are confirmed.
     public func reportAuthenticatedResponse() {
-        answerHandler()
+        authenticatedResponseHandler()
     }
 
     /// Reports that a request was sent completely and its response is pending. Until bytes move again, the longer of the response timeout

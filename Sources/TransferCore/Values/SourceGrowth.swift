@@ -94,13 +94,13 @@ public final class SourceGrowth: Sendable {
     ///
     /// - Throws: `CancellationError` if the task is cancelled first.
     public func waitUntilReadable(at offset: Int64) async throws(CancellationError) {
-        let (answers, continuation) = AsyncStream.makeStream(of: Void.self)
+        let (signals, continuation) = AsyncStream.makeStream(of: Void.self)
         let number = addCall(at: offset) {
             continuation.yield()
             continuation.finish()
         }
         // The stream ends without an element if the waiting task is cancelled.
-        for await _ in answers { return }
+        for await _ in signals { return }
         state.withLock { $0.waiting.removeAll { $0.number == number } }
         throw CancellationError()
     }

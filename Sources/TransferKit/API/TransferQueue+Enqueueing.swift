@@ -62,18 +62,18 @@ extension TransferQueue {
         _ requests: [SessionRequest], by command: ([SessionDraft]) -> Command
     ) async throws -> [TransferSession] {
         var drafts = try await store.drafts(of: requests)
-        let answer: Answer
+        let result: InputResult
         do throws(QueueError) {
             try await check(requests, &drafts)
             for (request, draft) in zip(requests, drafts) { try register(request.items, draft.items, of: draft.id) }
-            answer = try await mailbox.send(.command(command(drafts)))
+            result = try await mailbox.send(.command(command(drafts)))
         } catch {
             await discard(drafts.flatMap(\.items))
             throw error
         }
-        let added = Set(answer.sessions)
+        let added = Set(result.sessions)
         await discard(drafts.filter { !added.contains($0.id) }.flatMap(\.items))
-        return answer.sessions.map { TransferSession(id: $0, queue: self) }
+        return result.sessions.map { TransferSession(id: $0, queue: self) }
     }
 
     /// Stores a session as a draft: it is not in the order of the queue, never starts, and survives restarts. The app can change it with

@@ -10,9 +10,9 @@ extension TransferQueue {
             if update.changesRequirements { try await check(update, of: target(of: session)) }
         }
         if case .enqueue = operation { try await check(SessionUpdate(), of: target(of: session), always: true) }
-        let answer = try await mailbox.send(.command(.perform(operation, .one(session))))
+        let result = try await mailbox.send(.command(.perform(operation, .one(session))))
         guard operation == .pause else { return nil }
-        return answer.held.isEmpty ? .paused : .held
+        return result.held.isEmpty ? .paused : .held
     }
 
     /// Applies an operation to the sessions of a group; see the method of ``ControllableQueue`` for the operation.
@@ -64,11 +64,11 @@ extension TransferQueue {
             let part = Array(ids.prefix(Self.groupSize))
             ids.removeFirst(part.count)
             let target = mark.map { SessionTarget.more(part, of: group, mark: $0) } ?? .found(part, of: group)
-            let answer = try await mailbox.send(.command(.perform(operation, target)))
-            changed += answer.sessions
-            mark = answer.part.mark
+            let result = try await mailbox.send(.command(.perform(operation, target)))
+            changed += result.sessions
+            mark = result.part.mark
             // The next part follows this part.
-            if case .enqueue(_, let isHeld) = operation, let last = answer.sessions.last {
+            if case .enqueue(_, let isHeld) = operation, let last = result.sessions.last {
                 operation = .enqueue(to: .after(last), isHeld: isHeld)
             }
         }
@@ -83,9 +83,9 @@ extension TransferQueue {
         while start < ids.count {
             let end = min(start + Self.groupSize, ids.count)
             let command = Command.perform(.move(to: destination), .more(Array(ids[start..<end]), of: group, mark: 0))
-            let answer: Answer
+            let result: InputResult
             do {
-                answer = try await mailbox.send(.command(command))
+                result = try await mailbox.send(.command(command))
             } catch {
                 // The destination session may have been removed. Continue after the last session that was moved and still exists.
                 let other = await lastRemaining(of: ids[..<start]).map { MoveDestination.after($0) } ?? first
@@ -93,9 +93,9 @@ extension TransferQueue {
                 destination = other
                 continue
             }
-            changed += answer.sessions
+            changed += result.sessions
             start = end
-            if let last = answer.part.last { destination = .after(last) }
+            if let last = result.part.last { destination = .after(last) }
         }
         return changed
     }

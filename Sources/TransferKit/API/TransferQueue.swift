@@ -158,7 +158,7 @@ public actor TransferQueue: ControllableQueue {
             // No call waits for a change. The refused changes stay pending, and queries return without waiting for them.
             mailbox.putBack(envelopes.filter { !$0.isTick })
             interruptRunsDuringRefusal(at: now.uptime)
-            for envelope in envelopes where envelope.isTick { envelope.reply?(.success(Answer())) }
+            for envelope in envelopes where envelope.isTick { envelope.reply?(.success(InputResult())) }
             return
         }
         var refused: [Int: QueueError] = [:]
@@ -178,11 +178,11 @@ public actor TransferQueue: ControllableQueue {
                     if await quarantine(key, error.error, at: now) { continue }
                 case nil: break
                 }
-                return storeRefused(round.answers, error.error)
+                return storeRefused(round.results, error.error)
             }
             refusedUntil = nil
             refusal = nil
-            finish(round.transaction, events) { for (envelope, result) in round.answers { envelope.reply?(result) } }
+            finish(round.transaction, events) { for (envelope, result) in round.results { envelope.reply?(result) } }
             return
         }
     }
@@ -213,9 +213,9 @@ public actor TransferQueue: ControllableQueue {
     }
 
     /// Completes a durable transaction: returns results to the callers, publishes the events, then performs the actions.
-    private func finish(_ transaction: Transaction, _ events: [QueueEvent], _ answer: () -> Void = {}) {
+    private func finish(_ transaction: Transaction, _ events: [QueueEvent], _ reply: () -> Void = {}) {
         scheduler.commit()
-        answer()
+        reply()
         hub.publish(events)
         log(events)
         if scheduler.flags.removedRuns.isEmpty { removedRunsEnded.send() }
@@ -291,12 +291,12 @@ public actor TransferQueue: ControllableQueue {
 
     /// Handles inputs whose changes the store refused. Calls fail. Inputs without a caller, such as run events, return to the mailbox and
     /// are retried.
-    private func storeRefused(_ answers: [(envelope: Mailbox.Envelope, result: Result<Answer, QueueError>)], _ error: QueueError) {
+    private func storeRefused(_ results: [(envelope: Mailbox.Envelope, result: Result<InputResult, QueueError>)], _ error: QueueError) {
         diskCheckedAt = nil
         // The store is retried every second, so an event for each failure would be too frequent. `reportDamage` limits the frequency.
         if refusal?.problem == error.message { reportDamage(error) } else { report(storageFailed: error) }
         var unstored: [Mailbox.Envelope] = []
-        for (envelope, result) in answers {
+        for (envelope, result) in results {
             envelope.reply?(result.flatMap { _ in .failure(error) })
             if envelope.reply == nil, !envelope.isTick, case .success = result { unstored.append(envelope) }
         }

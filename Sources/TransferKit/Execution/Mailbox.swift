@@ -7,7 +7,7 @@ package final class Mailbox: Sendable {
     package struct Envelope: Sendable {
         package let input: Input
         /// Receives the result once the input's effect is durable, or receives the error.
-        package let reply: (@Sendable (Result<Answer, QueueError>) -> Void)?
+        package let reply: (@Sendable (Result<InputResult, QueueError>) -> Void)?
 
         /// Whether the input is a tick, which changes nothing itself but runs the writer. The reply shows that the writer has handled all
         /// earlier inputs, or keeps them pending because the store refuses changes.
@@ -89,8 +89,8 @@ package final class Mailbox: Sendable {
 
     /// Adds an input, and returns when its effect is durable.
     @discardableResult
-    package func send(_ input: Input) async throws(QueueError) -> Answer {
-        let result: Result<Answer, QueueError> = await withCheckedContinuation { continuation in
+    package func send(_ input: Input) async throws(QueueError) -> InputResult {
+        let result: Result<InputResult, QueueError> = await withCheckedContinuation { continuation in
             put(Envelope(input: input) { continuation.resume(returning: $0) })
         }
         return try result.get()

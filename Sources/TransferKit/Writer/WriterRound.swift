@@ -11,7 +11,7 @@ struct WriterRound {
     }
 
     private(set) var transaction = Transaction()
-    private(set) var answers: [(envelope: Mailbox.Envelope, result: Result<Answer, QueueError>)] = []
+    private(set) var results: [(envelope: Mailbox.Envelope, result: Result<InputResult, QueueError>)] = []
     /// The number of writes before the first input; ``ends`` has the number after each input.
     private var start = 0
     private var ends: [Int] = []
@@ -33,9 +33,9 @@ struct WriterRound {
                 }
                 let part = try scheduler.handle(envelope.input, at: now)
                 transaction.append(part)
-                answers.append((envelope, .success(part.answer)))
+                results.append((envelope, .success(part.result)))
             } catch {
-                answers.append((envelope, .failure(error)))
+                results.append((envelope, .failure(error)))
             }
             ends.append(transaction.writes.count)
         }
@@ -63,7 +63,7 @@ struct WriterRound {
         guard culprit.index >= start, let input = ends.firstIndex(where: { $0 > culprit.index }) else {
             return known.map { .quarantine($0) }
         }
-        switch answers[input].envelope.input {
+        switch results[input].envelope.input {
         case .command(.quarantine), .report, .diskSpace, .tick:
             return known.map { .quarantine($0) } ?? .refuse(input)
         case .command(.perform(_, .one(let reference))), .command(.addItems(let reference, _)),

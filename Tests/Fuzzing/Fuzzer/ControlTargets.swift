@@ -33,11 +33,11 @@ enum ControlTargets {
         let data = Data(input)
         if let request = read(ControlRequest.self, data) { check(request) }
         _ = read(Greeting.self, data)
-        _ = read(GreetingAnswer.self, data)
+        _ = read(GreetingResponse.self, data)
         if let message = read(EventMessage.self, data), let event = message.event {
             require(!event.kind.name.isEmpty, "An event has a name.")
         }
-        _ = try? read(ControlAnswer<ItemStatusRecord>.self, data)?.value?.status
+        _ = try? read(ControlResponse<ItemStatusRecord>.self, data)?.value?.status
     }
 
     /// Decodes a message. Requires that the message can be encoded and decoded again, unless it contains a number that JSON can't express.

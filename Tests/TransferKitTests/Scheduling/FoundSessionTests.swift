@@ -19,9 +19,9 @@ import TransferKit
         for key in [SessionKey(1), 2] { _ = try scheduler.report(.ended(.finished(failure: .broken, itemsSeen: 1)), of: key) }
         _ = try scheduler.perform(.perform(.retry, .one(.id(ids[0]))))
         for operation in [SessionOperation.cancel(), .remove()] {
-            #expect(try scheduler.perform(.perform(operation, .found([ids[0]], of: .failed))).answer.sessions.isEmpty)
+            #expect(try scheduler.perform(.perform(operation, .found([ids[0]], of: .failed))).result.sessions.isEmpty)
         }
-        #expect(try scheduler.perform(.perform(.remove(), .found(ids, of: .failed))).answer.sessions == [ids[1]])
+        #expect(try scheduler.perform(.perform(.remove(), .found(ids, of: .failed))).result.sessions == [ids[1]])
         #expect(scheduler.runningIDs == [ids[0]])
     }
 
@@ -29,8 +29,8 @@ import TransferKit
         var scheduler = try Scheduler.fixture()
         let draft = SessionDraft.draft("b")
         _ = try scheduler.perform(.enqueue([draft]))
-        #expect(try scheduler.perform(.perform(.remove(), .found([draft.id], of: .account("a")))).answer.sessions.isEmpty)
-        #expect(try scheduler.perform(.perform(.remove(), .found([draft.id], of: .account("b")))).answer.sessions == [draft.id])
+        #expect(try scheduler.perform(.perform(.remove(), .found([draft.id], of: .account("a")))).result.sessions.isEmpty)
+        #expect(try scheduler.perform(.perform(.remove(), .found([draft.id], of: .account("b")))).result.sessions == [draft.id])
     }
 
     @Test func skipsSessionThatLostItsTag() throws {
@@ -43,9 +43,9 @@ import TransferKit
         scheduler.beginReadingTags()
         scheduler.endReadingTags()
         _ = try scheduler.perform(.perform(.update(SessionUpdate(tags: ["blue"])), .one(.id(ids[0]))))
-        #expect(try scheduler.perform(.perform(.hold, .found(ids, of: .tag("red")))).answer.sessions == [ids[1]])
+        #expect(try scheduler.perform(.perform(.hold, .found(ids, of: .tag("red")))).result.sessions == [ids[1]])
         _ = try scheduler.perform(.perform(.update(SessionUpdate(tags: ["red"])), .one(.id(ids[0]))))
-        #expect(try scheduler.perform(.perform(.remove(), .found(ids, of: .tag("red")))).answer.sessions == ids)
+        #expect(try scheduler.perform(.perform(.remove(), .found(ids, of: .tag("red")))).result.sessions == ids)
         scheduler.endReadingTags()
     }
 
@@ -56,7 +56,7 @@ import TransferKit
         scheduler.beginReadingTags()
         _ = try scheduler.handle(.command(.perform(.update(SessionUpdate(tags: [])), .one(.id(red.id)))), at: .start)
         scheduler.undo()
-        #expect(try scheduler.perform(.perform(.hold, .found([red.id], of: .tag("red")))).answer.sessions == [red.id])
+        #expect(try scheduler.perform(.perform(.hold, .found([red.id], of: .tag("red")))).result.sessions == [red.id])
     }
 
     @Test func partsOfGroupShareMark() throws {
@@ -64,11 +64,11 @@ import TransferKit
         let drafts = (0..<5).map { _ in SessionDraft.draft() }
         let ids = drafts.map(\.id)
         _ = try scheduler.perform(.enqueue(drafts))
-        let first = try scheduler.perform(.perform(.runNext, .found([ids[1], ids[2]], of: .all))).answer
+        let first = try scheduler.perform(.perform(.runNext, .found([ids[1], ids[2]], of: .all))).result
         _ = try scheduler.perform(.perform(.runNext, .one(.id(ids[4]))))
         let more = SessionTarget.more([ids[3]], of: .all, mark: first.part.mark)
         #expect(first.part.last == ids[2])
-        #expect(try scheduler.perform(.perform(.runNext, more)).answer.part.mark == first.part.mark)
+        #expect(try scheduler.perform(.perform(.runNext, more)).result.part.mark == first.part.mark)
         // The session of the latest `runNext` call starts first. The sessions of the group follow in list order.
         _ = try scheduler.perform(.start)
         var started: [SessionID] = []

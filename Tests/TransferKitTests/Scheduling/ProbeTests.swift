@@ -25,10 +25,10 @@ import TransferKit
         // The first run has sent no request within 5 s. It may still be reading a folder, or waiting for the delegate or a stream.
         _ = scheduler.schedule(at: .seconds(35))
         #expect(scheduler.runningIDs.count == 2)
-        #expect(try scheduler.report(.probe(endpoint), of: 2, at: .seconds(36)).answer.isGranted)
-        #expect(try !scheduler.report(.probe(endpoint), of: 1, at: .seconds(37)).answer.isGranted, "another run probes the endpoint")
+        #expect(try scheduler.report(.probe(endpoint), of: 2, at: .seconds(36)).result.isGranted)
+        #expect(try !scheduler.report(.probe(endpoint), of: 1, at: .seconds(37)).result.isGranted, "another run probes the endpoint")
         #expect(
-            try scheduler.report(.probe(endpoint), of: 2, at: .seconds(38)).answer.isGranted,
+            try scheduler.report(.probe(endpoint), of: 2, at: .seconds(38)).result.isGranted,
             "other files of the probing run may use the endpoint, too")
     }
 
@@ -85,7 +85,7 @@ import TransferKit
         #expect(scheduler.runningIDs.count == 1)
         if case .perform = command { #expect(scheduler.view(3)?.state == .running) }
         let key = try #require(scheduler.sessions.first { $0.run != nil }).key
-        #expect(try scheduler.report(.probe(endpoint), of: key, at: .seconds(3)).answer.isGranted)
+        #expect(try scheduler.report(.probe(endpoint), of: key, at: .seconds(3)).result.isGranted)
         // The probe fails, so the endpoint stays unavailable for 60 s, twice as long as before.
         _ = try scheduler.report(.endpointFailed(endpoint, .broken), of: key, at: .seconds(4))
         _ = try scheduler.report(.ended(.endpointsUnavailable(.broken)), of: key, at: .seconds(4))

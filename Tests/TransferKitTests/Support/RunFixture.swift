@@ -88,7 +88,7 @@ final class RunFixture: Sendable {
                 } catch {
                     refusal = error
                 }
-                let result: Result<Answer, QueueError> = refusal.map { .failure($0) } ?? .success(Answer())
+                let result: Result<InputResult, QueueError> = refusal.map { .failure($0) } ?? .success(InputResult())
                 for envelope in envelopes {
                     guard case .report(let report) = envelope.input, let wait = delay.withLock({ $0 })(report.content) else {
                         envelope.reply?(result)

@@ -80,13 +80,13 @@ package struct RunContext: Sendable {
     ///
     /// - Throws: ``QueueError`` if the store fails, or with the code `shutDown` if the queue abandoned the run.
     @discardableResult
-    func send(_ content: RunEvent.Content) async throws(QueueError) -> Answer {
-        let answer = live.isAbandoned ? nil : try await mailbox.send(input(content))
+    func send(_ content: RunEvent.Content) async throws(QueueError) -> InputResult {
+        let result = live.isAbandoned ? nil : try await mailbox.send(input(content))
         // The queue ignores reports of a run that it has abandoned.
-        guard let answer, !live.isAbandoned else {
+        guard let result, !live.isAbandoned else {
             throw QueueError(.shutDown, "The queue abandoned the interrupted run of session \(id).")
         }
-        return answer
+        return result
     }
 
     private func input(_ content: RunEvent.Content) -> Input {

@@ -2,7 +2,7 @@
 package enum Command: Sendable, Codable {
     case saveAccount(Account)
     /// Saves an account unless the stored account has changed since the caller read it. The first value is the account that the caller
-    /// read, or nil if the account did not exist. ``Answer/isGranted`` shows whether the account was saved.
+    /// read, or nil if the account did not exist. ``InputResult/isGranted`` shows whether the account was saved.
     case replaceAccount(Account?, with: Account)
     case deleteAccount(name: String, cascade: Bool = false)
     case unblockAccount(name: String)
@@ -39,12 +39,12 @@ package enum SessionTarget: Sendable, Codable, Hashable {
     /// skipped.
     case found([SessionID], of: SessionGroup)
     /// A part of a large group that is processed one part at a time: any part of a move, or a later part of another operation. `mark` is
-    /// the ``Answer/Part/mark`` of the first part, which all parts share; a move ignores it.
+    /// the ``InputResult/Part/mark`` of the first part, which all parts share; a move ignores it.
     case more([SessionID], of: SessionGroup, mark: Int64)
 }
 
-/// The result of a command for its caller.
-package struct Answer: Sendable, Equatable {
+/// The result of an input, such as a command or a probe, for its caller.
+package struct InputResult: Sendable, Equatable {
     /// The added or changed sessions. `enqueue` returns one session for each draft: the new session, or the existing session that the draft
     /// duplicates.
     package var sessions: [SessionID] = []

@@ -21,7 +21,7 @@ package struct RunEvent: Sendable, Codable {
         case file(position: Int64, FileReport)
         /// A step of reading the session's folders, to be stored.
         case expansion(ExpansionStep)
-        /// The run requests permission to probe an endpoint that failed too often. ``Answer/isGranted`` contains the decision.
+        /// The run requests permission to probe an endpoint that failed too often. ``InputResult/isGranted`` contains the decision.
         case probe(Endpoint)
         /// The run uses this endpoint from now on.
         case endpoint(Endpoint)

@@ -6,7 +6,7 @@ package struct Transaction: Sendable {
     package var writes: [StoreWrite] = []
     package var events: [QueueEvent.Kind] = []
     package var actions: [Action] = []
-    package var answer = Answer()
+    package var result = InputResult()
 
     package init(writes: [StoreWrite] = [], events: [QueueEvent.Kind] = [], actions: [Action] = []) {
         self.writes = writes

@@ -35,7 +35,7 @@ extension Scheduler {
         case .replaceAccount(let previous, let account):
             guard accountKeys[account.name].flatMap({ accounts[$0]?.account }) == previous else { return }
             try save(account, at: now, &transaction)
-            transaction.answer.isGranted = true
+            transaction.result.isGranted = true
         case .deleteAccount(let name, let cascades): try deleteAccount(name, cascades: cascades, &transaction)
         case .unblockAccount(let name): unblock(try accountKey(name), at: now, &transaction)
         case .retryEndpoints(let name):

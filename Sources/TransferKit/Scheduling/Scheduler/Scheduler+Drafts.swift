@@ -31,7 +31,7 @@ extension Scheduler {
                 entry.state = isHeld ? .held : .waiting
             }
         }
-        transaction.answer.sessions = ids
+        transaction.result.sessions = ids
         if index < sessionIndex.count - added.count { putBeforeInterrupted(rank: ranks[0], &transaction) }
         try checkDependencies(of: added.map(\.key))
     }

@@ -24,7 +24,7 @@ extension Scheduler {
     ) throws(QueueError) {
         guard !drafts.isEmpty else { return }
         for draft in drafts { if let refusal = draft.refusal { throw refusal } }
-        transaction.answer.sessions = drafts.map(\.id)
+        transaction.result.sessions = drafts.map(\.id)
         try insert(drafts, ranks: Array(repeating: 0, count: drafts.count), .draft, now, &transaction)
         transaction.events.append(.changed(drafts.map(\.id), .draft))
     }
@@ -68,7 +68,7 @@ extension Scheduler {
     /// contains the session that the draft duplicates.
     private func withoutDuplicates(_ drafts: [SessionDraft], _ transaction: inout Transaction) throws(QueueError) -> [SessionDraft] {
         guard drafts.contains(where: { $0.deduplicationKey != nil }) else {
-            transaction.answer.sessions = drafts.map(\.id)
+            transaction.result.sessions = drafts.map(\.id)
             return drafts
         }
         var added: [SessionDraft] = []
@@ -80,7 +80,7 @@ extension Scheduler {
             if let key = draft.deduplicationKey {
                 if let id = earlier[key] ?? sessionIndex.session(deduplicatedBy: key, countsCompleted: draft.deduplicatesCompleted) {
                     _ = try accountKey(draft.account)
-                    transaction.answer.sessions.append(id)
+                    transaction.result.sessions.append(id)
                     originals[draft.id] = id
                     continue
                 }
@@ -88,7 +88,7 @@ extension Scheduler {
             }
             if let refusal = draft.refusal { throw refusal }
             added.append(draft)
-            transaction.answer.sessions.append(draft.id)
+            transaction.result.sessions.append(draft.id)
         }
         for index in added.indices {
             if let other = added[index].dependency?.session, let id = originals[other] { added[index].dependency?.session = id }
@@ -156,6 +156,6 @@ extension Scheduler {
             transaction.actions.append(.grow(key, ItemFigures(items)))
         }
         transaction.events.append(.updated(entry.id))
-        transaction.answer.sessions = [entry.id]
+        transaction.result.sessions = [entry.id]
     }
 }

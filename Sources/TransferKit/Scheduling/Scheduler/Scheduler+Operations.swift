@@ -12,7 +12,7 @@ extension Scheduler {
         case .found(let ids, let group), .more(let ids, let group, _):
             (keys, isGroup) = (try resolve(.sessions(ids.filter { belongs($0, to: group) })), true)
         }
-        transaction.answer.part.last = keys.last.flatMap { sessionIndex[$0]?.id }
+        transaction.result.part.last = keys.last.flatMap { sessionIndex[$0]?.id }
         switch operation {
         case .enqueue(let destination, let isHeld):
             return try enqueueDrafts(keys, isGroup: isGroup, to: destination, isHeld: isHeld, &transaction)
@@ -30,13 +30,13 @@ extension Scheduler {
         var mark = flags.lastMark + 1
         if case .more(_, _, let given) = target { mark = given }
         mutateFlags { $0.lastMark = max($0.lastMark, mark) }
-        transaction.answer.part.mark = mark
+        transaction.result.part.mark = mark
         var changed = Changed()
         for key in keys {
             guard let entry = sessionIndex[key] else { continue }
             do {
                 guard try apply(operation, to: entry, mark: mark, at: now, &changed, &transaction) else { continue }
-                transaction.answer.sessions.append(entry.id)
+                transaction.result.sessions.append(entry.id)
             } catch {
                 if !isGroup { throw error }
             }
@@ -110,7 +110,7 @@ extension Scheduler {
         case (.pause, .running):
             requestStop(key, &transaction) { entry, _ in entry.state = .paused }
         case (.pause, .waiting):
-            transaction.answer.held.append(entry.id)
+            transaction.result.held.append(entry.id)
             leave(key, to: .held, &changed, &transaction)
         case (.resume, .paused):
             resume(entry, mark: mark, at: now, &changed, &transaction)

@@ -128,7 +128,7 @@ extension Scheduler {
         var previous = try anchor(for: destination, moving: keys)
         for key in keys {
             if previous == key { continue }
-            if try move(key, after: previous, &transaction), let id = sessionIndex[key]?.id { transaction.answer.sessions.append(id) }
+            if try move(key, after: previous, &transaction), let id = sessionIndex[key]?.id { transaction.result.sessions.append(id) }
             previous = key
         }
     }
@@ -289,7 +289,7 @@ extension Scheduler {
         for key in removals.map(\.key) + drafts { removeEntry(key) }
         if !ids.isEmpty { changeOrder(&transaction, .removed(ids, indices: removals.map(\.index))) }
         if !draftIDs.isEmpty { transaction.events.append(.draftsRemoved(draftIDs)) }
-        transaction.answer.sessions = ids + draftIDs
+        transaction.result.sessions = ids + draftIDs
     }
 
     /// Checks that no other session depends on one of these sessions.
@@ -313,7 +313,7 @@ extension Scheduler {
         try remove(keys, isForced: true, &transaction)
         transaction.writes.removeAll { if case .deleteSession = $0 { true } else { false } }
         transaction.writes += keys.map { .quarantine($0, reason) }
-        transaction.actions.append(.keepStreams(transaction.answer.sessions))
+        transaction.actions.append(.keepStreams(transaction.result.sessions))
         transaction.events.append(.quarantined(reason))
         if !held.isEmpty { transaction.events.append(.changed(held, .held)) }
     }

@@ -21,7 +21,7 @@ extension Scheduler {
             if step.parts.contains(where: { if case .listed = $0 { true } else { false } }) { recordTransfer(of: key) }
             transaction.events += Self.failures(in: step, of: entry.id)
         case .probe(let endpoint):
-            changeHealth { transaction.answer.isGranted = $0.probe(endpoint, run: report.run, at: now.uptime) }
+            changeHealth { transaction.result.isGranted = $0.probe(endpoint, run: report.run, at: now.uptime) }
         case .endpoint(let endpoint):
             if flags.health.hasProbe(of: report.run) { changeHealth { $0.recordUse(of: endpoint, run: report.run) } }
             transaction.writes.append(.setEndpoint(key, endpoint.location, endpoint.transport))

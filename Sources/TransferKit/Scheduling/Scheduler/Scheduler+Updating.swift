@@ -73,7 +73,7 @@ extension Scheduler {
         // A new item can get the position of a removed one.
         transaction.actions.append(.forget(key))
         transaction.events.append(.updated(entry.id))
-        transaction.answer.sessions = [entry.id]
+        transaction.result.sessions = [entry.id]
     }
 
     /// Checks that a session has no run and has transferred nothing, so that a change applies to all of its files.

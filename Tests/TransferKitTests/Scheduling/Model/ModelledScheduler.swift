@@ -41,8 +41,8 @@ struct ModelledScheduler {
             if let input = input(event) {
                 transaction = try scheduler.handle(input, at: now)
             }
-            outcome.answer = Answer(sessions: transaction.answer.sessions, held: transaction.answer.held)
-            if case .command = event { outcome.answer?.isGranted = transaction.answer.isGranted }
+            outcome.answer = InputResult(sessions: transaction.result.sessions, held: transaction.result.held)
+            if case .command = event { outcome.answer?.isGranted = transaction.result.isGranted }
         } catch {
             outcome.code = error.code
             precondition(before.sessions == scheduler.sessions, "A rejected call changed something: \(event)")

@@ -80,7 +80,7 @@ extension Observation.Session {
 
 /// The result of a step.
 struct Outcome: Equatable {
-    var answer: Answer?
+    var answer: InputResult?
     var code: QueueError.Code?
     var started: [SessionID] = []
     var stopRequested: [SessionID] = []

@@ -2,13 +2,13 @@ import Foundation
 import TransferKit
 
 extension ReferenceQueue {
-    mutating func handle(_ command: Command) throws(QueueError) -> Answer {
+    mutating func handle(_ command: Command) throws(QueueError) -> InputResult {
         switch command {
         case .saveAccount(let account): save(account)
         case .replaceAccount(let previous, let account):
-            guard accounts.first(where: { $0.account.name == account.name })?.account == previous else { return Answer() }
+            guard accounts.first(where: { $0.account.name == account.name })?.account == previous else { return InputResult() }
             save(account)
-            var answer = Answer()
+            var answer = InputResult()
             answer.isGranted = true
             return answer
         case .deleteAccount(let name, let cascade): return try deleteAccount(name, cascade: cascade)
@@ -36,7 +36,7 @@ extension ReferenceQueue {
         case .start: mode = .running
         case .stop(let how, let deadline): stop(how, deadline: deadline)
         }
-        return Answer()
+        return InputResult()
     }
 
     // MARK: Accounts
@@ -69,7 +69,7 @@ extension ReferenceQueue {
         accounts[index].answeredAt = runNumbers
     }
 
-    private mutating func deleteAccount(_ name: String, cascade: Bool) throws(QueueError) -> Answer {
+    private mutating func deleteAccount(_ name: String, cascade: Bool) throws(QueueError) -> InputResult {
         let index = try requireAccount(name)
         let ids = sessions.filter { $0.account == accounts[index].number }.map(\.id)
         guard ids.isEmpty || cascade else { throw QueueError(.accountInUse, "") }
@@ -78,15 +78,15 @@ extension ReferenceQueue {
         }
         removeNow(ids)
         accounts.remove(at: index)
-        return Answer(sessions: ids)
+        return InputResult(sessions: ids)
     }
 
     // MARK: Adding
 
-    private mutating func enqueue(_ drafts: [SessionDraft], at index: Int?, isHeld: Bool) throws(QueueError) -> Answer {
+    private mutating func enqueue(_ drafts: [SessionDraft], at index: Int?, isHeld: Bool) throws(QueueError) -> InputResult {
         let index = index ?? orderedCount
         guard (0...orderedCount).contains(index) else { throw QueueError(.indexOutOfRange, "") }
-        var answer = Answer()
+        var answer = InputResult()
         var added: [ReferenceSession] = []
         // Maps the ID of each draft to the ID of its session. The IDs differ if the draft is a duplicate.
         var identities: [SessionID: SessionID] = [:]
@@ -159,11 +159,11 @@ extension ReferenceQueue {
         restoreDisplaced(by: sessions[index].id)
     }
 
-    private mutating func add(_ items: [ItemDraft], to reference: SessionReference) throws(QueueError) -> Answer {
+    private mutating func add(_ items: [ItemDraft], to reference: SessionReference) throws(QueueError) -> InputResult {
         let index = try requireIndex(of: resolve(reference))
         guard !sessions[index].state.isEnded else { throw QueueError(.invalidTransition, "") }
         sessions[index].hasNewItems = sessions[index].run != nil
-        return Answer(sessions: [sessions[index].id])
+        return InputResult(sessions: [sessions[index].id])
     }
 
     // MARK: Stopping

@@ -9,7 +9,7 @@ extension ReferenceQueue {
         guard sessions[try requireIndex(of: id)].state != .draft else { throw QueueError(.invalidTransition, "") }
     }
 
-    mutating func saveDrafts(_ drafts: [SessionDraft]) throws(QueueError) -> Answer {
+    mutating func saveDrafts(_ drafts: [SessionDraft]) throws(QueueError) -> InputResult {
         var added: [ReferenceSession] = []
         for draft in drafts {
             sessionNumbers += 1
@@ -18,12 +18,12 @@ extension ReferenceQueue {
             added[added.count - 1].state = .draft
         }
         try insert(added, at: sessions.count)
-        return Answer(sessions: drafts.map(\.id))
+        return InputResult(sessions: drafts.map(\.id))
     }
 
     mutating func enqueueDrafts(
         _ ids: [SessionID], isGroup: Bool, to destination: MoveDestination, isHeld: Bool
-    ) throws(QueueError) -> Answer {
+    ) throws(QueueError) -> InputResult {
         let position = try insertionPosition(destination)
         var added: [ReferenceSession] = []
         for id in ids {
@@ -41,13 +41,13 @@ extension ReferenceQueue {
             session.state = isHeld ? .held : .waiting
             added.append(session)
         }
-        guard !added.isEmpty else { return Answer() }
+        guard !added.isEmpty else { return InputResult() }
         sessions.removeAll { session in added.contains { $0.id == session.id } }
         sessions.insert(contentsOf: added, at: position)
         orderRevision += 1
         for later in sessions.indices where later > position { clearInterruptedPriority(later) }
         try requireOrderOfDependencies()
-        return Answer(sessions: added.map(\.id))
+        return InputResult(sessions: added.map(\.id))
     }
 
     private func insertionPosition(_ destination: MoveDestination) throws(QueueError) -> Int {

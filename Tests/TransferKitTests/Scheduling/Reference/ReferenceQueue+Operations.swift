@@ -2,7 +2,7 @@ import Foundation
 import TransferKit
 
 extension ReferenceQueue {
-    mutating func perform(_ operation: SessionOperation, on target: SessionTarget) throws(QueueError) -> Answer {
+    mutating func perform(_ operation: SessionOperation, on target: SessionTarget) throws(QueueError) -> InputResult {
         marks += 1
         switch target {
         case .one(let reference):
@@ -34,7 +34,7 @@ extension ReferenceQueue {
     }
 
     /// Quarantines a session. Its outcome is then unknown, so waiting sessions that depend on the session are held.
-    mutating func quarantine(_ id: SessionID) throws(QueueError) -> Answer {
+    mutating func quarantine(_ id: SessionID) throws(QueueError) -> InputResult {
         let dependents = sessions.filter { $0.dependency?.session == id && $0.state == .waiting }.map(\.id)
         let answer = try remove([id], isForced: true)
         for other in dependents { _ = try change(other, by: .hold) }
@@ -42,8 +42,8 @@ extension ReferenceQueue {
     }
 
     /// Applies an operation to several sessions. Skips sessions in a state for which the operation is not valid.
-    private mutating func changeAll(_ ids: [SessionID], by operation: SessionOperation) -> Answer {
-        var answer = Answer()
+    private mutating func changeAll(_ ids: [SessionID], by operation: SessionOperation) -> InputResult {
+        var answer = InputResult()
         for id in ids {
             guard let one = try? change(id, by: operation) else { continue }
             answer.sessions += one.sessions
@@ -85,20 +85,20 @@ extension ReferenceQueue {
         }
     }
 
-    private mutating func change(_ id: SessionID, by operation: SessionOperation) throws(QueueError) -> Answer {
+    private mutating func change(_ id: SessionID, by operation: SessionOperation) throws(QueueError) -> InputResult {
         let index = try requireIndex(of: id)
         let state = sessions[index].state
         switch (operation, state) {
         case (.run, .running):
             retryEndpoints(of: sessions[index].account)
             sessions[index].runAgain = marks
-            return Answer()
+            return InputResult()
         case (.run(let again), _): try run(index, again: again)
         case (.runNext, .waiting): markNext(index)
         case (.pause, .running): pause(index)
         case (.pause, .waiting):
             hold(index)
-            return Answer(sessions: [id], held: [id])
+            return InputResult(sessions: [id], held: [id])
         case (.resume, .paused): resume(index)
         case (.hold, .waiting), (.hold, .running), (.hold, .paused): hold(index)
         case (.release, .held): sessions[index].state = .waiting
@@ -114,7 +114,7 @@ extension ReferenceQueue {
             self = copy
         default: throw QueueError(.invalidTransition, "")
         }
-        return Answer(sessions: [id])
+        return InputResult(sessions: [id])
     }
 
     // MARK: One session

@@ -5,8 +5,8 @@ extension ReferenceQueue {
     // MARK: Moving
 
     /// Moves sessions. The moved sessions become neighbors, and keep their order.
-    mutating func move(_ ids: [SessionID], to destination: MoveDestination) throws(QueueError) -> Answer {
-        guard !ids.isEmpty else { return Answer() }
+    mutating func move(_ ids: [SessionID], to destination: MoveDestination) throws(QueueError) -> InputResult {
+        guard !ids.isEmpty else { return InputResult() }
         let ordered = sessions.prefix(orderedCount).map(\.id)
         let moved = ordered.filter { ids.contains($0) }
         let others = ordered.filter { !ids.contains($0) }
@@ -24,7 +24,7 @@ extension ReferenceQueue {
         }
         guard (0...others.count).contains(position) else { throw QueueError(.indexOutOfRange, "") }
         var previous = position == 0 ? nil : others[position - 1]
-        var answer = Answer()
+        var answer = InputResult()
         for id in moved {
             if try move(id, after: previous) { answer.sessions.append(id) }
             previous = id
@@ -48,14 +48,14 @@ extension ReferenceQueue {
 
     // MARK: Removing
 
-    mutating func remove(_ ids: [SessionID], isForced: Bool) throws(QueueError) -> Answer {
+    mutating func remove(_ ids: [SessionID], isForced: Bool) throws(QueueError) -> InputResult {
         if !isForced {
             for session in sessions where !ids.contains(session.id) {
                 if let other = session.dependency?.session, ids.contains(other) { throw QueueError(.hasDependents, "") }
             }
         }
         removeNow(ids)
-        return Answer(sessions: ids)
+        return InputResult(sessions: ids)
     }
 
     /// Removes sessions. A run that has not ended yet keeps its slot until it ends.

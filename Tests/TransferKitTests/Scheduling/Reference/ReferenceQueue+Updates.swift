@@ -7,11 +7,11 @@ extension ReferenceQueue {
         if let other = update.dependency?.value?.session { _ = try requireIndex(of: other) }
     }
 
-    func replaceItems(_ selection: ItemSelection, in reference: SessionReference) throws(QueueError) -> Answer {
+    func replaceItems(_ selection: ItemSelection, in reference: SessionReference) throws(QueueError) -> InputResult {
         let session = sessions[try requireIndex(of: resolve(reference))]
         let isFixed = selection == .all && (session.hasTransferred || ![.waiting, .held, .draft].contains(session.state))
         guard !session.state.isEnded, session.run == nil, !isFixed else { throw QueueError(.invalidTransition, "") }
-        return Answer(sessions: [session.id])
+        return InputResult(sessions: [session.id])
     }
 
     mutating func update(_ index: Int, _ update: SessionUpdate) throws(QueueError) {

@@ -52,7 +52,7 @@ struct ReferenceQueue {
     }
 
     /// Handles an event on a copy, because a rejected command must change nothing.
-    mutating func handle(_ event: ModelEvent, at now: DualInstant) throws(QueueError) -> Answer {
+    mutating func handle(_ event: ModelEvent, at now: DualInstant) throws(QueueError) -> InputResult {
         var copy = self
         copy.now = now
         if copy.opening == nil { copy.opening = now }
@@ -61,14 +61,14 @@ struct ReferenceQueue {
         return answer
     }
 
-    private mutating func decide(_ event: ModelEvent) throws(QueueError) -> Answer {
+    private mutating func decide(_ event: ModelEvent) throws(QueueError) -> InputResult {
         switch event {
         case .command(let command): return try handle(command)
         case .report(let id, let runsAgo, let content): handle(content, of: id, runsAgo: runsAgo)
         case .disk(let free): scarceSpace = free < settings.diskFloor ? free : nil
         case .tick: break
         }
-        return Answer()
+        return InputResult()
     }
 
     func index(of id: SessionID) -> Int? {
