@@ -9,7 +9,7 @@ extension Scheduler {
         recordOpening(now)
         wake(at: now)
         continueReleases()
-        remindOfDisk(at: now)
+        scheduleDiskCheck(at: now)
         if flags.mode == .draining, let deadline = flags.drainDeadline, deadline <= now.uptime {
             interruptAll(&transaction)
             finishStoppingIfQuiet(&transaction)

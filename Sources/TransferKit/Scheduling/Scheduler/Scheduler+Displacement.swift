@@ -1,11 +1,11 @@
 import TransferCore
 
-/// Displacement: a session that the app runs out of turn (the preempting session) takes the slot of another session (the displaced
-/// session). When the preempting session gives up the slot, the displaced session is restored. Each preempting session has a list of the
-/// sessions that it displaced, so nested displacements are undone in the right order.
+/// Displacement: a session that the app runs out of turn (the preemptor) takes the slot of another session (the victim). When the preemptor
+/// releases the slot, the victim is restored. Each preemptor has a list of the sessions that it displaced, so nested displacements are undone
+/// in the right order.
 extension Scheduler {
-    /// Displaces another session, so that a preempting session gets its slot. Does nothing if the preempting session can't start, or unless
-    /// exactly one slot is missing.
+    /// Displaces another session, so that a preemptor gets its slot. Does nothing if the preemptor can't start, or unless exactly one slot
+    /// is missing.
     mutating func displace(for key: SessionKey, at now: DualInstant, _ transaction: inout Transaction) {
         guard flags.mode == .running, let entry = sessionIndex[key], entry.isClaimant, case .able = ability(of: entry, at: now),
             let victim = victim(for: entry, at: now)
@@ -17,7 +17,7 @@ extension Scheduler {
         }
     }
 
-    /// The session to displace for a preempting session; nil unless exactly one slot is missing and a session can be displaced.
+    /// The session to displace for a preemptor; nil unless exactly one slot is missing and a session can be displaced.
     private func victim(for entry: Entry, at now: DualInstant) -> SessionKey? {
         // The slots that will not become free when runs end, plus one slot for each other claimant that can start.
         var usedSlots = sessionIndex.slots.total - sessionIndex.slots.freed
@@ -51,9 +51,9 @@ extension Scheduler {
         return nil
     }
 
-    /// Restores the sessions that a preempting session displaced, because the preempting session gave up its slot or will not use it.
-    mutating func restoreDisplaced(of owner: SessionKey, _ transaction: inout Transaction) {
-        guard let displaced = sessionIndex.owners[owner] else { return }
+    /// Restores the sessions that a preemptor displaced, because the preemptor released its slot or will not use it.
+    mutating func restoreDisplaced(of preemptor: SessionKey, _ transaction: inout Transaction) {
+        guard let displaced = sessionIndex.displacedByPreemptor[preemptor] else { return }
         for key in displaced.sorted() { restore(key, &transaction) }
     }
 
@@ -76,12 +76,12 @@ extension Scheduler {
         var isChanged = true
         while isChanged {
             isChanged = false
-            for owner in sessionIndex.owners.keys.sorted() {
-                guard let entry = sessionIndex[owner], entry.state == .waiting, !entry.conditions.contains(.displaced),
+            for preemptor in sessionIndex.displacedByPreemptor.keys.sorted() {
+                guard let entry = sessionIndex[preemptor], entry.state == .waiting, !entry.conditions.contains(.displaced),
                     !entry.conditions.isDisjoint(with: Entry.Conditions.preventing) || !hasTurn(entry)
                         || !ability(of: entry, at: now).isAble
                 else { continue }
-                restoreDisplaced(of: owner, &transaction)
+                restoreDisplaced(of: preemptor, &transaction)
                 isChanged = true
             }
         }

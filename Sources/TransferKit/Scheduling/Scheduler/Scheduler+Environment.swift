@@ -43,7 +43,7 @@ extension Scheduler {
     }
 
     /// Sets the time of the next check of the disk if a check was due. The writer reads the free space before it calls the scheduler.
-    mutating func remindOfDisk(at now: DualInstant) {
+    mutating func scheduleDiskCheck(at now: DualInstant) {
         guard flags.scarceSpace != nil, flags.diskCheckAt <= now.uptime else { return }
         mutateFlags { $0.diskCheckAt = now.uptime + Self.diskCheckInterval }
     }

@@ -83,7 +83,7 @@ extension Scheduler {
         case .unavailable(nil), .blocked, .transportMissing, .networkConstrained, .diskBelowFloor, .runsNotEnded: session.isStuck = true
         }
         session.wait = max(.zero, waits.max() ?? .zero)
-        if let owner = details.displacedBy { session.predecessors.append(owner) }
+        if let preemptor = details.displacedBy { session.predecessors.append(preemptor) }
         if let dependency = details.dependency {
             if let other = sessionIndex.key(of: dependency.session), sessionIndex[other]?.state.isEnded == false {
                 session.predecessors.append(other)

@@ -99,8 +99,8 @@ extension Scheduler {
         let details = sessionIndex.details(entry.key)
         if entry.conditions.contains(.runNotEnded) { return .lastRunNotEnded }
         if entry.conditions.contains(.yielded) { return .yielded }
-        if entry.conditions.contains(.displaced), let owner = details.displacedBy.flatMap({ sessionIndex[$0] }) {
-            return .displaced(by: owner.id)
+        if entry.conditions.contains(.displaced), let preemptor = details.displacedBy.flatMap({ sessionIndex[$0] }) {
+            return .displaced(by: preemptor.id)
         }
         if entry.conditions.contains(.backoff), let retryAt = details.retryAt { return .retry(at: retryAt.date) }
         if entry.conditions.contains(.early), let notBefore = details.notBefore { return .notBefore(notBefore) }

@@ -31,13 +31,14 @@ extension Scheduler {
 
     /// The number of sessions that wait for another session to end or to release its slot, if that session continues automatically.
     private func sessionsWaitingForOthers(at now: DualInstant) -> Int {
-        guard !sessionIndex.dependents.isEmpty || !sessionIndex.owners.isEmpty else { return 0 }
-        let awaited = Set(sessionIndex.dependents.keys.compactMap(sessionIndex.key(of:))).union(sessionIndex.owners.keys)
+        guard !sessionIndex.dependents.isEmpty || !sessionIndex.displacedByPreemptor.isEmpty else { return 0 }
+        let awaited = Set(sessionIndex.dependents.keys.compactMap(sessionIndex.key(of:))).union(sessionIndex.displacedByPreemptor.keys)
         var open = awaited.filter { key in sessionIndex[key].map { continues($0, at: now) } ?? false }
         open.formUnion(flags.releases.compactMap { sessionIndex.key(of: $0.session) })
         var found: Set<SessionKey> = []
         while let key = open.popFirst() {
-            let waiting = (sessionIndex[key].flatMap { sessionIndex.dependents[$0.id] } ?? []).union(sessionIndex.owners[key] ?? [])
+            let waiting = (sessionIndex[key].flatMap { sessionIndex.dependents[$0.id] } ?? [])
+                .union(sessionIndex.displacedByPreemptor[key] ?? [])
             for follower in waiting where !found.contains(follower) {
                 guard let entry = sessionIndex[follower], waitsForSession(entry), continues(entry.line, at: now) else { continue }
                 found.insert(follower)

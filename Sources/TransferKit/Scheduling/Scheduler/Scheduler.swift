@@ -227,7 +227,9 @@ package struct Scheduler: Sendable {
         let (renumbered, duplicates) = sessionIndex.finishLoading()
         for key in renumbered { dirty.append(key) }
         var ignored = Transaction()
-        for owner in sessionIndex.owners.keys.sorted() where !canOwn(owner) { restoreDisplaced(of: owner, &ignored) }
+        for preemptor in sessionIndex.displacedByPreemptor.keys.sorted() where !canPreempt(preemptor) {
+            restoreDisplaced(of: preemptor, &ignored)
+        }
         for id in sessionIndex.dependents.keys {
             guard let other = sessionIndex.key(of: id).flatMap({ sessionIndex[$0] }) else {
                 foundOrphaned += holdDependents(of: id, &ignored)
@@ -245,7 +247,7 @@ package struct Scheduler: Sendable {
 
     /// Whether a session can use the slot of a session that it displaced. The session, and all sessions that displaced it directly or
     /// indirectly, must exist and be neither ended nor held. No session may displace itself indirectly.
-    private func canOwn(_ key: SessionKey) -> Bool {
+    private func canPreempt(_ key: SessionKey) -> Bool {
         var seen: Set<SessionKey> = []
         var next: SessionKey? = key
         while let key = next {

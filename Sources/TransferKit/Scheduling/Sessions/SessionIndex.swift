@@ -70,8 +70,8 @@ package struct SessionIndex: Sendable {
     private(set) var claimants: Set<SessionKey> = []
     private(set) var interrupted: Set<SessionKey> = []
     private(set) var yielded: Set<SessionKey> = []
-    /// The sessions that each session displaced.
-    private(set) var owners: [SessionKey: Set<SessionKey>] = [:]
+    /// The sessions that each preemptor displaced.
+    private(set) var displacedByPreemptor: [SessionKey: Set<SessionKey>] = [:]
     private(set) var dependents: [SessionID: Set<SessionKey>] = [:]
     /// The uncompleted session of each deduplication key.
     private var uncompleted: [String: SessionKey] = [:]
@@ -196,7 +196,7 @@ package struct SessionIndex: Sendable {
         if entry.isClaimant { claimants.insert(key) }
         if entry.state == .waiting, entry.startPriority == .interrupted { interrupted.insert(key) }
         if entry.conditions.contains(.yielded) { yielded.insert(key) }
-        if let owner = details.displacedBy { owners[owner, default: []].insert(key) }
+        if let preemptor = details.displacedBy { displacedByPreemptor[preemptor, default: []].insert(key) }
         if let dependency = details.dependency { dependents[dependency.session, default: []].insert(key) }
         // The key of a draft counts only after the draft was enqueued.
         if let deduplicationKey = details.deduplicationKey, entry.isOrdered {
@@ -240,9 +240,9 @@ package struct SessionIndex: Sendable {
         if entry.isClaimant { claimants.remove(key) }
         if entry.state == .waiting, entry.startPriority == .interrupted { interrupted.remove(key) }
         if entry.conditions.contains(.yielded) { yielded.remove(key) }
-        if let owner = details.displacedBy {
-            owners[owner]?.remove(key)
-            if owners[owner]?.isEmpty == true { owners[owner] = nil }
+        if let preemptor = details.displacedBy {
+            displacedByPreemptor[preemptor]?.remove(key)
+            if displacedByPreemptor[preemptor]?.isEmpty == true { displacedByPreemptor[preemptor] = nil }
         }
         if let dependency = details.dependency {
             dependents[dependency.session]?.remove(key)

@@ -23,17 +23,17 @@ extension QueueStore {
     }
 
     /// Returns the latest date to which a process with a correct clock postpones a removal.
-    private static func farthestAttempt(_ now: Date) -> Int64 {
+    private static func latestAttempt(_ now: Date) -> Int64 {
         StoreCoding.encode(now + RetryPolicy.longestRetryAfter + .seconds(3_600))
     }
 
-    /// Returns whether removals were postponed beyond `farthestAttempt`.
+    /// Returns whether removals were postponed beyond `latestAttempt`.
     static func hasFarDiscards(at now: Date, in db: Database) throws -> Bool {
-        try Bool.fetchOne(db, sql: DiscardQuery.hasFar, arguments: [farthestAttempt(now)]) ?? false
+        try Bool.fetchOne(db, sql: DiscardQuery.hasFar, arguments: [latestAttempt(now)]) ?? false
     }
 
-    /// Makes removals due now if a wrong clock postponed them beyond `farthestAttempt`. Changes at most 10,000 removals.
+    /// Makes removals due now if a wrong clock postponed them beyond `latestAttempt`. Changes at most 10,000 removals.
     static func clampDiscards(at now: Date, in db: Database) throws {
-        try execute(db, DiscardQuery.clamp, [farthestAttempt(now), StoreCoding.encode(now)])
+        try execute(db, DiscardQuery.clamp, [latestAttempt(now), StoreCoding.encode(now)])
     }
 }
