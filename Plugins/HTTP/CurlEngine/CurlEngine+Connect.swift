@@ -37,7 +37,7 @@ extension CurlEngine {
     private static var environmentProxy: Proxy {
         for name in ["all_proxy", "ALL_PROXY"] {
             if let value = unsafe getenv(name), unsafe value.pointee != 0 {
-                return Proxy(choice: .variable(unsafe String(cString: value)))
+                return Proxy(choice: .variableValue(unsafe String(cString: value)))
             }
         }
         return .direct
@@ -48,7 +48,7 @@ extension Proxy {
     fileprivate var url: String? {
         switch choice {
         case .environment, .direct: nil
-        case .url(let url), .variable(let url): url
+        case .url(let url), .variableValue(let url): url
         }
     }
 }

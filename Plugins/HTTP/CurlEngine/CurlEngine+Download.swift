@@ -8,16 +8,17 @@ extension CurlEngine {
     /// buffer at most 2 MiB each between the network and the sink. If a sink is slow, the engine stops reading that download from the
     /// network, without delaying other transfers.
     ///
-    /// Can be called from any task, any number of times concurrently. When the task is cancelled, closes the connection and throws
-    /// immediately, even while the sink writes.
+    /// Can be called from any task, any number of times concurrently. Cancelling the task makes this method throw immediately, even during
+    /// a write. The engine then ends the request. An HTTP/1.1 connection closes, at the latest when a running write returns.
     ///
     /// - Parameters:
     ///   - request: The request.
-    ///   - sink: Receives the body if it accepts the response. When this method returns or throws, the sink has written all received bytes,
-    ///     except after a cancellation, a shutdown, or an error from the sink.
+    ///   - sink: Receives the body if it accepts the response. Before this method returns or throws, the sink writes all received bytes.
+    ///     The exceptions are a cancellation, a shutdown and an error from the sink.
     ///   - threads: The writer threads for a download without a dedicated thread, for example the threads of the destination's disk; nil to
     ///     use the engine's shared ``Configuration/writerThreads``.
-    ///   - pacing: Returns how many bytes of the body may be received now. Called on a thread of the engine. Must not block.
+    ///   - pacing: Returns how many bytes of the response's body, at most `limit`, may be received now. If it allows too few, the engine
+    ///     calls it again after the returned time. Called on a thread of the engine. Must not block. Without it, all bytes may be received.
     ///   - progress: Called with the number of bytes that the sink has written, each time this number grows. Called on a thread of the
     ///     engine. Must not block.
     /// - Returns: The response, with an empty body if the sink accepted it.

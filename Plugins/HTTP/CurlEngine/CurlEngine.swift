@@ -70,12 +70,13 @@ public final class CurlEngine: Sendable {
 
     /// Sends a request and waits for the whole response.
     ///
-    /// Can be called from any task, any number of times concurrently. When the task is cancelled, closes the connection and throws
-    /// immediately.
+    /// Can be called from any task, any number of times concurrently. Cancelling the task makes this method throw immediately. The engine
+    /// then ends the request. An HTTP/1.1 connection closes.
     ///
     /// - Parameters:
     ///   - request: The request.
-    ///   - pacing: Returns how many bytes of the body may be read now. Called on the engine's thread. Must not block.
+    ///   - pacing: Returns how many bytes of the request's body, at most `limit`, may be sent now. If it allows none, the engine calls it
+    ///     again after the returned time. Called on the engine's thread. Must not block. Without it, all bytes may be sent.
     ///   - progress: Called with the number of bytes of the body that the socket accepted, each time this number grows. Called on the
     ///     engine's thread. Must not block.
     /// - Throws: A ``CurlEngineError`` if there is no response, a `TransferError` if a file of the body can't be read or is too short, the
@@ -97,7 +98,7 @@ public final class CurlEngine: Sendable {
         }
         ended.mailbox?.post(.stop)
         for lane in ended.lanes { await lane.shutdown() }
-        await ended.mailbox?.waitUntilClosed()
+        await ended.mailbox?.waitUntilEnded()
     }
 
     func run(
@@ -113,7 +114,7 @@ public final class CurlEngine: Sendable {
         let lane = if case .download = purpose { try lane(for: outcome) } else { nil as Lane? }
         let mailbox = try lane?.lane.mailbox ?? start()
         let pending = PendingRequest(
-            id: mailbox.nextTransferID(), request: request, purpose: purpose, pacing: pacing, progress: progress,
+            id: mailbox.nextRequestID(), request: request, purpose: purpose, pacing: pacing, progress: progress,
             isCancelled: Locked(false), lane: lane, outcome: outcome)
         return try await withTaskCancellationHandler {
             if !mailbox.post(.start(pending)) { pending.complete(.failure(CurlEngineError.shutDown)) }

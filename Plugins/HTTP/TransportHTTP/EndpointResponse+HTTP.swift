@@ -25,12 +25,12 @@ extension EndpointResponse {
 
     /// The error for a failed upload.
     ///
-    /// - Parameter isOneTime: Whether the URL was supplied for this file alone.
-    func uploadFailure(isOneTime: Bool) -> TransferError {
+    /// - Parameter isGivenURL: Whether the item or the session gives the URL for this file; false for the endpoint's address.
+    func uploadFailure(isGivenURL: Bool) -> TransferError {
         switch status {
-        case 401 where isOneTime && !sentCredentials:
+        case 401 where isGivenURL && !sentCredentials:
             error(.permanent, .forbidden, "requires credentials at the URL that was given for this file")
-        case 404, 405, 410, 501: misplaced(isOneTime: isOneTime)
+        case 404, 405, 410, 501: misplaced(isGivenURL: isGivenURL)
         case 409:
             error(
                 .permanent, .rejected,
@@ -53,8 +53,8 @@ extension EndpointResponse {
     }
 
     /// The error for an address that does not accept files. Retrying does not help, but another endpoint may accept the file.
-    private func misplaced(isOneTime: Bool) -> TransferError {
-        if isOneTime { return error(.permanent, .rejected, "does not accept a file at the URL that was given for it") }
+    private func misplaced(isGivenURL: Bool) -> TransferError {
+        if isGivenURL { return error(.permanent, .rejected, "does not accept a file at the URL that was given for it") }
         let (what, other) =
             method == "POST"
             ? ("forms", "to send files by PUT, begin it with https+put") : ("PUT", "to send files in forms, begin it with https+form")
@@ -69,7 +69,7 @@ extension EndpointResponse {
     }
 
     /// The error for a download whose name refers to a folder.
-    func isFolder(_ path: RemotePath) -> TransferError { error(.permanent, .isFolder, "has a folder \(path), not a file") }
+    func folderFailure(of path: RemotePath) -> TransferError { error(.permanent, .isFolder, "has a folder \(path), not a file") }
 
     /// The error for a response to a download that is not the file.
     func downloadFailure(of path: RemotePath) -> TransferError {
@@ -107,7 +107,8 @@ extension EndpointResponse {
 
     private func redirected(_ request: String) -> TransferError {
         guard let target = response.location.flatMap(Origin.init) else {
-            return error(.permanent, .rejected, "redirects the \(request) without a valid target; ask for another address")
+            return error(
+                .permanent, .rejected, "redirects the \(request) without a valid target; ask the server's operator for another address")
         }
         // The message omits the path, which may be secret.
         let place = target == origin ? "another path there" : "\(target)"
@@ -122,7 +123,8 @@ extension EndpointResponse {
         if origin.scheme == "https", target.scheme == "http" {
             return error(
                 .permanent, .rejected,
-                "redirects the \(request) to \(place) without encryption, so the redirect is not followed; ask for an address with https")
+                "redirects the \(request) to \(place) without encryption, so the redirect is not followed; ask the server's operator for an address with https"
+            )
         }
         return error(
             .permanent, .rejected,

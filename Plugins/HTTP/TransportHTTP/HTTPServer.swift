@@ -97,7 +97,9 @@ struct HTTPServer {
                 "GET", to: url, headers: headers, sink: sink, writingOn: threads, pacing: pacing,
                 followsRedirect: { !canBeFolder || !Self.addsSlash($0, to: url) })
             let isFolder = canBeFolder && answer.response.location.map { Self.addsSlash($0.absoluteString, to: url) } ?? false
-            return (answer.response, isFolder ? answer.isFolder(attempt.remotePath) : answer.downloadFailure(of: attempt.remotePath))
+            return (
+                answer.response, isFolder ? answer.folderFailure(of: attempt.remotePath) : answer.downloadFailure(of: attempt.remotePath)
+            )
         }
     }
 

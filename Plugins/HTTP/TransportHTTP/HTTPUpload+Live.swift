@@ -46,7 +46,7 @@ extension HTTPUpload {
             guard isSuccess(answer) else { throw failure(answer, folder) }
             let accepted = answer.response.sent.accepted
             guard case .complete(let size) = growth.extent, accepted == size else {
-                throw answer.earlySuccess(after: accepted, afterEarlySuccess())
+                throw answer.earlySuccess(after: accepted, recordEarlySuccess())
             }
             return try await verifiedReceipt(answer, file, size, canReadAgain: body.released == 0)
         } catch let error as TransferError where body.released > 0 {
@@ -57,23 +57,23 @@ extension HTTPUpload {
     /// Sends the request, and saves checkpoints while it is sent.
     private func request(_ body: LiveBody, _ growth: SourceGrowth) async throws -> EndpointResponse {
         let reporter = reporter
-        let (changes, hasAccepted) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let (newlyAccepted, newlyAcceptedContinuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         async let saving: Void = {
-            for await _ in changes {
+            for await _ in newlyAccepted {
                 guard let released = body.release() else { continue }
                 try await reporter.save(Checkpoint(data: Data("stream".utf8), confirmed: released))
             }
         }()
         let answer: EndpointResponse
         do {
-            defer { hasAccepted.finish() }
+            defer { newlyAcceptedContinuation.finish() }
             answer = try await server.send(
                 "PUT", to: url, headers: putHeaders, body: .stream(HTTPBodyStream(), length: growth.length), expectsContinue: true,
                 pacing: { reporter.allowance(upTo: $0) },
                 progress: { accepted in
                     body.accept(accepted)
                     reporter.report(sent: accepted, confirmed: min(accepted, body.released))
-                    hasAccepted.yield()
+                    newlyAcceptedContinuation.yield()
                 },
                 prepare: { $0.body = body.start() })
         }

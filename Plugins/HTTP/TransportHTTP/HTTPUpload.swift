@@ -96,9 +96,9 @@ struct HTTPUpload {
     /// Whether the content must be compared after the upload, so the source must keep it.
     var comparesContent: Bool { attempt.options.verification == .checksum }
 
-    /// Returns the class of the error after a success that came too early. A `PUT` can be repeated (RFC 9110, section 9.2.2), even at
-    /// another endpoint. A form must not be sent again, because the server may already have created a record.
-    func afterEarlySuccess() -> FailureClass {
+    /// Records that the server reported success too early, and returns the class of the error. A `PUT` can be repeated (RFC 9110, section
+    /// 9.2.2), even at another endpoint. A form must not be sent again, because the server may already have created a record.
+    func recordEarlySuccess() -> FailureClass {
         if isForm { return .permanent }
         let successes = server.client.quirks.recordEarlySuccess(attempt.transferID)
         return successes > Self.toleratedEarlySuccesses ? .unsupported : .protocolViolation
@@ -119,7 +119,7 @@ struct HTTPUpload {
 
     /// The headers of a `PUT` for the file.
     var putHeaders: HTTPHeaders {
-        var headers = UploadVerification.request(attempt.options.verification)
+        var headers = UploadVerification.requestHeaders(attempt.options.verification)
         headers["Content-Type"] = mediaType(ofFile: attempt.remotePath.lastComponent)
         for (name, value) in attempt.options.metadata.sorted(by: { $0.key < $1.key }) {
             headers.append((server.options.metadataPrefix ?? "") + name, value)
@@ -134,7 +134,7 @@ struct HTTPUpload {
     func send(_ form: FormBody, from files: [FileReader]) async throws -> EndpointResponse {
         reporter.reportRecord()
         let sent = try await send("POST", ["Content-Type": form.contentType], form.body, form.size, contentBytes: form.contentBytes)
-        return try await complete(sent, from: files) { $0.uploadFailure(isOneTime: server.givenURL != nil) }
+        return try await complete(sent, from: files) { $0.uploadFailure(isGivenURL: server.givenURL != nil) }
     }
 
     /// Sends a file by `PUT`, and returns the response of a server that has all of it.
@@ -170,7 +170,7 @@ struct HTTPUpload {
         guard isSuccess(sent.answer) else { throw failure(sent.answer) }
         // If the server responded before all bytes were sent, it does not have the whole file.
         let accepted = sent.answer.response.sent.accepted
-        guard accepted == sent.length else { throw sent.answer.earlySuccess(after: accepted, of: sent.length, afterEarlySuccess()) }
+        guard accepted == sent.length else { throw sent.answer.earlySuccess(after: accepted, of: sent.length, recordEarlySuccess()) }
         for file in files { try await file.verifyUnchanged() }
         return sent.answer
     }

@@ -44,7 +44,8 @@ final class LiveBody: Sendable {
     /// Starts the body of the next request. Ends the body of the request before it.
     func start() -> HTTPBody {
         let stream = HTTPBodyStream(capacity: Self.chunkSize)
-        // Decided together with the reset of `accepted`, which `release()` reads: either it gave up bytes before, or it gives up none of this request.
+        // Checked under the same lock as the reset of `accepted`. Otherwise, `release()` could give up bytes of the previous request after
+        // the check.
         let canStart = state.withLock { state in
             state.accepted = 0
             return state.released == 0
@@ -63,7 +64,7 @@ final class LiveBody: Sendable {
         state.withLock { $0.reading }?.cancel()
     }
 
-    /// Records how many bytes of the current request the connection accepted. Lets the producer continue. Does not block.
+    /// Records how many bytes of the current request the connection accepted, so the producer may write more. Does not block.
     func accept(_ count: Int64) {
         state.withLock { $0.accepted = count }
         growth.confirmed(before: count)

@@ -20,12 +20,14 @@ struct UploadVerification {
     let reporter: AttemptReporter
 
     /// The headers that request a checksum in the response to the `PUT`; empty if none is needed.
-    static func request(_ verification: Verification) -> HTTPHeaders { verification == .checksum ? Checksum.request : HTTPHeaders() }
+    static func requestHeaders(_ verification: Verification) -> HTTPHeaders {
+        verification == .checksum ? Checksum.requestHeaders : HTTPHeaders()
+    }
 
     /// Verifies the upload.
     ///
     /// - Parameter answer: The response to the `PUT`, a success.
-    /// - Returns: The checksum on which both ends agree, if one was compared, and warnings.
+    /// - Returns: The checksum of the file if it was compared, and warnings.
     /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost`` if the server's file differs, and of the class
     ///   ``FailureClass/unsupported`` if a checksum is required but the server offers no evidence of the content.
     func verify(_ answer: EndpointResponse) async throws -> (checksum: Checksum?, warnings: [String]) {
@@ -35,7 +37,7 @@ struct UploadVerification {
             return server.options.uploadCheck == .head ? try await compareSize() : (nil, [])
         }
         if let checksum = try await proof(inTagOf: answer) { return (checksum, []) }
-        let head = try await ask("HEAD", Checksum.request)
+        let head = try await ask("HEAD", Checksum.requestHeaders)
         if isSuccess(head) {
             try await compareSize(in: head)
             if let checksum = try await compare(Checksum(head.response.headers, isWhole: false), head) { return (checksum, []) }
@@ -58,8 +60,8 @@ struct UploadVerification {
         guard try await local(digest.algorithm) == digest else {
             // With a content coding, the checksum is that of the encoded content (RFC 9530, section 2). Some servers send that of an empty
             // response. Neither proves a difference.
-            let isOfNothing = size > 0 && digest == RunningChecksum(digest.algorithm).checksum
-            if answer.response.headers.hasContentCoding || isOfNothing { return nil }
+            let isOfEmptyContent = size > 0 && digest == RunningChecksum(digest.algorithm).checksum
+            if answer.response.headers.hasContentCoding || isOfEmptyContent { return nil }
             throw try await mismatch(
                 "The server \(answer.origin) reports the checksum \(digest.text) for the file, which differs from its source.")
         }

@@ -32,7 +32,7 @@ final class ServerProfileCache: Sendable {
         var features: [String: (value: TUSFeatures, until: ContinuousClock.Instant)] = [:]
         var quirks: [String: Quirks] = [:]
         var interruptedRequests: [String: (request: UnansweredRequest, wasFollowedByOutage: Bool)] = [:]
-        /// Whether trailers arrive at a server, by account, endpoint address and origin.
+        /// Whether trailers arrive at a server, by the endpoint's address, the address for creating uploads, and the origin of the upload.
         var trailers: [String: (arrive: Bool, until: ContinuousClock.Instant)] = [:]
     }
 
@@ -69,12 +69,12 @@ final class ServerProfileCache: Sendable {
 
     /// Returns from the cache whether trailers arrive at a server. If this is unknown, makes one trial for all waiting callers.
     ///
-    /// - Parameter attempt: Makes the trial. Returns nil if the result is inconclusive; this call then returns false, and the next call makes another
-    ///   trial.
-    func trailersArrive(by route: String, trying attempt: @escaping @Sendable () async throws -> Bool?) async throws -> Bool {
+    /// - Parameter trial: Makes the trial. Returns nil if the result is inconclusive; this call then returns false, and the next call makes
+    ///   another trial.
+    func trailersArrive(by route: String, trying trial: @escaping @Sendable () async throws -> Bool?) async throws -> Bool {
         if let known = state.withLock({ $0.trailers[route] }), known.until > now() { return known.arrive }
         return try await trailerTrials.value(for: route) {
-            guard let arrive = try await attempt() else { return false }
+            guard let arrive = try await trial() else { return false }
             let until = self.now() + Self.lifetime
             self.state.withLock { state in
                 if state.trailers.count >= Self.maximumAddresses { state.trailers.removeAll() }

@@ -23,7 +23,7 @@ enum HTTPTargets {
         }
         for method in ["PUT", "POST", "GET"] {
             let answer = reply(response, to: method, from: origin)
-            _ = (answer.forReceipt(), answer.uploadFailure(isOneTime: true), answer.failure("upload"))
+            _ = (answer.forReceipt(), answer.uploadFailure(isGivenURL: true), answer.failure("upload"))
         }
         let head = HTTPResponseHead(status: response.status, headers: response.headers)
         let remote = RemoteFile(head)
@@ -37,7 +37,7 @@ enum HTTPTargets {
     static func reply(_ response: HTTPResponse, to method: String, from origin: Origin) -> EndpointResponse {
         EndpointResponse(
             response: response, method: method, origin: origin, latency: .zero, secrets: secrets, sentCredentials: method == "PUT",
-            withheldCredentials: false, credentialsWereAccepted: method == "POST", proxyName: nil, credentials: [])
+            withheldCredentials: false, credentialsWereAccepted: method == "POST", proxyMessageSuffix: nil, credentials: [])
     }
 
     /// Parses the bytes of a response in the same way as ``CurlEngine``. Returns nil if the response is incomplete or invalid.

@@ -23,7 +23,7 @@ enum TUSTargets {
             _ = (features.offers(.creation), ChecksumAlgorithm.best(of: features.checksumAlgorithms))
         }
         for request in [TUSRequest.options, .create, .head, .patch, .delete, .get] {
-            let answer = TUSAnswer(request, HTTPTargets.reply(response, to: request.rawValue, from: server.origin), server: server)
+            let answer = TUSResponse(request, HTTPTargets.reply(response, to: request.rawValue, from: server.origin), server: server)
             require(answer.offset ?? 0 >= 0 && answer.length ?? 0 >= 0, "A position is not negative.")
             _ = (answer.isSuccess, answer.expires, answer.serverTime, answer.location, answer.refusesCertificate)
             require(answer.failure().retryAfter ?? .zero >= .zero, "A wait is not negative.")

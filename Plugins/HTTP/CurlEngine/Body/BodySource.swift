@@ -5,7 +5,7 @@ enum BodySource {
     case file(FileBody)
     /// `remaining` is nil for an unknown length.
     case stream(StreamBody, remaining: Int64?)
-    /// The remaining sources. The first source always has bytes left.
+    /// The sources that have unread bytes, in order.
     case sequence([BodySource])
 
     /// Returns how many bytes, at most `limit`, can be read now.
@@ -28,7 +28,8 @@ enum BodySource {
         }
     }
 
-    /// Fills a buffer. The buffer's size must not exceed the number of bytes that ``availability(upTo:)`` returned.
+    /// Reads bytes into a buffer, which must not be larger than the number of bytes that ``availability(upTo:)`` returned. A file may fill
+    /// only a part of the buffer, or return ``FileBody/Read/later``; all other sources fill it.
     mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> FileBody.Read {
         switch self {
         case .none:
@@ -54,7 +55,7 @@ enum BodySource {
         }
     }
 
-    /// Passes a chunk from a reader thread to the file that is being sent.
+    /// Passes a chunk that a reader thread has read to the file that it belongs to. In a sequence, this is the first source.
     func receive(_ chunk: FileChunk) {
         switch self {
         case .file(let body): body.receive(chunk)

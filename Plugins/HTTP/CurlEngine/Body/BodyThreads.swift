@@ -33,11 +33,11 @@ struct BodyThreads {
             let canReadCached = observe == nil && readers.readsCachedFilesDirectly
             let body = FileBody(file, offset: offset, length: length, canReadCached: canReadCached) {
                 [mailbox] chunk throws(TransferError) in
-                try threads.submit { mailbox.post(.bodyRead(id, FileBody.fill(chunk, from: file, showing: observe))) }
+                try threads.submit { mailbox.post(.uploadChunkRead(id, FileBody.fill(chunk, from: file, showing: observe))) }
             }
             return .file(body)
         case .stream(let stream, let length):
-            guard stream.attach(wake: { [mailbox] in mailbox.post(.bodyGrown(id)) }) else {
+            guard stream.attach(wake: { [mailbox] in mailbox.post(.uploadStreamGrew(id)) }) else {
                 throw CurlEngineError(.invalidRequest, "The body stream was already sent. Create a stream for each request.")
             }
             return .stream(StreamBody(stream), remaining: length)
@@ -54,16 +54,16 @@ struct BodyThreads {
         let id = pending.id
         return DownloadState(sink, on: pending.lane?.turn, pacing: pending.pacing, progress: pending.progress, extraChunks: extraChunks) {
             [mailbox, threads = threads ?? writers] queue throws(TransferError) in
-            try Self.write(queue, to: sink, on: threads) { mailbox.post(.bodyWritten(id)) }
+            try Self.write(queue, to: sink, on: threads) { mailbox.post(.downloadWritten(id)) }
         }
     }
 
     private static func write(
-        _ queue: WriteQueue, to sink: any HTTPResponseSink, on threads: WorkerThreads, callLoop: @escaping @Sendable () -> Void
+        _ queue: WriteQueue, to sink: any HTTPResponseSink, on threads: WorkerThreads, notifyLoop: @escaping @Sendable () -> Void
     ) throws(TransferError) {
         try threads.submit {
             // This thread is already running, so submitting work to it again does not fail.
-            if queue.write(to: sink, callLoop: callLoop) { try? write(queue, to: sink, on: threads, callLoop: callLoop) }
+            if queue.write(to: sink, notifyLoop: notifyLoop) { try? write(queue, to: sink, on: threads, notifyLoop: notifyLoop) }
         }
     }
 }

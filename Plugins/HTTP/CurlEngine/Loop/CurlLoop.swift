@@ -78,13 +78,13 @@ import TransportSupport
         switch command {
         case .start(let pending): waiting.append(pending)
         case .cancel(let id): cancel(id)
-        case .bodyRead(let id, let chunk):
+        case .uploadChunkRead(let id, let chunk):
             guard let transfer = transfers[id] else { return }
             transfer.upload.receive(chunk)
             resumeUpload(transfer)
-        case .bodyGrown(let id):
+        case .uploadStreamGrew(let id):
             if let transfer = transfers[id] { resumeUpload(transfer) }
-        case .bodyWritten(let id):
+        case .downloadWritten(let id):
             if let transfer = transfers[id] {
                 advanceDownload(transfer)
             } else if let transfer = draining[id], let code = transfer.code {
@@ -236,6 +236,6 @@ import TransportSupport
         handles.removeAll()
         unsafe curl_multi_cleanup(multi)
         pools.removeAll()
-        mailbox.resumeCloseWaiters()
+        mailbox.resumeEndWaiters()
     }
 }

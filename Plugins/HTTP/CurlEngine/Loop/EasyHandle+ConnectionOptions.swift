@@ -55,7 +55,7 @@ extension EasyHandle {
         case .environment: break
         // An empty string also makes libcurl ignore the proxy environment variables (CURLOPT_PROXY(3)).
         case .direct: try set(CURLOPT_PROXY, "")
-        case .url(let url), .variable(let url):
+        case .url(let url), .variableValue(let url):
             try set(CURLOPT_PROXY, url)
             if let userName = proxy.userName {
                 try set(CURLOPT_PROXYUSERNAME, userName)

@@ -6,9 +6,13 @@ import TransferCore
 enum LoopCommand: Sendable {
     case start(PendingRequest)
     case cancel(PendingRequest.ID)
-    case bodyRead(PendingRequest.ID, FileChunk)
-    case bodyGrown(PendingRequest.ID)
-    case bodyWritten(PendingRequest.ID)
+    /// A reader thread has read a chunk of a file in the request's body, or failed to read it.
+    case uploadChunkRead(PendingRequest.ID, FileChunk)
+    /// The ``HTTPBodyStream`` of the request's body has more bytes, or has ended.
+    case uploadStreamGrew(PendingRequest.ID)
+    /// A writer thread has written the requested number of chunks of the response's body, or failed to write one.
+    case downloadWritten(PendingRequest.ID)
+    /// Ends all requests and the loop.
     case stop
 }
 
@@ -21,19 +25,19 @@ enum LoopCommand: Sendable {
         var needsWakeUp = false
         var isClosed = false
         var hasEnded = false
-        var closeWaiters: [CheckedContinuation<Void, Never>] = []
+        var endWaiters: [CheckedContinuation<Void, Never>] = []
     }
 
     private let state = Locked(State())
     /// libcurl's multi handle. The loop's thread uses it, and frees it after closing the mailbox. This class uses the handle only to wake
     /// that thread, under the lock and while the mailbox is open.
-    nonisolated(unsafe) let multi: UnsafeMutableRawPointer  // Any thread may call curl_multi_wakeup(3), the only call made here.
+    nonisolated(unsafe) let multi: UnsafeMutableRawPointer  // Any thread may call curl_multi_wakeup(3). This class makes no other call.
 
     init(multi: UnsafeMutableRawPointer) {
         unsafe self.multi = unsafe multi
     }
 
-    func nextTransferID() -> PendingRequest.ID {
+    func nextRequestID() -> PendingRequest.ID {
         state.withLock { state in
             state.lastID += 1
             return state.lastID
@@ -84,21 +88,21 @@ enum LoopCommand: Sendable {
         }
     }
 
-    /// Resumes ``waitUntilClosed()``. This is the last action of the loop's thread.
-    func resumeCloseWaiters() {
+    /// Resumes the callers of ``waitUntilEnded()``. This is the last action of the loop's thread.
+    func resumeEndWaiters() {
         let waiters = state.withLock { state in
-            defer { state.closeWaiters = [] }
+            defer { state.endWaiters = [] }
             state.hasEnded = true
-            return state.closeWaiters
+            return state.endWaiters
         }
         for waiter in waiters { waiter.resume() }
     }
 
     /// Waits until the loop has ended and released its resources.
-    func waitUntilClosed() async {
+    func waitUntilEnded() async {
         await withCheckedContinuation { continuation in
             let hasEnded = state.withLock { state in
-                if !state.hasEnded { state.closeWaiters.append(continuation) }
+                if !state.hasEnded { state.endWaiters.append(continuation) }
                 return state.hasEnded
             }
             if hasEnded { continuation.resume() }

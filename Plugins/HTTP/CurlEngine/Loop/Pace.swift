@@ -12,14 +12,14 @@ struct Pace {
         self.allowance = allowance
     }
 
-    /// Returns how many bytes, at most `limit`, can be transferred now. Consults the rate limits if no credit is left.
+    /// Returns how many bytes can be transferred now. If no credit is left, consults the rate limits for at most `limit` bytes.
     mutating func credit(upTo limit: Int) -> Int {
         guard allowance != nil else { return limit }
         if credit <= 0 { requestCredit(upTo: limit) }
         return credit
     }
 
-    /// Consults the rate limits until `count` bytes are allowed, or no more bytes are allowed for now.
+    /// Consults the rate limits until `count` bytes are allowed, or until the rate limits allow no more bytes now.
     ///
     /// - Returns: Whether all `count` bytes are allowed.
     mutating func cover(_ count: Int) -> Bool {

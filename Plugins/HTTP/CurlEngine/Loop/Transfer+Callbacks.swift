@@ -54,7 +54,9 @@ extension Transfer {
         }
     }
 
-    /// - Returns: The number of accepted bytes. If not all bytes were accepted, the transfer ends or pauses (CURLOPT_WRITEFUNCTION(3)).
+    /// Passes bytes of the response's body to the download or to the collector.
+    ///
+    /// - Returns: The number of bytes to continue, `CURL_WRITEFUNC_PAUSE` to pause, or 0 to end the transfer (CURLOPT_WRITEFUNCTION(3)).
     private func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
         guard download?.isAccepted == true else { return unsafe response.addBody(bytes) ? bytes.count : 0 }
         switch unsafe download?.accept(bytes) {
@@ -66,10 +68,12 @@ extension Transfer {
         }
     }
 
-    /// - Returns: Whether the transfer continues.
+    /// Collects a header line. After the last header line of the final response, lets the sink accept or decline the body.
+    ///
+    /// - Returns: Whether to continue; false ends the transfer.
     private func receiveHeaderLine(_ line: UnsafeRawBufferPointer) -> Bool {
         guard unsafe response.addHeaderLine(line) else {
-            failure = CurlEngineError(.invalidResponse, "The server's response has too many headers.")
+            failure = CurlEngineError(.invalidResponse, "The headers of the server's response are too large.")
             return false
         }
         guard download?.isAccepted == nil, response.isFinal else { return true }

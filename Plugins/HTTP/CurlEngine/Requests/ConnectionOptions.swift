@@ -24,7 +24,7 @@ public struct ConnectionOptions: Sendable {
     /// The version of HTTP to use.
     public var httpVersion = HTTPVersion.http1
 
-    /// Whether the server must prove its identity.
+    /// How to verify the server's certificate.
     public var verification = ServerVerification.required
 
     /// The time limit for establishing a connection, including TLS; nil for ``CurlEngine/Configuration/connectTimeout``.
@@ -47,7 +47,7 @@ public struct ConnectionOptions: Sendable {
     public enum HTTPVersion: Hashable, Sendable {
         /// HTTP/1.1, one request at a time on each connection.
         case http1
-        /// HTTP/2 if a TLS server supports it, otherwise HTTP/1.1. With HTTP/2, requests to one server share a connection.
+        /// HTTP/2 for https URLs if the server supports it, otherwise HTTP/1.1. With HTTP/2, requests to one server share a connection.
         case http2
     }
 }
@@ -96,7 +96,7 @@ public struct Proxy: Sendable {
         case direct
         case url(String)
         /// The value of an environment variable. The value may lack a scheme and contain a password.
-        case variable(String)
+        case variableValue(String)
     }
 
     let choice: Choice
@@ -110,10 +110,10 @@ public struct Proxy: Sendable {
     /// No proxy, even if the environment names one.
     public static let direct = Proxy(choice: .direct)
 
-    /// The name of the proxy for error messages; nil if there is no proxy.
-    package var name: String? {
+    /// The words after "The proxy" in error messages; nil if there is no proxy.
+    package var messageSuffix: String? {
         switch choice {
-        case .environment, .variable: "from the environment"
+        case .environment, .variableValue: "from the environment"
         case .direct: nil
         // This URL has no user name.
         case .url(let url): url

@@ -8,8 +8,9 @@ public enum HTTPBody: Sendable {
     case bytes([UInt8])
     /// A range of an open file, sent from the page cache where possible. The file must contain the whole range.
     case file(FileReader, offset: Int64, length: Int64)
-    /// Bytes that are produced while they are sent. Without a length, HTTP/1.1 sends them in chunks (RFC 9112, section 7.1). With a length, the
-    /// stream must have at least that many bytes.
+    /// Bytes that the app produces while the request is running. Without a length, HTTP/1.1 sends the body in HTTP chunks (RFC 9112,
+    /// section 7.1). With a length, the request has exactly that many bytes: it fails if the stream ends earlier, and ignores further
+    /// bytes.
     case stream(HTTPBodyStream, length: Int64? = nil)
     /// Several bodies, sent one after the other. None of them may be a stream or ``HTTPBody/none``.
     case sequence([HTTPBody])

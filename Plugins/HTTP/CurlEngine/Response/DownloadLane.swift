@@ -70,6 +70,6 @@ final class DownloadLane: Sendable {
             return true
         }
         mailbox.post(.stop)
-        if !isWriting { await mailbox.waitUntilClosed() }
+        if !isWriting { await mailbox.waitUntilEnded() }
     }
 }

@@ -60,12 +60,13 @@ final class WriteQueue: Sendable {
     /// Writes chunks to the sink, including chunks that arrive during the call, until no chunk is left or one fails. Returns after at most
     /// ``maximumChunksPerRun`` chunks, so that other downloads can use the thread. Called on a writer thread.
     ///
-    /// - Parameter callLoop: Notifies the loop. Called when the unwritten chunks have fallen to the requested number, and when a chunk fails.
+    /// - Parameter notifyLoop: Notifies the loop. Called when the unwritten chunks have fallen to the requested number, and when a chunk
+    ///   fails.
     /// - Returns: Whether the caller must request a writer thread again, because chunks may remain.
-    func write(to sink: any HTTPResponseSink, callLoop: () -> Void) -> Bool {
+    func write(to sink: any HTTPResponseSink, notifyLoop: () -> Void) -> Bool {
         for _ in 0..<Self.maximumChunksPerRun {
             guard let chunk = next() else { return false }
-            if recordWritten(DownloadState.write(chunk, to: sink)) { callLoop() }
+            if recordWritten(DownloadState.write(chunk, to: sink)) { notifyLoop() }
         }
         return true
     }

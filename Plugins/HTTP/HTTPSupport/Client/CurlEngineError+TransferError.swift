@@ -125,7 +125,7 @@ extension CurlEngineError {
 
 extension Origin {
     /// Returns whether a host and port from a libcurl message could be those of this origin. libcurl writes hosts in ASCII and without a
-    /// trailing dot.
+    /// trailing dot. A host with other characters is not compared: libcurl writes it as `xn--…`, and the origin percent-encodes it.
     fileprivate func isProbably(host other: Substring, port otherPort: Substring) -> Bool {
         guard String(port) == otherPort else { return false }
         let own = host.hasSuffix(".") ? String(host.dropLast()) : host

@@ -33,9 +33,9 @@ package struct EndpointClient: Sendable {
 
     /// The origin of the endpoint's address.
     package let origin: Origin
-    /// The endpoint's address. It identifies the account when credentials are renewed or remembered.
-    package let account: String
-    /// The endpoint's address without its query.
+    /// The endpoint's address. Renewed and accepted credentials are recorded for this address.
+    package let endpointAddress: String
+    /// ``endpointAddress`` without its query.
     private let location: String
     let options: RequestOptions
     /// The headers of the endpoint and the session.
@@ -64,7 +64,7 @@ package struct EndpointClient: Sendable {
         self.options = options
         configuredHeaders = sessionHeaders.reduce(into: options.sortedHeaders) { $0.append($1.name, $1.value) }
         self.resources = resources
-        account = endpoint.address
+        endpointAddress = endpoint.address
         location = endpoint.location
         trustedOrigins = options.trustedOrigins.union([origin])
         credentials = EndpointCredentials(references: endpoint.credentials, userName: userName, origin: origin, provider: provider)
@@ -79,64 +79,64 @@ package struct EndpointClient: Sendable {
     /// Whether the app has a header hook.
     package var hasHeaderHook: Bool { resources.hook != nil }
 
-    /// The number of times that the app's hook has renewed this account's credentials.
-    package var renewals: Int { resources.hook?.renewals(of: account) ?? 0 }
+    /// How many times the app's hook has renewed the credentials of this endpoint.
+    package var renewals: Int { resources.hook?.renewals(at: endpointAddress) ?? 0 }
 
     /// Sends a request and returns the final response, whatever its status.
     ///
-    /// - Parameter sending: The request. After the call, even after an error, it contains the last requested URL.
+    /// - Parameter outgoing: The request. After the call, even after an error, it contains the last requested URL.
     /// - Throws: A ``CurlEngineError`` if there is no response, a `TransferError`, or `CancellationError`.
-    package func send(_ sending: inout EndpointRequest) async throws -> EndpointResponse {
-        guard let first = URL(string: sending.request.url).flatMap(Origin.init) else {
+    package func send(_ outgoing: inout EndpointRequest) async throws -> EndpointResponse {
+        guard let initialOrigin = URL(string: outgoing.request.url).flatMap(Origin.init) else {
             throw TransferError(.permanent, .invalidEndpoint, "The URL of this file must begin with https:// or http://.")
         }
-        sending.request.connection = try await connection()
-        let expectsContinue = sending.request.expectsContinue
-        var target = first
-        var isTrusted = trustedOrigins.contains(first)
+        outgoing.request.connection = try await connection()
+        let expectsContinue = outgoing.request.expectsContinue
+        var target = initialOrigin
+        var isTrusted = trustedOrigins.contains(initialOrigin)
         var redirects = 0
         while redirects <= Self.maximumRedirects {
-            sending.request.expectsContinue = expectsContinue && !quirks.refusesExpectation(target)
+            outgoing.request.expectsContinue = expectsContinue && !quirks.refusesExpectation(target)
             let renewals = renewals
             let response: EndpointResponse
             do {
-                response = try await sendOnce(sending, to: target, isTrusted: isTrusted)
+                response = try await sendOnce(outgoing, to: target, isTrusted: isTrusted)
             } catch let error as CurlEngineError where error.kind == .expectationRefused {
                 quirks.recordRefusedExpectation(target)
                 throw error
             }
             // The server can respond with 417 after the content was sent, because the client waits only briefly for 100 (Continue).
-            if sending.request.expectsContinue, response.status == 417 { quirks.recordRefusedExpectation(target) }
-            if response.status == 401 || response.status == 403, isTrusted, hasHeaderHook, sending.repeatsAfterRejection,
-                sending.rejectedSince == nil
+            if outgoing.request.expectsContinue, response.status == 417 { quirks.recordRefusedExpectation(target) }
+            if response.status == 401 || response.status == 403, isTrusted, hasHeaderHook, outgoing.repeatsAfterRejection,
+                outgoing.rejectedSince == nil
             {
-                sending.rejectedSince = renewals
-            } else if !sending.request.needsNewConnection, sending.mayResultFromBrokenConnection(response.response) {
-                sending.request.needsNewConnection = true
+                outgoing.rejectedSince = renewals
+            } else if !outgoing.request.needsNewConnection, outgoing.mayResultFromBrokenConnection(response.response) {
+                outgoing.request.needsNewConnection = true
             } else if let next = response.response.redirection(
-                ofGet: sending.request.method == "GET", from: first, or: trustedOrigins), sending.followsRedirect(next.url)
+                ofGet: outgoing.request.method == "GET", from: initialOrigin, or: trustedOrigins), outgoing.followsRedirect(next.url)
             {
                 // After a redirect to another origin, the request carries no credentials and no configured headers, even if
                 // `trustedOrigins` contains that origin.
                 if next.origin != target { isTrusted = false }
                 target = next.origin
-                sending.request.url = next.url
-                sending.secrets += EndpointRequest.signatures(in: next.url)
+                outgoing.request.url = next.url
+                outgoing.secrets += EndpointRequest.signatures(in: next.url)
                 redirects += 1
             } else {
                 return response
             }
         }
         throw TransferError(
-            sending.redirectLoopClass, .notThisProtocol,
-            "The server \(first) redirects more than \(Self.maximumRedirects) times; check the address.")
+            outgoing.redirectLoopClass, .notThisProtocol,
+            "The server \(initialOrigin) redirects more than \(Self.maximumRedirects) times; check the address.")
     }
 
-    private func sendOnce(_ sending: EndpointRequest, to target: Origin, isTrusted: Bool) async throws -> EndpointResponse {
-        var request = sending.request
+    private func sendOnce(_ outgoing: EndpointRequest, to target: Origin, isTrusted: Bool) async throws -> EndpointResponse {
+        var request = outgoing.request
         let fields = isTrusted ? try await credentials.headers() : []
-        // The values that identify the account: the credentials, and the headers that the hook adds or changes.
-        var identity = fields
+        // The values that authenticate the request: the credentials, and the headers that the hook adds or changes.
+        var authentication = fields
         if isTrusted {
             for field in Array(configuredHeaders) + fields { request.headers.append(field.name, field.value) }
         } else {
@@ -145,35 +145,35 @@ package struct EndpointClient: Sendable {
         if request.headers["User-Agent"] == nil { request.headers["User-Agent"] = "TransferKit" }
         if isTrusted, let hook = resources.hook {
             let before = Array(request.headers)
-            request.headers = try await headers(from: hook, for: request, rejectedSince: sending.rejectedSince)
-            identity += request.headers.filter { !before.contains($0) }
+            request.headers = try await headers(from: hook, for: request, rejectedSince: outgoing.rejectedSince)
+            authentication += request.headers.filter { !before.contains($0) }
         }
-        sending.prepare?(&request)
+        outgoing.prepare?(&request)
         let start = ContinuousClock.now
         let response =
-            if let sink = sending.sink {
+            if let sink = outgoing.sink {
                 try await resources.engine.download(
-                    request, into: sink, writingOn: sending.threads, pacing: sending.pacing, progress: sending.progress)
+                    request, into: sink, writingOn: outgoing.threads, pacing: outgoing.pacing, progress: outgoing.progress)
             } else {
-                try await resources.engine.perform(request, pacing: sending.pacing, progress: sending.progress)
+                try await resources.engine.perform(request, pacing: outgoing.pacing, progress: outgoing.progress)
             }
         let latency = ContinuousClock.now - start
         // The message omits the path, because the URL of an upload can be secret.
         logger.debug("\(request.method) \(target)", metadata: ["status": "\(response.status)", "latency": "\(latency)"])
         return EndpointResponse(
             response: response, method: request.method, origin: target, latency: latency,
-            secrets: identity.map(\.value) + sending.secrets, sentCredentials: !identity.isEmpty,
-            withheldCredentials: !isTrusted && (credentials.areForServer || hasHeaderHook),
-            credentialsWereAccepted: resources.accepted.contains(fields, of: account, at: target),
-            proxyName: request.connection.proxy.name, credentials: fields)
+            secrets: authentication.map(\.value) + outgoing.secrets, sentCredentials: !authentication.isEmpty,
+            withheldCredentials: !isTrusted && (credentials.includeServerCredentials || hasHeaderHook),
+            credentialsWereAccepted: resources.accepted.contains(fields, of: endpointAddress, at: target),
+            proxyMessageSuffix: request.connection.proxy.messageSuffix, credentials: fields)
     }
 
     private func headers(from hook: HeaderSource, for request: HTTPRequest, rejectedSince: Int?) async throws -> HTTPHeaders {
         let info = RequestInfo(
             method: request.method, url: request.url, endpoint: location, origin: context?.origin ?? AttemptOrigin(),
             attempt: context?.number ?? 1)
-        guard let rejectedSince else { return try await hook.headers(for: info, request.headers, account: account) }
-        return try await hook.headersAfterRejection(for: info, request.headers, account: account, since: rejectedSince)
+        guard let rejectedSince else { return try await hook.headers(for: info, request.headers, at: endpointAddress) }
+        return try await hook.headersAfterRejection(for: info, request.headers, at: endpointAddress, since: rejectedSince)
     }
 
     private func connection() async throws -> ConnectionOptions {
@@ -186,7 +186,7 @@ package struct EndpointClient: Sendable {
     /// Records that the server accepted the credentials of a request.
     package func recordAcceptedCredentials(_ response: EndpointResponse) {
         guard !response.withheldCredentials else { return }
-        resources.accepted.insert(response.credentials, of: account, at: response.origin)
+        resources.accepted.insert(response.credentials, of: endpointAddress, at: response.origin)
     }
 
     /// Returns the origin of a URL; the endpoint's origin if there is no URL, or the URL has no origin.

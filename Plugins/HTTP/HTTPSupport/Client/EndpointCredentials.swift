@@ -35,12 +35,12 @@ package struct EndpointCredentials {
     }
 
     /// Whether any credential is for the server. A client-key passphrase or a proxy password is not for the server.
-    package var areForServer: Bool { references.contains { !Self.connectionKinds.contains($0.kind) } }
+    package var includeServerCredentials: Bool { references.contains { !Self.connectionKinds.contains($0.kind) } }
 
     /// The warning to log before credentials are sent without encryption; nil if the connection is encrypted, the server is this machine, or there
     /// are no credentials.
     package var cleartextWarning: String? {
-        guard areForServer, origin.scheme == "http", !origin.isLoopback else { return nil }
+        guard includeServerCredentials, origin.scheme == "http", !origin.isLoopback else { return nil }
         return
             "The credentials for \(origin) are sent without encryption, and anyone on the path can read them. Write https in the address."
     }

@@ -6,21 +6,22 @@ import TransferCore
 /// Calls an app's header hook. After a rejection, renews the credentials only once, on behalf of all requests that used them.
 package final class HeaderSource: Sendable {
     private enum Work: Hashable {
-        case renewal(account: String)
+        case renewal(endpointAddress: String)
         case request(Int)
     }
 
     private struct State {
-        /// The number of renewals of each account's credentials.
+        /// How many times the credentials of each endpoint were renewed, by the endpoint's address.
         var renewals: [String: Int] = [:]
-        var lastRequest = 0
-        /// The hook's changes to reuse.
+        var lastCallNumber = 0
+        /// The hook's changes for each file, to apply them to later requests. A change applies only while `renewals` is the endpoint's
+        /// count.
         var changes: [File: (change: HeaderChange, renewals: Int)] = [:]
     }
 
-    /// A file, and the endpoint and origin that its requests go to.
+    /// A file, and the endpoint's address and the origin of its requests.
     private struct File: Hashable {
-        var account: String
+        var endpointAddress: String
         var origin: Origin
         var session: String
         var item: Int64
@@ -28,37 +29,41 @@ package final class HeaderSource: Sendable {
 
     private static let maximumChanges = 1_000
 
-    /// The value of `owner` for a renewal that was skipped because another call had already renewed the credentials. Otherwise, `owner` is the number
-    /// of the call that renewed the credentials. Call numbers start at 1.
-    private static let noOwner = 0
+    /// The result of a task: the number of the call whose hook call returned the headers, and these headers.
+    private typealias HookResult = (callNumber: Int, headers: HTTPHeaders)
+
+    /// The call number in the result of a renewal that did not call the hook, because the credentials had just been renewed. Call numbers
+    /// start at 1.
+    private static let skippedRenewal = 0
 
     private let hook: HeaderHook
     private let reserved: ReservedHeaders
     private let reuse: HeaderReuse
     private let state = Locked(State())
-    private let work = SingleFlight<Work, (owner: Int, headers: HTTPHeaders)>()
+    private let work = SingleFlight<Work, HookResult>()
 
     /// - Parameters:
     ///   - reserved: The headers that the hook must not change.
-    ///   - reuse: How long the headers of a file are used.
+    ///   - reuse: How long the transport uses the headers that the hook returned for a file.
     package init(_ hook: @escaping HeaderHook, reserved: ReservedHeaders, reuse: HeaderReuse) {
         self.hook = hook
         self.reserved = reserved
         self.reuse = reuse
     }
 
-    /// The number of renewals of an account's credentials. Read it before a request is sent.
-    package func renewals(of account: String) -> Int {
-        state.withLock { $0.renewals[account, default: 0] }
+    /// Returns how many times the credentials of an endpoint were renewed. Call this before a request is sent, and pass the result to
+    /// ``headersAfterRejection(for:_:at:since:)`` if the request is rejected.
+    package func renewals(at endpointAddress: String) -> Int {
+        state.withLock { $0.renewals[endpointAddress, default: 0] }
     }
 
     /// Returns the headers to send with a request.
-    package func headers(for request: RequestInfo, _ headers: HTTPHeaders, account: String) async throws -> HTTPHeaders {
-        let (file, renewals) = (file(of: request, account), renewals(of: account))
+    package func headers(for request: RequestInfo, _ headers: HTTPHeaders, at endpointAddress: String) async throws -> HTTPHeaders {
+        let (file, renewals) = (file(of: request, endpointAddress), renewals(at: endpointAddress))
         if let file, let known = state.withLock({ $0.changes[file] }), known.renewals == renewals {
             return known.change.applied(to: headers)
         }
-        let number = nextNumber()
+        let number = nextCallNumber()
         return try await work.value(for: .request(number)) {
             let changed = try await self.callHook(request, headers)
             self.keep(headers, changed, for: file, renewals)
@@ -66,17 +71,18 @@ package final class HeaderSource: Sendable {
         }.headers
     }
 
-    /// The file whose requests reuse the headers of this request; nil for a request that reuses none.
-    private func file(of request: RequestInfo, _ account: String) -> File? {
+    /// Returns the file whose requests share the hook's changes with this request; nil if the hook is called for this request alone.
+    private func file(of request: RequestInfo, _ endpointAddress: String) -> File? {
         guard reuse == .untilRejected, !request.session.isEmpty, let origin = URL(string: request.url).flatMap(Origin.init) else {
             return nil
         }
-        return File(account: account, origin: origin, session: request.session, item: request.item)
+        return File(endpointAddress: endpointAddress, origin: origin, session: request.session, item: request.item)
     }
 
     /// Keeps the hook's changes for the other requests of a file.
     ///
-    /// - Parameter renewals: The number of renewals of the account's credentials before the hook was called, including a renewal by this call.
+    /// - Parameter renewals: The renewal count that the headers belong to: the count before the hook was called, plus 1 if this call
+    ///   renewed the credentials.
     private func keep(_ headers: HTTPHeaders, _ changed: HTTPHeaders, for file: File?, _ renewals: Int) {
         guard let file else { return }
         let change = HeaderChange(from: headers, to: changed)
@@ -88,37 +94,38 @@ package final class HeaderSource: Sendable {
 
     /// Returns the headers for retrying a rejected request.
     ///
-    /// - Parameter renewals: The value of ``renewals(of:)`` before the request was sent. If another request has renewed the credentials since then,
-    ///   the hook is called as for a new request.
+    /// - Parameter renewals: The value of ``renewals(at:)`` before the request was sent. If another request has renewed the credentials
+    ///   since then, this method returns the same headers as for a new request.
     package func headersAfterRejection(
-        for request: RequestInfo, _ headers: HTTPHeaders, account: String, since renewals: Int
+        for request: RequestInfo, _ headers: HTTPHeaders, at endpointAddress: String, since renewals: Int
     ) async throws -> HTTPHeaders {
-        // Repeats only if this call joined a renewal that was skipped as unnecessary.
-        while self.renewals(of: account) == renewals {
-            let number = nextNumber()
-            let renewal = try await work.value(for: .renewal(account: account)) {
-                // Another call may have renewed the credentials just before this renewal started.
-                guard self.renewals(of: account) == renewals else { return (Self.noOwner, headers) }
+        // Usually runs once. It repeats if this call shared the task of a call with an older renewal count, which found that its renewal
+        // was unnecessary.
+        while self.renewals(at: endpointAddress) == renewals {
+            let number = nextCallNumber()
+            let renewal = try await work.value(for: .renewal(endpointAddress: endpointAddress)) {
+                // Another call may have renewed the credentials just before this task started.
+                guard self.renewals(at: endpointAddress) == renewals else { return (Self.skippedRenewal, headers) }
                 let original = headers
                 var request = request
                 request.reason = .rejected
                 let headers = try await self.callHook(request, headers)
                 let renewed = self.state.withLock { state in
-                    state.renewals[account, default: 0] += 1
-                    return state.renewals[account, default: 0]
+                    state.renewals[endpointAddress, default: 0] += 1
+                    return state.renewals[endpointAddress, default: 0]
                 }
-                self.keep(original, headers, for: self.file(of: request, account), renewed)
+                self.keep(original, headers, for: self.file(of: request, endpointAddress), renewed)
                 return (number, headers)
             }
-            if renewal.owner == number { return renewal.headers }
+            if renewal.callNumber == number { return renewal.headers }
         }
-        return try await self.headers(for: request, headers, account: account)
+        return try await self.headers(for: request, headers, at: endpointAddress)
     }
 
-    private func nextNumber() -> Int {
+    private func nextCallNumber() -> Int {
         state.withLock { state in
-            state.lastRequest += 1
-            return state.lastRequest
+            state.lastCallNumber += 1
+            return state.lastCallNumber
         }
     }
 
@@ -146,12 +153,12 @@ package final class HeaderSource: Sendable {
 
 /// The headers that an app's hook added, changed or removed.
 private struct HeaderChange: Sendable {
-    /// The values of each changed name, in lowercase; empty for a removed name.
-    private let values: [(name: String, fields: [HTTPHeaders.Field])]
+    /// The changed names, in lowercase, and the fields that the hook returned for them; no fields for a removed name.
+    private let changes: [(name: String, fields: [HTTPHeaders.Field])]
 
     init(from before: HTTPHeaders, to after: HTTPHeaders) {
         let names = Set((Array(before) + Array(after)).map { $0.name.lowercased() })
-        values = names.sorted().compactMap { name in
+        changes = names.sorted().compactMap { name in
             guard before.values(of: name) != after.values(of: name) else { return nil }
             return (name, after.filter { $0.name.lowercased() == name })
         }
@@ -159,7 +166,7 @@ private struct HeaderChange: Sendable {
 
     func applied(to headers: HTTPHeaders) -> HTTPHeaders {
         var headers = headers
-        for (name, fields) in values {
+        for (name, fields) in changes {
             headers[name] = nil
             for field in fields { headers.append(field.name, field.value) }
         }

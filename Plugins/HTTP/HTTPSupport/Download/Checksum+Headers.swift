@@ -11,7 +11,7 @@ extension HTTPHeaders {
 
 extension Checksum {
     /// The headers that request a checksum of the whole file (RFC 9530, section 4, and its predecessor, RFC 3230, section 4.3.1).
-    package static let request: HTTPHeaders = ["Want-Repr-Digest": "sha-256=10, sha-512=5", "Want-Digest": "sha-256, sha-512;q=0.5"]
+    package static let requestHeaders: HTTPHeaders = ["Want-Repr-Digest": "sha-256=10, sha-512=5", "Want-Digest": "sha-256, sha-512;q=0.5"]
 
     private static let algorithms: [String: ChecksumAlgorithm] = ["sha-512": .sha512, "sha-256": .sha256, "sha": .sha1, "md5": .md5]
 

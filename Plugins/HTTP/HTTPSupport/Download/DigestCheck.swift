@@ -15,14 +15,14 @@ package struct DigestCheck: Sendable {
     }
 
     /// Whether the server must send a checksum.
-    var needsServer: Bool { verification == .checksum && expected == nil }
+    var needsServerChecksum: Bool { verification == .checksum && expected == nil }
 
     /// The headers that request a checksum from the server; empty if none is needed.
-    var request: HTTPHeaders { needsServer ? Checksum.request : HTTPHeaders() }
+    var requestHeaders: HTTPHeaders { needsServerChecksum ? Checksum.requestHeaders : HTTPHeaders() }
 
     /// Rejects a file that can't be verified, or whose checksum on the server differs from the session's.
     func verify(_ remote: RemoteFile, of name: String) throws(TransferError) {
-        if needsServer, remote.digest == nil {
+        if needsServerChecksum, remote.digest == nil {
             throw TransferError(
                 .unsupported, .unsupported, "The server sends no checksum of \(name), so the download can't be verified.")
         }
@@ -35,7 +35,7 @@ package struct DigestCheck: Sendable {
     /// Returns the checksum that the downloaded file must have; nil to skip the comparison.
     func digest(of remote: RemoteFile?, of name: String) throws(TransferError) -> Checksum? {
         if let expected { return expected }
-        if needsServer, remote?.digest == nil { throw mismatch(of: name) }
+        if needsServerChecksum, remote?.digest == nil { throw mismatch(of: name) }
         // The server's checksum is used even if it was not requested.
         return verification == .none ? nil : remote?.digest
     }

@@ -30,11 +30,13 @@ final class DownloadPart: Sendable {
         var plan: RangePlan
         /// The number of bytes that this attempt has written.
         var written: Int64 = 0
+        /// The position before which a checkpoint confirms all bytes.
         var confirmed: Int64
         /// The number of threads that are writing.
         var writing = 0
         var isSealed = false
-        var whenQuiet: CheckedContinuation<Void, Never>?
+        /// Resumes ``seal()``.
+        var sealWaiter: CheckedContinuation<Void, Never>?
     }
 
     /// The destination. If the server names the file, only the folder is known in advance.
@@ -44,15 +46,15 @@ final class DownloadPart: Sendable {
     /// The server's description of the file in a response to an earlier attempt.
     let known: RemoteFile?
     /// Yields when it is time to save a checkpoint.
-    let changes: AsyncStream<Void>
-    /// Yields after the first bytes were written, when the part file is open. Ended by ``endOpening()``.
-    let opening: AsyncStream<Void>
+    let checkpointsDue: AsyncStream<Void>
+    /// Yields once, after the first bytes were written, when the part file is open. Ended by ``endOpened()``.
+    let opened: AsyncStream<Void>
 
     private let threads: WorkerThreads
     private let reporter: AttemptReporter
     private let state: Locked<State>
-    private let change: AsyncStream<Void>.Continuation
-    private let opened: AsyncStream<Void>.Continuation
+    private let checkpointsDueContinuation: AsyncStream<Void>.Continuation
+    private let openedContinuation: AsyncStream<Void>.Continuation
 
     /// - Parameters:
     ///   - writer: The part file of an earlier attempt; nil to start from the beginning.
@@ -68,8 +70,8 @@ final class DownloadPart: Sendable {
         self.known = known
         self.threads = threads
         self.reporter = reporter
-        (changes, change) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
-        (opening, opened) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+        (checkpointsDue, checkpointsDueContinuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+        (opened, openedContinuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
         state = Locked(State(writer: writer, received: received, plan: plan, confirmed: received.prefix))
     }
 
@@ -113,11 +115,11 @@ final class DownloadPart: Sendable {
         }
     }
 
-    /// Ends ``changes``, after the last request.
-    func end() { change.finish() }
+    /// Ends ``checkpointsDue``, after the last request.
+    func endCheckpointsDue() { checkpointsDueContinuation.finish() }
 
-    /// Ends ``opening``, after the first request.
-    func endOpening() { opened.finish() }
+    /// Ends ``opened``, after the first request.
+    func endOpened() { openedContinuation.finish() }
 
     // MARK: Content
 
@@ -136,20 +138,20 @@ final class DownloadPart: Sendable {
             reporter.report(sent: state.received.count, confirmed: state.confirmed)
             return (state.written + count, state.written == 0)
         }
-        if isFirst { opened.yield() }
-        if writer.isSyncDue(upTo: writer.start + written) { change.yield() }
+        if isFirst { openedContinuation.yield() }
+        if writer.isSyncDue(upTo: writer.start + written) { checkpointsDueContinuation.yield() }
     }
 
-    /// Rejects further writes, and waits for running writes, however long the disk takes. Afterwards, this attempt no longer writes to the
-    /// part file, so the next attempt can use it. Call this method once.
+    /// Rejects further writes, and waits for running writes, however long the disk takes. Then this attempt no longer writes to the part
+    /// file, so the next attempt can use it. Call this method once.
     func seal() async {
         await withCheckedContinuation { continuation in
-            let isQuiet = state.withLock { state in
+            let isIdle = state.withLock { state in
                 state.isSealed = true
-                if state.writing > 0 { state.whenQuiet = continuation }
+                if state.writing > 0 { state.sealWaiter = continuation }
                 return state.writing == 0
             }
-            if isQuiet { continuation.resume() }
+            if isIdle { continuation.resume() }
         }
     }
 
@@ -164,8 +166,8 @@ final class DownloadPart: Sendable {
         let waiting = state.withLock { state -> CheckedContinuation<Void, Never>? in
             state.writing -= 1
             guard state.writing == 0 else { return nil }
-            defer { state.whenQuiet = nil }
-            return state.whenQuiet
+            defer { state.sealWaiter = nil }
+            return state.sealWaiter
         }
         waiting?.resume()
     }
@@ -182,10 +184,10 @@ final class DownloadPart: Sendable {
         {
             throw IsUpToDate(remote: remote)
         }
-        let opened = try FileWriter.openNow(destination, size: remote?.length, on: threads)
-        if opened.isInPlace { throw IsInPlace(writer: opened) }
-        state.withLock { $0.writer = opened }
-        return opened
+        let newWriter = try FileWriter.openNow(destination, size: remote?.length, on: threads)
+        if newWriter.isInPlace { throw IsInPlace(writer: newWriter) }
+        state.withLock { $0.writer = newWriter }
+        return newWriter
     }
 }
 

@@ -33,7 +33,7 @@ package struct DownloadSource: Sendable {
         name = "\(attempt.remotePath) at \(client.origin)"
         shownURL = String(url.prefix { $0 != "?" })
         quirks = client.quirks
-        file = ServerQuirks.File(endpoint: client.account, path: attempt.remotePath)
+        file = ServerQuirks.File(endpoint: client.endpointAddress, path: attempt.remotePath)
         options = client.options
         self.get = get
     }

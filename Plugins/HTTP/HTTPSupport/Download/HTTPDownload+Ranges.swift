@@ -6,10 +6,10 @@ extension HTTPDownload {
     func fetch(into part: DownloadPart) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
-                defer { part.end() }
+                defer { part.endCheckpointsDue() }
                 try await fetchAll(into: part)
             }
-            group.addTask { for await _ in part.changes { try await syncAndSaveIfDue(part) } }
+            group.addTask { for await _ in part.checkpointsDue { try await syncAndSaveIfDue(part) } }
             try await group.waitForAll()
         }
     }
@@ -23,7 +23,7 @@ extension HTTPDownload {
                 for _ in 0..<part.plan({ $0.connections(of: length, underWay: 0) }) { group.addTask { [try await work(on: part)] } }
             } else {
                 group.addTask {
-                    defer { part.endOpening() }
+                    defer { part.endOpened() }
                     return [try await work(on: part)]
                 }
                 group.addTask { try await runOtherConnections(on: part) }
@@ -40,7 +40,7 @@ extension HTTPDownload {
     /// Runs further connections, but only after the first response has described the file and some of its bytes were written. If they
     /// started earlier, two requests could open the part file.
     private func runOtherConnections(on part: DownloadPart) async throws -> [TransferError?] {
-        for await _ in part.opening { break }
+        for await _ in part.opened { break }
         guard part.writer != nil, let length = part.remote?.length else { return [] }
         let connections = part.plan { $0.connections(of: length, underWay: 1) } - 1
         return try await withThrowingTaskGroup(of: TransferError?.self) { group in
@@ -84,7 +84,7 @@ extension HTTPDownload {
         var headers: HTTPHeaders = ["Accept-Encoding": "identity"]
         headers["Range"] = range.headerValue
         if range.headerValue != nil { headers["If-Range"] = part.version?.validator }
-        for field in check.request { headers.append(field.name, field.value) }
+        for field in check.requestHeaders { headers.append(field.name, field.value) }
         return headers
     }
 

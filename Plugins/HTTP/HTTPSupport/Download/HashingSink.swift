@@ -10,7 +10,7 @@ package final class HashingSink: HTTPResponseSink {
     private let limit: Int64
     private let state = Locked((hash: RunningChecksum(.sha256), bytes: Int64(0)))
 
-    /// - Parameter limit: The number of bytes after which the response must end.
+    /// - Parameter limit: The maximum number of bytes in the response's body.
     package init(upTo limit: Int64 = .max) { self.limit = limit }
 
     /// The checksum and the number of the bytes so far.

@@ -19,6 +19,7 @@ struct FileRange: Sendable, Hashable {
 /// A large file has more ranges than connections, and the ranges are requested in the file's order. Connections of different speeds
 /// therefore finish at about the same time, and the received bytes are mostly contiguous from the start.
 struct RangePlan: Sendable {
+    /// The limits, in bytes, of ``maximumRangeSize`` for a file that is split.
     private static let smallest: Int64 = 16 << 20
     private static let largest: Int64 = 128 << 20
     private static let rangesPerConnection: Int64 = 4
@@ -42,6 +43,7 @@ struct RangePlan: Sendable {
     /// The first request for a file of unknown size. The response reports the file's size.
     var first: FileRange { parallel > 1 ? FileRange(start: 0, end: smallest) : .whole }
 
+    /// The lower limit of ``maximumRangeSize`` for a file that is split, and the size of the first range of a file of unknown size.
     private var smallest: Int64 { min(Self.smallest, threshold) }
 
     /// Adds the missing ranges of a file.

@@ -55,7 +55,7 @@ final class RangeSink: HTTPResponseSink {
         let (position, end) = state.withLock { ($0.position, $0.end) }
         guard let end, position != end else { return }
         if answer.status == 206, position < end {
-            // A server may send less than was requested (RFC 9110, section 15.3.7). The next attempt continues after these bytes.
+            // A server may send less than was requested (RFC 9110, section 15.3.7). The next attempt resumes after these bytes.
             throw TransferError(.transient, .connectionLost, "The server sent only \(position) bytes of \(source.name).")
         }
         throw TransferError(
@@ -89,7 +89,7 @@ final class RangeSink: HTTPResponseSink {
             // The range may be wrong, or the response may lack data that later requests need. In both cases, the server may still send the
             // whole file.
             guard ContentRange(head.headers)?.start == 0, remote.validator != nil, remote.length != nil,
-                !check.needsServer || remote.digest != nil
+                !check.needsServerChecksum || remote.digest != nil
             else { throw MustBeWhole() }
         }
         try check.verify(remote, of: source.name)

@@ -48,8 +48,8 @@ struct SuggestedName {
         func length(_ part: some Collection<Unicode.Scalar>) -> Int { part.reduce(0) { $0 + UTF8.width($1) } }
         let ending = text.lastIndex(of: ".").map { text[$0...] }.flatMap { length($0) <= maximumExtensionLength ? $0 : nil } ?? []
         var stem = text.dropLast(ending.count)
-        var rest = length(stem) - (maximumLength - length(ending))
-        while rest > 0, let last = stem.popLast() { rest -= UTF8.width(last) }
+        var excess = length(stem) - (maximumLength - length(ending))
+        while excess > 0, let last = stem.popLast() { excess -= UTF8.width(last) }
         return Array(stem + ending)
     }
 

@@ -9,7 +9,7 @@ public struct RequestOptions: Hashable, Sendable {
     public enum HTTPVersion: String, CaseIterable, Sendable {
         /// HTTP/1.1, one request at a time on each connection.
         case http1 = "1.1"
-        /// HTTP/2 if a TLS server supports it, otherwise HTTP/1.1. With HTTP/2, requests to one server share a connection.
+        /// HTTP/2 for https URLs if the server supports it, otherwise HTTP/1.1. With HTTP/2, requests to one server share a connection.
         case http2 = "2"
     }
 

@@ -55,6 +55,7 @@ struct DAVElementReader {
     private static let maximumDepth = 64
     /// The maximum number of namespaces in scope.
     private static let maximumNamespaces = 256
+    /// The maximum number of bytes between the `&` and the `;` of a reference.
     private static let maximumReference = 10
     private static let davNamespace = Array("DAV:".utf8)
     private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
@@ -65,8 +66,9 @@ struct DAVElementReader {
     private var open: [OpenElement] = []
     private var namespaces: [(prefix: [UInt8], name: [UInt8])] = []
     private var hasRoot = false
-    /// The number of bytes so far, up to the length of a byte order mark. An XML declaration can only be at the start.
+    /// The bytes of a byte order mark that were read.
     private var start: [UInt8] = []
+    /// Whether nothing but a byte order mark was read. An XML declaration can only be here.
     private var isAtStart = true
 
     /// Reads the next bytes.

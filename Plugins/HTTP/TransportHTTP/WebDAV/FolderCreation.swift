@@ -80,7 +80,7 @@ final class FolderCreation: Sendable {
         switch answer.status {
         case 200..<300: return .created
         case 405: return .exists
-        case 401, 407, 507: throw answer.uploadFailure(isOneTime: false)
+        case 401, 407, 507: throw answer.uploadFailure(isGivenURL: false)
         case 404, 409:
             return .refused(
                 answer.error(

@@ -40,6 +40,6 @@ extension HTTPUpload {
     /// The error for a failed upload. If the folder of the file could not be created, this is the cause of most failures.
     func failure(_ answer: EndpointResponse, _ folder: FolderCreation.Outcome) -> TransferError {
         if case .refused(let error) = folder, [400, 404, 405, 409, 410, 500].contains(answer.status) { return error }
-        return answer.uploadFailure(isOneTime: server.givenURL != nil)
+        return answer.uploadFailure(isGivenURL: server.givenURL != nil)
     }
 }

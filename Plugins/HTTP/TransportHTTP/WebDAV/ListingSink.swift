@@ -4,15 +4,16 @@ import TransferCore
 
 /// Converts the response to a `PROPFIND` request to the entries of a folder, while the response arrives.
 final class ListingSink: HTTPResponseSink {
-    /// The number of waiting entries from which the server must wait.
+    /// The number of undelivered entries at which the transfer pauses.
     private static let maximumWaiting = 5_000
+    /// How long the transfer pauses before the number of undelivered entries is checked again.
     private static let pause = Duration.milliseconds(5)
 
     private struct Parser {
         var reader = MultistatusReader()
         var folder: ListedFolder?
         var bytes: Int64 = 0
-        /// Whether the response describes the folder itself as a folder; nil if it does not.
+        /// Whether the requested resource is a folder; nil until the response has described it.
         var isFolder: Bool?
         var hasMembers = false
     }
@@ -22,7 +23,7 @@ final class ListingSink: HTTPResponseSink {
     private let maximumBytes: Int64
     private let failure: @Sendable (_ problem: String) -> TransferError
 
-    /// A value for each arrival of entries since the last value was read.
+    /// Yields after entries have arrived.
     let arrivals: AsyncStream<Void>
     private let hasArrived: AsyncStream<Void>.Continuation
 

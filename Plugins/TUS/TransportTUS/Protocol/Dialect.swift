@@ -51,7 +51,7 @@ package struct Dialect: Sendable {
         checksumAlgorithmsHeader: "Tus-Checksum-Algorithm")
 
     /// Returns whether a response is from a server with this version, rather than, for example, a login page.
-    func isSpoken(in headers: HTTPHeaders) -> Bool { headers[versionHeader] == version }
+    func isDeclared(in headers: HTTPHeaders) -> Bool { headers[versionHeader] == version }
 }
 
 extension HTTPHeaders {

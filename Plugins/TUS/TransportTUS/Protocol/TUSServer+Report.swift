@@ -21,13 +21,13 @@ extension TUSServer {
         if !named.isSuccess, named.failure().asksToBackOff { throw named.failure() }
         // A tus server includes its version even in a response about a missing upload.
         let missing = try await ask(.head) { try await send(.head, to: urlOfMissingUpload) }
-        if missing.isFromTUSServer { return EndpointReport(version: dialect.version, latency: answer.reply.latency) }
+        if missing.isFromTUSServer { return EndpointReport(version: dialect.version, latency: answer.endpointResponse.latency) }
         if missing.status == 401 || missing.status == 407 { throw missing.failure() }
         throw try await refused(answer)
     }
 
     /// Returns the report for a response to `OPTIONS`, and caches the features; nil if the response does not identify a tus server.
-    private func report(_ answer: TUSAnswer) throws(TransferError) -> EndpointReport? {
+    private func report(_ answer: TUSResponse) throws(TransferError) -> EndpointReport? {
         let headers = answer.response.headers
         guard answer.isSuccess, answer.isFromTUSServer || headers[dialect.versionsHeader] != nil,
             let features = TUSFeatures(headers, in: dialect)
@@ -35,11 +35,12 @@ extension TUSServer {
         try checkVersion(features)
         profiles.store(features, of: address)
         return EndpointReport(
-            version: dialect.version, features: features.extensions, maximumSize: features.maximumSize, latency: answer.reply.latency)
+            version: dialect.version, features: features.extensions, maximumSize: features.maximumSize,
+            latency: answer.endpointResponse.latency)
     }
 
     /// Whether a tus server that does not support `OPTIONS` might send this response.
-    private static func isPossibleWithoutOptions(_ answer: TUSAnswer) -> Bool {
+    private static func isPossibleWithoutOptions(_ answer: TUSResponse) -> Bool {
         if answer.isSuccess { return answer.response.headers[answer.dialect.versionHeader] == nil }
         return [400, 403, 404, 405, 410, 501].contains(answer.status) && !answer.refusesCertificate
     }

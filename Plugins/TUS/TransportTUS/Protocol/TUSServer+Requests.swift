@@ -8,7 +8,7 @@ extension TUSServer {
     private static let maximumUnansweredOptionsRequests = 2
     /// How long assumed features are used for a server that does not respond to `OPTIONS`.
     private static let guessLifetime = Duration.seconds(10 * 60)
-    /// The time after which a request that is still pending counts as unanswered.
+    /// The time after which a request without a response counts as unanswered.
     static let patience = Duration.seconds(10)
 
     /// Returns the server's features (tus 1.0.0, "OPTIONS"), which all attempts share for a day.
@@ -49,7 +49,7 @@ extension TUSServer {
         return features
     }
 
-    private func askForFeatures() async throws -> TUSAnswer {
+    private func askForFeatures() async throws -> TUSResponse {
         let start = profiles.now()
         do {
             return try await ask(.options) { try await send(.options, to: address) }
@@ -89,7 +89,7 @@ extension TUSServer {
     /// - Returns: The response, whatever its status.
     func requestCreation(
         _ metadata: UploadMetadata, headers: HTTPHeaders, with file: FileReader? = nil, reporter: AttemptReporter? = nil
-    ) async throws -> TUSAnswer {
+    ) async throws -> TUSResponse {
         var headers = headers
         headers[dialect.metadataHeader] = metadata.headerValue
         guard let file, let reporter else {
@@ -112,27 +112,27 @@ extension TUSServer {
     /// Returns the URL of a created upload.
     ///
     /// - Throws: The error for a failed creation, for a URL at an untrusted origin, or for an `http` URL from an `https` server.
-    func created(_ answer: TUSAnswer) async throws -> String {
+    func created(_ answer: TUSResponse) async throws -> String {
         let location = answer.location
         if let location, origin.scheme == "https", Origin(location)?.scheme != "https" {
             throw TransferError(
                 .permanent, .invalidResponse,
-                "The server \(origin) requires the content to be sent to an http address, without TLS. For a server behind a proxy, configure the proxy to pass on https "
-                    + "(X-Forwarded-Proto). The new upload remains there until it expires.")
+                "The server \(origin) returned an http: URL for the upload, so the content would be sent without TLS. If the server is "
+                    + "behind a proxy, let the proxy send \"X-Forwarded-Proto: https\". The new upload remains on the server until it expires.")
         }
         guard answer.isSuccess, let location else { throw try await refused(answer) }
         if let target = Origin(location), target != origin, target != client.origin, !options.requests.trustedOrigins.contains(target) {
             throw TransferError(
                 .permanent, .invalidResponse,
-                "The server \(origin) requires the content to be sent to \(target), which this endpoint does not trust. If that is right, add it to the "
-                    + "endpoint's setting origins (--setting 'origins=\(target)'). The new upload remains there until it expires."
+                "The server \(origin) returned a URL at \(target) for the upload, but this endpoint does not trust that origin. If the URL is correct, add the "
+                    + "origin to the endpoint's setting origins (--setting 'origins=\(target)'). The new upload remains there until it expires."
             )
         }
         return location.absoluteString
     }
 
     /// The server's offset of an upload, and the response that reported it.
-    typealias RemoteOffset = (offset: Int64, answer: TUSAnswer)
+    typealias RemoteOffset = (offset: Int64, answer: TUSResponse)
 
     /// Requests the offset of an upload (tus 1.0.0, "HEAD").
     ///
@@ -164,7 +164,7 @@ extension TUSServer {
     /// - Returns: nil if the server does not offer the file or does not respond. The size is reliable if the tus server itself responded, rather than
     ///   a proxy in front of it.
     func storedSize(of url: String) async throws -> (bytes: Int64, isReliable: Bool)? {
-        let answer: TUSAnswer
+        let answer: TUSResponse
         do {
             answer = try await send(.get, to: url, headers: ["Range": "bytes=0-0", "Accept-Encoding": "identity"])
         } catch is CurlEngineError {
@@ -180,8 +180,8 @@ extension TUSServer {
     /// An abandoned upload is removed, if the server allows that.
     ///
     /// - Parameter length: The expected length of the upload; nil while it is unknown.
-    /// - Returns: Whether the upload was abandoned. If not, also the server's offset, if this method requested it.
-    func removeIfUncounted(_ upload: RemoteUpload, length: Int64?) async throws -> (isRemoved: Bool, remoteOffset: RemoteOffset?) {
+    /// - Returns: Whether the upload was abandoned; if not, the server's offset too, if this method requested it.
+    func abandonIfUncounted(_ upload: RemoteUpload, length: Int64?) async throws -> (isAbandoned: Bool, remoteOffset: RemoteOffset?) {
         guard let url = upload.url else { return (false, nil) }
         let seen = profiles.requestBeforeOutage(of: url)
         guard let request = seen ?? upload.possiblyUncounted, request.offset == 0 else { return (false, nil) }
@@ -240,7 +240,7 @@ extension TUSServer {
     /// Returns the error for a response. If the response lacks information, sends an `OPTIONS` request first. After a 412, that request
     /// returns the server's versions. After a `HEAD` with the status 400, whose response has no body, it shows whether a proxy rejects the
     /// client certificate.
-    func refused(_ answer: TUSAnswer) async throws -> TransferError {
+    func refused(_ answer: TUSResponse) async throws -> TransferError {
         if answer.request == .head, answer.status == 400, !answer.isFromTUSServer {
             let options = try? await send(.options, to: address)
             try Task.checkCancellation()
@@ -257,7 +257,7 @@ extension TUSServer {
     /// Sends a request, and converts the error if there is no response.
     ///
     /// - Parameter url: The URL of the request; nil for the endpoint's address.
-    func ask(_ request: TUSRequest, at url: String? = nil, _ body: () async throws -> TUSAnswer) async throws -> TUSAnswer {
+    func ask(_ request: TUSRequest, at url: String? = nil, _ body: () async throws -> TUSResponse) async throws -> TUSResponse {
         do {
             return try await body()
         } catch let error as CurlEngineError {

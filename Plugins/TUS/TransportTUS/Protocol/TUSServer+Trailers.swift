@@ -14,8 +14,8 @@ extension TUSServer {
     ///   - url: An upload on the server.
     ///   - offset: The server's offset of the upload.
     func trailersArrive(at url: String, _ offset: Int64, _ algorithm: ChecksumAlgorithm) async throws -> Bool {
-        // Another account or endpoint may reach the same server by a different route.
-        let route = [client.account, address, "\(client.origin(of: url))"].joined(separator: " ")
+        // Another endpoint may reach the same server by a different route.
+        let route = [client.endpointAddress, address, "\(client.origin(of: url))"].joined(separator: " ")
         return try await profiles.trailersArrive(by: route) {
             try await withThrowingTaskGroup(of: Bool?.self) { group in
                 group.addTask { try await tryTrailers(at: url, offset, algorithm) }
@@ -35,7 +35,7 @@ extension TUSServer {
         var other = RunningChecksum(algorithm)
         unsafe [0 as UInt8].withUnsafeBytes { unsafe other.update($0) }
         let headers: HTTPHeaders = [dialect.offsetHeader: "\(offset)", "Content-Type": dialect.patchContentType]
-        let answer: TUSAnswer
+        let answer: TUSResponse
         do {
             answer = try await send(.patch, to: url, headers: headers, body: .bytes([]), trailer: other)
         } catch let error as CurlEngineError {

@@ -63,7 +63,7 @@ struct TUSServer {
         trailer: RunningChecksum? = nil, sink: (any HTTPResponseSink)? = nil, writingOn threads: WorkerThreads? = nil,
         rejectedSince: Int? = nil,
         pacing: (@Sendable (Int) -> Allowance)? = nil, progress: (@Sendable (Int64) -> Void)? = nil
-    ) async throws -> TUSAnswer {
+    ) async throws -> TUSResponse {
         var request = HTTPRequest(method: kind.rawValue, url: address, headers: headers, body: body, expectsContinue: expectsContinue)
         if kind != .options { request.headers[dialect.versionHeader] = dialect.version }
         if kind == .patch, overridesMethod {
@@ -71,17 +71,17 @@ struct TUSServer {
             request.headers["X-HTTP-Method-Override"] = kind.rawValue
         }
         if trailer != nil { request.headers["Trailer"] = dialect.checksumHeader }
-        var sending = EndpointRequest(
+        var outgoing = EndpointRequest(
             request, secrets: EndpointRequest.signatures(in: address), sink: sink, writingOn: threads, pacing: pacing, progress: progress)
-        sending.repeatsAfterRejection = kind != .patch
-        sending.rejectedSince = rejectedSince
-        sending.mayResultFromBrokenConnection = { [dialect] in
-            body.length ?? 0 == 0 && !dialect.isSpoken(in: $0.headers) && $0.mayResultFromBrokenConnection
+        outgoing.repeatsAfterRejection = kind != .patch
+        outgoing.rejectedSince = rejectedSince
+        outgoing.mayResultFromBrokenConnection = { [dialect] in
+            body.length ?? 0 == 0 && !dialect.isDeclared(in: $0.headers) && $0.mayResultFromBrokenConnection
         }
-        sending.redirectLoopClass = kind.targetsEndpoint ? .unreachable : .protocolViolation
+        outgoing.redirectLoopClass = kind.targetsEndpoint ? .unreachable : .protocolViolation
         let hash = trailer.map { Locked($0) }
         if let trailer, let hash, let checksumHeader = dialect.checksumHeader {
-            sending.prepare = { request in
+            outgoing.prepare = { request in
                 hash.withLock { $0 = trailer }
                 if case .file = request.body {
                     request.observeBody = { bytes in hash.withLock { hash in unsafe bytes.withUnsafeBytes { unsafe hash.update($0) } } }
@@ -89,10 +89,10 @@ struct TUSServer {
                 request.trailers = { [checksumHeader: hash.withLock { $0.header }] }
             }
         }
-        let answer = TUSAnswer(kind, try await client.send(&sending), server: self, contentHash: hash?.withLock { $0 })
+        let answer = TUSResponse(kind, try await client.send(&outgoing), server: self, contentHash: hash?.withLock { $0 })
         // Many servers respond to OPTIONS without checking the credentials.
         let isAccepted = kind == .get ? (200..<300).contains(answer.status) : answer.isSuccess && kind != .options
-        if isAccepted { client.recordAcceptedCredentials(answer.reply) }
+        if isAccepted { client.recordAcceptedCredentials(answer.endpointResponse) }
         return answer
     }
 

@@ -17,32 +17,32 @@ struct Concatenation {
 
     /// Plans `count` segments, or fewer for a small file.
     static func plan(_ count: Int, of size: Int64) -> TUSCheckpoint {
-        let partSize = parts(of: Int64(count), in: size)
+        let segmentSize = quotient(size, Int64(count))
         var checkpoint = TUSCheckpoint()
-        checkpoint.partSize = partSize
-        checkpoint.parts = Array(repeating: RemoteUpload(), count: Int(parts(of: partSize, in: size)))
+        checkpoint.partSize = segmentSize
+        checkpoint.parts = Array(repeating: RemoteUpload(), count: Int(quotient(size, segmentSize)))
         return checkpoint
     }
 
-    /// Returns the number of segments of the given size in a file, that is, `size / partSize`, rounded up.
-    private static func parts(of partSize: Int64, in size: Int64) -> Int64 { size / partSize + (size % partSize > 0 ? 1 : 0) }
+    /// Returns `size / divisor`, rounded up.
+    private static func quotient(_ size: Int64, _ divisor: Int64) -> Int64 { size / divisor + (size % divisor > 0 ? 1 : 0) }
 
     /// Sends the remaining bytes of all segments, requests their concatenation, and removes the segments.
     ///
     /// - Returns: The segments that could not be removed.
     func run() async throws -> RemainingSegments {
         let ranges = try await ranges()
-        if let url = await record[.whole].url, try await isComplete(url) { return try await removeParts() }
-        let begun = await record.checkpoint
+        if let url = await record[.whole].url, try await isComplete(url) { return try await removeSegments() }
+        let initial = await record.checkpoint
         if features.offers(.concatenationUnfinished), await record[.whole].url == nil {
-            try await forEachPart(ranges) { try await create($0, $1) }
+            try await forEachSegment(ranges) { try await create($0, $1) }
             try await createFinal(isEarly: true)
         }
         let checkpoint = await record.checkpoint
         // If the final upload exists and all segments are confirmed, the server may have removed them, so they are not checked again.
         if checkpoint.whole.url == nil || checkpoint.confirmed < size {
-            try await forEachPart(ranges) { slot, range in
-                if begun[slot].url == nil { try await begin(slot, range) } else { try await resume(slot, range) }
+            try await forEachSegment(ranges) { slot, range in
+                if initial[slot].url == nil { try await begin(slot, range) } else { try await resume(slot, range) }
             }
         }
         if await record[.whole].url == nil { try await createFinal() }
@@ -50,13 +50,13 @@ struct Concatenation {
             throw TransferError(
                 .transient, .serverError, "The server \(server.origin) has all segments of the file, but has not concatenated them yet.")
         }
-        return try await removeParts()
+        return try await removeSegments()
     }
 
     private func ranges() async throws(TransferError) -> [Range<Int64>] {
         let checkpoint = await record.checkpoint
         guard let parts = checkpoint.parts, let partSize = checkpoint.partSize, partSize > 0,
-            Int64(parts.count) == Self.parts(of: partSize, in: size)
+            Int64(parts.count) == Self.quotient(size, partSize)
         else {
             throw TransferError(.resumeLost, .uploadGone, "The stored segments do not match the file's size of \(size) bytes.")
         }
@@ -67,7 +67,7 @@ struct Concatenation {
     ///
     /// After a transient failure of one segment, the other segments continue, because their progress is worth keeping. Any other failure,
     /// and a failure with `Retry-After`, stops all segments.
-    private func forEachPart(
+    private func forEachSegment(
         _ ranges: [Range<Int64>], _ body: @escaping @Sendable (TUSUploadRecord.Slot, Range<Int64>) async throws -> Void
     ) async throws {
         let failure = try await withThrowingTaskGroup(of: TransferError?.self) { group in
@@ -100,9 +100,9 @@ struct Concatenation {
         let checkpoint = await record.checkpoint
         let isReplaceable = checkpoint.whole.url == nil && checkpoint.asksForWhole != true
         do {
-            let (isRemoved, remoteOffset) =
-                isReplaceable ? try await server.removeIfUncounted(checkpoint[slot], length: Int64(range.count)) : (false, nil)
-            guard isRemoved else {
+            let (isAbandoned, remoteOffset) =
+                isReplaceable ? try await server.abandonIfUncounted(checkpoint[slot], length: Int64(range.count)) : (false, nil)
+            guard isAbandoned else {
                 var patchLoop = patchLoop(slot, range, url)
                 return try await patchLoop.resume(from: remoteOffset)
             }
@@ -128,14 +128,14 @@ struct Concatenation {
     ///   respond with 400; the concatenation is then requested after all segments are complete.
     private func createFinal(isEarly: Bool = false) async throws {
         let parts = await record.checkpoint.parts ?? []
-        let addresses = parts.compactMap(\.url).map(address(ofPart:))
+        let addresses = parts.compactMap(\.url).map(address(ofSegment:))
         try await record.save { $0.asksForWhole = true }
         var headers = HTTPHeaders()
         headers[server.dialect.concatenationHeader] = "final;\(addresses.joined(separator: " "))"
         let answer = try await server.requestCreation(metadata, headers: headers)
         if answer.status == 404 || answer.status == 410 {
             let cause = "POST returned \(answer.status)"
-            guard try await hasAllParts() else {
+            guard try await hasAllSegments() else {
                 throw TransferError(
                     .resumeLost, .uploadGone, "The server \(server.origin) no longer has all segments of the file.", cause: cause)
             }
@@ -153,7 +153,7 @@ struct Concatenation {
         try await record.save { $0.whole.url = url }
     }
 
-    private func hasAllParts() async throws -> Bool {
+    private func hasAllSegments() async throws -> Bool {
         do {
             for url in await record.checkpoint.parts?.compactMap(\.url) ?? [] { _ = try await server.offset(of: url, length: nil) }
             return true
@@ -164,7 +164,7 @@ struct Concatenation {
 
     /// Returns a segment's URL without the endpoint's origin, because a server behind a proxy may not recognize the public origin as its
     /// own.
-    private func address(ofPart url: String) -> String {
+    private func address(ofSegment url: String) -> String {
         guard let components = URLComponents(string: url), components.url.flatMap(Origin.init) == server.origin else { return url }
         return components.percentEncodedPath + (components.percentEncodedQuery.map { "?\($0)" } ?? "")
     }
@@ -175,10 +175,10 @@ struct Concatenation {
     }
 
     /// Removes the segments, which would use space on the server until they expire.
-    private func removeParts() async throws -> RemainingSegments {
-        var left = RemainingSegments(urls: await record.checkpoint.parts?.compactMap(\.url) ?? [])
+    private func removeSegments() async throws -> RemainingSegments {
+        var remaining = RemainingSegments(urls: await record.checkpoint.parts?.compactMap(\.url) ?? [])
         try await withThrowingTaskGroup(of: (url: String, failure: TransferError?).self) { group in
-            for url in left.urls {
+            for url in remaining.urls {
                 group.addTask {
                     do {
                         try await server.delete(url)
@@ -189,12 +189,12 @@ struct Concatenation {
                 }
             }
             while let (url, failure) = try await group.next() {
-                left.recordRemoval(failure, of: url)
+                remaining.recordRemoval(failure, of: url)
                 if let failure, failure.asksToBackOff { break }
             }
             group.cancelAll()
         }
-        return left
+        return remaining
     }
 }
 

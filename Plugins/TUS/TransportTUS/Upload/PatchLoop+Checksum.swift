@@ -60,7 +60,7 @@ extension PatchLoop {
     }
 
     /// Returns the checksum of all content up to the end of a successful request; nil if it is unknown.
-    func hashOfAllContent(after checksum: RequestChecksum, _ answer: TUSAnswer, of range: Range<Int64>) -> RunningChecksum? {
+    func hashOfAllContent(after checksum: RequestChecksum, _ answer: TUSResponse, of range: Range<Int64>) -> RunningChecksum? {
         if checksum.trailer == nil { return checksum.whole }
         if range.lowerBound == 0 { return answer.contentHash }
         // An empty request, which only declares the length of a stream, does not change the checksum.

@@ -14,33 +14,35 @@ extension PatchLoop {
     mutating func recover(
         _ failure: TransferError, from offset: Int64, count: Int64, status: Int? = nil, mayBeRefused: Bool = false
     ) async throws -> Int64 {
-        let now: Int64
+        let currentOffset: Int64
         do {
-            now = try await requestOffset()
+            currentOffset = try await requestOffset()
         } catch let error as TransferError where error.failureClass != .resumeLost && error.failureClass != .sourceLost {
             // The request for the offset also failed. The first failure is more precise, but the second failure may contain the time to wait. If the
             // second failure is not permanent, a later attempt may still resolve the first failure.
-            let mayPass = failure.failureClass == .permanent && ![.permanent, .unsupported].contains(error.failureClass)
+            let mayBeTemporary = failure.failureClass == .permanent && ![.permanent, .unsupported].contains(error.failureClass)
             throw TransferError(
-                mayPass ? error.failureClass : failure.failureClass, failure.code, failure.message, cause: failure.cause,
+                mayBeTemporary ? error.failureClass : failure.failureClass, failure.code, failure.message, cause: failure.cause,
                 retryAfter: failure.retryAfter ?? error.retryAfter)
         }
         // The running checksum covers only the content before this request, so it is useless at any other offset.
-        if now != offset { contentHash = nil }
+        if currentOffset != offset { contentHash = nil }
         // The server compares a checksum only with a complete request, and a trailer may not have arrived.
-        if now < offset + count || check.sendsTrailers { try await saveUnverified(now - offset) }
-        if now == length, isLengthDeclared, status != server.dialect.checksumMismatch { return now }
-        if mayBeRefused, now == offset {
+        if currentOffset < offset + count || check.sendsTrailers { try await saveUnverified(currentOffset - offset) }
+        if currentOffset == length, isLengthDeclared, status != server.dialect.checksumMismatch { return currentOffset }
+        if mayBeRefused, currentOffset == offset {
             expectsContinue = true
-            return now
+            return currentOffset
         }
-        guard let status, try await canContinue(after: status, failure, from: offset, count: count, at: now) else { throw failure }
-        return now
+        guard let status, try await canContinue(after: status, failure, from: offset, count: count, at: currentOffset) else {
+            throw failure
+        }
+        return currentOffset
     }
 
     /// Returns whether another request is useful immediately after a rejected one.
     private mutating func canContinue(
-        after status: Int, _ failure: TransferError, from offset: Int64, count: Int64, at now: Int64
+        after status: Int, _ failure: TransferError, from offset: Int64, count: Int64, at currentOffset: Int64
     ) async throws -> Bool {
         switch status {
         case 400 where !isLengthDeclared && !sendsLengthNow:
@@ -49,21 +51,21 @@ extension PatchLoop {
             try await growth?.waitUntilComplete()
             return true
         case 400:
-            try await throwRefusal(at: now, failure)
+            try await throwRefusal(at: currentOffset, failure)
             return false
         case 401, 403:
             return server.client.hasHeaderHook && rejectedSince != nil
         case 405, 501:
             return server.beginOverridingMethod()
         case 409:
-            guard now != offset, conflicts < Self.maximumConflicts else { return false }
+            guard currentOffset != offset, conflicts < Self.maximumConflicts else { return false }
             conflicts += 1
             return true
         case server.dialect.checksumMismatch:
             mismatches += 1
             // One mismatch can be a transmission error. After two, the file may have changed.
             if mismatches > 1 { try await file.verifyUnchanged() }
-            return now == offset && mismatches < Self.maximumMismatches
+            return currentOffset == offset && mismatches < Self.maximumMismatches
         case 413:
             return chunks.shrink(below: count)
         default:

@@ -79,8 +79,8 @@ struct PatchLoop {
         switch growth.extent {
         case .growing(let end):
             try server.checkSize(end, atMost: maximumSize)
-            let part = window.part(from: offset, to: end)
-            return offset + max(chunks.multiple, part - part % chunks.multiple)
+            let count = window.byteCount(from: offset, to: end)
+            return offset + max(chunks.multiple, count - count % chunks.multiple)
         case .complete(let size):
             try server.checkSize(size, atMost: maximumSize)
             return offset < size || !isLengthDeclared ? size : nil
@@ -164,7 +164,7 @@ struct PatchLoop {
         let checksum = try await checksum(offset..<offset + count)
         let sentExpect = expectsContinue
         let watch = RequestWatch()
-        let answer: TUSAnswer
+        let answer: TUSResponse
         do {
             answer = try await patch(from: offset, count: count, checksum, declaring: declaration, watch)
         } catch let error as CurlEngineError {
@@ -183,7 +183,7 @@ struct PatchLoop {
             await Task { [record, slot] in try? await record.saveAbandoned(request, of: slot) }.value
             throw error
         }
-        let wasMarked = await record.removeUnanswered(of: slot) != nil
+        let wasUnanswered = await record.removeUnanswered(of: slot) != nil
         reach = max(reach, offset + answer.response.sent.read)
         record.reportSent(offset + answer.response.sent.accepted, of: slot)
         if checksum.trailer != nil, let hash = answer.contentHash, answer.response.sent.accepted == count {
@@ -191,14 +191,14 @@ struct PatchLoop {
         }
         guard answer.isSuccess, let confirmed = answer.offset else {
             // The header hook can renew only headers that were sent.
-            let mayBeRenewed = rejectedSince == nil && !answer.reply.withheldCredentials
+            let mayBeRenewed = rejectedSince == nil && !answer.endpointResponse.withheldCredentials
             if answer.status == 401 || answer.status == 403, mayBeRenewed { rejectedSince = renewals } else { rejectedSince = nil }
             let failure = try await server.refused(answer)
             if answer.isFromGateway {
                 try await saveGatewayResponse(UnansweredRequest(offset: offset, taken: answer.response.sent.accepted))
             }
-            // This request has a response, so it no longer counts as unanswered.
-            if wasMarked { try await record.save() }
+            // The checkpoint may still contain this request as unanswered, from the time before its response.
+            if wasUnanswered { try await record.save() }
             // The next attempt requests the offset.
             if failure.asksToBackOff { throw failure }
             return try await recover(failure, from: offset, count: count, status: answer.status)
@@ -210,11 +210,11 @@ struct PatchLoop {
         mismatches = 0
         contentHash = confirmed == offset + count ? hashOfAllContent(after: checksum, answer, of: offset..<offset + count) : nil
         // If the server kept fewer bytes than were sent, the loop requests the offset.
-        let now = confirmed == offset + count ? confirmed : try await requestOffset()
-        guard now > offset || count == 0 else {
+        let currentOffset = confirmed == offset + count ? confirmed : try await requestOffset()
+        guard currentOffset > offset || count == 0 else {
             throw TransferError(.transient, .invalidResponse, "The server \(server.origin) kept none of the bytes that were sent.")
         }
-        return now
+        return currentOffset
     }
 
     /// Sends one `PATCH`.
@@ -222,7 +222,7 @@ struct PatchLoop {
     /// - Parameter length: The length of the upload, if it is sent now (extension *creation-defer-length*).
     private mutating func patch(
         from offset: Int64, count: Int64, _ checksum: RequestChecksum, declaring length: Int64?, _ watch: RequestWatch
-    ) async throws -> TUSAnswer {
+    ) async throws -> TUSResponse {
         defer { expectsContinue = false }
         let (reporter, record, slot) = (reporter, record, slot)
         var headers: HTTPHeaders = [server.dialect.offsetHeader: "\(offset)", "Content-Type": server.dialect.patchContentType]
@@ -235,7 +235,7 @@ struct PatchLoop {
         // repeats bytes.
         record.reportSent(offset, of: slot)
         // Saves the counts until the watch or this function ends.
-        async let saving: Void = record.saveCounts(watch.marks, from: offset, of: slot)
+        async let saving: Void = record.saveCounts(watch.countsToSave, from: offset, of: slot)
         let answer = try await server.send(
             .patch, to: url, headers: headers,
             body: .file(file, offset: range.lowerBound + offset, length: count), expectsContinue: expectsContinue,

@@ -1,16 +1,16 @@
 import Locking
 
-/// Counts the sent bytes of one `PATCH`, and decides when to save the count. The count is first saved when it exceeds the number of bytes
-/// that this machine can buffer, and then each time it has doubled. The last saved count is the first above ``ChunkPlan/significant``,
-/// because higher counts have no further effect.
+/// Counts the sent bytes of one `PATCH`, and decides when to save the count as ``UnansweredRequest/taken``. The count is first saved when
+/// it exceeds the number of bytes that this machine can buffer, and then each time it has doubled. The last saved count is the first above
+/// ``ChunkPlan/significant``, because higher counts have no further effect.
 final class RequestWatch: Sendable {
     /// The counts to save. The stream keeps only the newest count that has not been read.
-    let marks: AsyncStream<Int64>
-    private let mark: AsyncStream<Int64>.Continuation
+    let countsToSave: AsyncStream<Int64>
+    private let countsToSaveContinuation: AsyncStream<Int64>.Continuation
     private let state = Locked((taken: Int64(0), last: ChunkPlan.buffered / 2))
 
     init() {
-        (marks, mark) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+        (countsToSave, countsToSaveContinuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
     var taken: Int64 { state.withLock { $0.taken } }
@@ -23,8 +23,8 @@ final class RequestWatch: Sendable {
             state.last = taken
             return true
         }
-        if isDue { mark.yield(taken) }
+        if isDue { countsToSaveContinuation.yield(taken) }
     }
 
-    func end() { mark.finish() }
+    func end() { countsToSaveContinuation.finish() }
 }

@@ -14,7 +14,7 @@ struct StreamWindow {
     private var confirmed: Int64?
 
     /// Returns how many bytes the next request sends, of the bytes that are available after a confirmed offset.
-    mutating func part(from offset: Int64, to end: Int64) -> Int64 {
+    mutating func byteCount(from offset: Int64, to end: Int64) -> Int64 {
         ahead = max(ahead, end - (confirmed ?? offset))
         confirmed = offset
         return min(end - offset, max(Self.smallest, ahead / 2))

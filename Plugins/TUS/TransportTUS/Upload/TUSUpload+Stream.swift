@@ -66,7 +66,7 @@ extension TUSUpload {
         return (try await created(answer), true)
     }
 
-    private func created(_ answer: TUSAnswer) async throws -> String {
+    private func created(_ answer: TUSResponse) async throws -> String {
         let url = try await server.created(answer)
         try await record.confirm(0, of: .whole, expires: answer.expires, url: url)
         return url

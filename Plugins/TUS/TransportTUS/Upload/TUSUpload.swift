@@ -139,8 +139,8 @@ struct TUSUpload {
     ///
     /// - Returns: The server's offset, if the upload resumes and the offset was requested.
     func restartIfUncounted(_ known: inout TUSCheckpoint, length: Int64?) async throws -> TUSServer.RemoteOffset? {
-        let (isRemoved, remoteOffset) = try await server.removeIfUncounted(known.whole, length: length)
-        guard isRemoved else { return remoteOffset }
+        let (isAbandoned, remoteOffset) = try await server.abandonIfUncounted(known.whole, length: length)
+        guard isAbandoned else { return remoteOffset }
         known = TUSCheckpoint()
         try await record.save { $0 = TUSCheckpoint() }
         return nil
@@ -218,7 +218,7 @@ struct TUSUpload {
     }
 
     /// Returns how many bytes the server has of the content that was sent with a creation.
-    private func accepted(_ answer: TUSAnswer, by url: String) async throws -> Int64 {
+    private func accepted(_ answer: TUSResponse, by url: String) async throws -> Int64 {
         let sent = answer.response.sent
         record.reportSent(sent.accepted, of: .whole)
         var offset = answer.offset ?? 0

@@ -126,8 +126,8 @@ actor TUSUploadRecord {
     }
 
     /// While a `PATCH` runs, saves how many of its bytes the network has accepted.
-    func saveCounts(_ marks: AsyncStream<Int64>, from offset: Int64, of slot: Slot) async throws {
-        for await taken in marks {
+    func saveCounts(_ counts: AsyncStream<Int64>, from offset: Int64, of slot: Slot) async throws {
+        for await taken in counts {
             try await save { $0[slot].unanswered = UnansweredRequest(offset: offset, taken: taken) }
         }
     }

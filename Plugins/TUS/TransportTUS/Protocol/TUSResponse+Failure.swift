@@ -8,7 +8,7 @@ extension TransferError {
     var asksToBackOff: Bool { (retryAfter ?? .zero) > .zero }
 }
 
-extension TUSAnswer {
+extension TUSResponse {
     /// Returns the error for a failed request.
     ///
     /// - Parameter versions: The server's versions, if the response omits them and another request returned them.
@@ -18,7 +18,7 @@ extension TUSAnswer {
             error(.permanent, .invalidResponse, "created another upload (201) in response to PATCH; it ignores X-HTTP-Method-Override")
         case 200..<300: unexpectedSuccess
         case 300..<400: redirected
-        case 400 where refusesCertificate: reply.certificateRefused
+        case 400 where refusesCertificate: endpointResponse.certificateRefused
         case 400 where !isFromTUSServer && request != .options && request != .get && response.mayResultFromBrokenConnection:
             error(
                 .transient, .rejected,
@@ -53,7 +53,7 @@ extension TUSAnswer {
             error(.permanent, .checksumMismatch, "repeatedly reports that the received content does not match its checksum")
         case 507: error(.remoteFull, .remoteFull, "has no space left for this upload")
         default:
-            reply.commonFailure
+            endpointResponse.commonFailure
                 ?? error(.permanent, .rejected, request == .options ? "refused to report its features" : "refused the upload")
         }
     }
@@ -62,8 +62,8 @@ extension TUSAnswer {
     ///
     /// - Parameter versions: The server's versions, if the response omits them and another request returned them.
     private func versionRefused(_ versions: String?) -> TransferError {
-        let spoken = response.headers[dialect.versionsHeader] ?? versions ?? response.headers[dialect.versionHeader]
-        let names = (spoken ?? "").split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+        let supported = response.headers[dialect.versionsHeader] ?? versions ?? response.headers[dialect.versionHeader]
+        let names = (supported ?? "").split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
         if names.contains(dialect.version) {
             return error(
                 .permanent, .rejected,
@@ -71,7 +71,7 @@ extension TUSAnswer {
                     + "and headers that set conditions, such as If-Match"
             )
         }
-        let what = spoken.map { "supports tus \($0.prefix(100))" } ?? "does not report its tus version"
+        let what = supported.map { "supports tus \($0.prefix(100))" } ?? "does not report its tus version"
         return error(.permanent, .unsupportedVersion, "\(what); this transport supports \(dialect.version)")
     }
 
@@ -109,7 +109,7 @@ extension TUSAnswer {
     }
 
     private var credentialsRefused: TransferError {
-        if reply.withheldCredentials {
+        if endpointResponse.withheldCredentials {
             return error(
                 .credentials, .credentialsRejected,
                 "redirects to another origin that requires credentials; redirected requests carry none. Use that address as the endpoint. If only "
@@ -117,13 +117,13 @@ extension TUSAnswer {
         }
         return error(
             .credentials, .credentialsRejected,
-            reply.sentCredentials ? "does not accept the credentials" : "requires credentials, and the account has none")
+            endpointResponse.sentCredentials ? "does not accept the credentials" : "requires credentials, and the account has none")
     }
 
     private var forbidden: TransferError {
         if request == .head { return error(.resumeLost, .uploadGone, "no longer gives access to the upload") }
         // The server accepted these credentials before, so it forbids only this upload.
-        if reply.credentialsWereAccepted { return error(.permanent, .rejected, "does not allow this upload") }
+        if endpointResponse.credentialsWereAccepted { return error(.permanent, .rejected, "does not allow this upload") }
         return credentialsRefused
     }
 
@@ -139,6 +139,6 @@ extension TUSAnswer {
     }
 
     private func error(_ failureClass: FailureClass, _ code: TransferError.Code, _ what: String) -> TransferError {
-        reply.error(failureClass, code, by: "The server \(origin)", what, method: request.rawValue)
+        endpointResponse.error(failureClass, code, by: "The server \(origin)", what, method: request.rawValue)
     }
 }

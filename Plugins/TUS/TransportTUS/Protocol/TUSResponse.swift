@@ -10,24 +10,24 @@ import TransportSupport
 #endif
 
 /// A server's response, interpreted as a tus response.
-struct TUSAnswer {
+struct TUSResponse {
     let request: TUSRequest
-    let reply: EndpointResponse
+    let endpointResponse: EndpointResponse
     let dialect: Dialect
     /// The origin of the endpoint's address.
     let origin: Origin
     /// The checksum of the request's body, if the transport computed it while sending the body.
     let contentHash: RunningChecksum?
 
-    init(_ request: TUSRequest, _ reply: EndpointResponse, server: TUSServer, contentHash: RunningChecksum? = nil) {
+    init(_ request: TUSRequest, _ endpointResponse: EndpointResponse, server: TUSServer, contentHash: RunningChecksum? = nil) {
         self.request = request
-        self.reply = reply
+        self.endpointResponse = endpointResponse
         self.contentHash = contentHash
         dialect = server.dialect
         origin = server.origin
     }
 
-    var response: HTTPResponse { reply.response }
+    var response: HTTPResponse { endpointResponse.response }
 
     var status: Int { response.status }
 
@@ -35,7 +35,7 @@ struct TUSAnswer {
     var isSuccess: Bool { (200..<300).contains(status) && (isFromTUSServer || request == .options) && !hasCreatedAnotherUpload }
 
     /// Whether the server created another upload in response to `PATCH`, because it ignores `X-HTTP-Method-Override`.
-    var hasCreatedAnotherUpload: Bool { request == .patch && reply.method != request.rawValue && status == 201 }
+    var hasCreatedAnotherUpload: Bool { request == .patch && endpointResponse.method != request.rawValue && status == 201 }
 
     /// Whether this is nginx's error page for clients without a valid certificate.
     var refusesCertificate: Bool { !isFromTUSServer && response.refusesClientCertificate }
@@ -44,7 +44,7 @@ struct TUSAnswer {
     var isFromGateway: Bool { (status == 502 || status == 504) && !isFromTUSServer }
 
     /// Whether the response has the protocol's version header (tus 1.0.0, "Tus-Resumable"), which a login page lacks.
-    var isFromTUSServer: Bool { dialect.isSpoken(in: response.headers) }
+    var isFromTUSServer: Bool { dialect.isDeclared(in: response.headers) }
 
     /// The number of bytes that the server has; nil if the response contains no valid number.
     var offset: Int64? { number(dialect.offsetHeader) }
