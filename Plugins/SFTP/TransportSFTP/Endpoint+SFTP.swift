@@ -1,7 +1,7 @@
 public import TransferCore
 
 extension Endpoint {
-    /// Makes an endpoint for ``SFTPTransport``.
+    /// Creates an endpoint for ``SFTPTransport``.
     ///
     /// - Parameters:
     ///   - address: `sftp://user@host:port/folder/`. The folder is absolute on the server; a folder that begins with `/~/` is relative to the
@@ -16,7 +16,7 @@ extension Endpoint {
         Endpoint(transport: .sftp, address: address, credentials: credentials, settings: options.settings)
     }
 
-    /// Makes an endpoint for ``SFTPTransport``. Same as ``sftp(_:credentials:options:)-(_,[CredentialReference],_)``.
+    /// Creates an endpoint for ``SFTPTransport``. Same as ``sftp(_:credentials:options:)-(_,[CredentialReference],_)``.
     public static func sftp(
         _ address: String, credentials: CredentialReference..., options: SFTPOptions = SFTPOptions()
     ) -> Endpoint {

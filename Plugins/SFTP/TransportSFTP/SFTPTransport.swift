@@ -20,10 +20,10 @@ public import TransportSupport
 /// Otherwise, the transport reads the file back and compares it, and the receipt contains a warning. Checksums are not available for
 /// streams. The transport verifies the expected checksum of a session (`AttemptOptions.expectedChecksum`) locally.
 ///
-/// Make endpoints with `Endpoint.sftp` and ``SFTPOptions``.
+/// Create endpoints with `Endpoint.sftp` and ``SFTPOptions``.
 ///
-/// A transport value is only a configuration. Each queue makes an instance with its own connections (``makeInstance()``), so several queues
-/// can use one value. The instances share the threads that read and write files.
+/// A transport value is only a configuration. Each queue creates an instance with its own connections (``makeInstance()``), so several
+/// queues can use one value. The instances share the threads that read and write files.
 public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, EndpointChecking, PartialDiscarding, FileNaming {
     /// `sftp`
     public let id: TransportID = .sftp
@@ -206,7 +206,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
             let client = connection.client
             let features = try await client.features()
             let begin = ContinuousClock.now
-            _ = try await client.answer(to: .realpath(Array(".".utf8)))
+            _ = try await client.response(to: .realpath(Array(".".utf8)))
             let latency = ContinuousClock.now - begin
             try await checkFolder(server.address, client)
             var report = EndpointReport(
@@ -227,7 +227,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     private func checkFolder(_ address: SFTPAddress, _ client: SFTPClient) async throws {
         guard !address.folder.isEmpty else { return }
         let name = String(decoding: address.folder, as: UTF8.self)
-        switch try await client.answer(to: .stat(address.folder)) {
+        switch try await client.response(to: .stat(address.folder)) {
         case .attributes(let found) where found.kind.map { $0 != .folder } ?? false:
             throw TransferError(
                 .permanent, .noSuchRemoteFile,

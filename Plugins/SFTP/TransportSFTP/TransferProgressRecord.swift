@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// Reports the progress of a download in ascending order. Can be used from any thread.
+/// Reports the progress of a download. Never reports a lower number than before. Can be used from any thread.
 final class TransferProgressRecord: Sendable {
     private let reporter: AttemptReporter
     private let state: Locked<(sent: Int64, confirmed: Int64)>

@@ -24,18 +24,18 @@ enum SFTPTargets {
     private static func read(_ packet: ArraySlice<UInt8>, _ features: inout SFTPFeatures) throws {
         switch try ServerPacket(packet) {
         case .version(let version): require(version.extensions.count <= packet.count, "Each extension uses at least one byte.")
-        case .answer(_, .names(let names)): for file in names { read(file) }
-        case .answer(_, .attributes(let attributes)): read(attributes)
-        case .answer(_, .extended(let reply)):
+        case .response(_, .names(let names)): for file in names { read(file) }
+        case .response(_, .attributes(let attributes)): read(attributes)
+        case .response(_, .extended(let reply)):
             _ = try? FileSystemSpace(reply)
             if let limits = try? ServerLimits(reply) { features.apply(limits) }
             require(features.readSize > 0 && features.writeSize > 0, "A request transfers at least one byte.")
             if let results = ChecksumCommand.results(reply) {
                 require(results.digests.count <= reply.count, "Each digest uses at least one byte of the reply.")
             }
-        case .answer(_, .status(let status)):
+        case .response(_, .status(let status)):
             for use in [FileUse.upload, .download] { _ = status.transferError("name", use, at: "server") }
-        case .answer: break
+        case .response: break
         }
     }
 

@@ -54,15 +54,15 @@ import TransportSFTP
         let packet = Self.packet(
             .name, Self.number(9), Self.number(1), Self.text(name), Self.text([]), Self.number(0x8000_0001), [0, 0, 0, 1, 0, 0, 0, 0],
             Self.number(1), Self.text([1]), Self.text([2]))
-        guard case .answer(9, .names(let names))? = try Self.decode(packet) else { throw UnexpectedPacket() }
+        guard case .response(9, .names(let names))? = try Self.decode(packet) else { throw UnexpectedPacket() }
         #expect(names.map(\.name) == [name])
         #expect(names.first?.attributes.size == 1 << 32)
     }
 
     @Test func decodesStatusText() throws {
         let packet = Self.packet(.status, Self.number(1), Self.number(4), Self.text(Array("No space\nleft".utf8)), Self.text([]))
-        #expect(try Self.decode(packet) == .answer(id: 1, .status(Status(.failure, "No space left"))))
-        #expect(try Self.decode(Self.packet(.status, Self.number(1), Self.number(0))) == .answer(id: 1, .status(Status(.ok))))
+        #expect(try Self.decode(packet) == .response(id: 1, .status(Status(.failure, "No space left"))))
+        #expect(try Self.decode(Self.packet(.status, Self.number(1), Self.number(0))) == .response(id: 1, .status(Status(.ok))))
     }
 
     @Test func rejectsInvalidLengthsAndCounts() {
@@ -90,7 +90,7 @@ import TransportSFTP
                 assembler.append(Array(stream[start..<min(stream.count, start + size)]))
                 while let packet = try assembler.next() { seen.append(try ServerPacket(packet)) }
             }
-            #expect(seen == (0..<20).map { .answer(id: UInt32($0), .data([UInt8](repeating: UInt8($0), count: $0 * 7))) })
+            #expect(seen == (0..<20).map { .response(id: UInt32($0), .data([UInt8](repeating: UInt8($0), count: $0 * 7))) })
         }
     }
 

@@ -1,24 +1,24 @@
-/// Limits the bytes in flight on a connection to about as many as the server transferred in the last second, but at least 384 KiB.
+/// Limits the bytes in flight on a connection to as many as the server recently transferred in 1.25 s, but at least 384 KiB.
 ///
 /// More bytes would only queue up and delay the other files on the connection. For example, a small file that needs five round trips would
 /// wait for five full windows of a large file on a slow network.
 package struct RequestPace: Sendable {
-    private static let smallest = 384 << 10
-    private static let slots = 5
-    private static let slot = Duration.milliseconds(250)
+    private static let smallestLimit = 384 << 10
+    private static let slotCount = 5
+    private static let slotDuration = Duration.milliseconds(250)
 
     private let now: @Sendable () -> ContinuousClock.Instant
     private var slotEnd: ContinuousClock.Instant
     /// The number of bytes transferred in each of the last five slots of 250 ms, the newest at the end.
-    private var recent = [Int](repeating: 0, count: RequestPace.slots)
+    private var recent = [Int](repeating: 0, count: RequestPace.slotCount)
     /// The highest recent rate, in bytes per 1.25 s (five slots). Decays slowly, because a server may briefly stop responding while it
     /// syncs a file.
-    private var best = RequestPace.smallest
+    private var best = RequestPace.smallestLimit
 
     /// - Parameter now: The clock.
     package init(now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
         self.now = now
-        slotEnd = now() + Self.slot
+        slotEnd = now() + Self.slotDuration
     }
 
     /// The maximum number of bytes in flight.
@@ -28,14 +28,14 @@ package struct RequestPace: Sendable {
     package mutating func count(_ bytes: Int) {
         let time = now()
         if time >= slotEnd {
-            let passed = min(Int((time - slotEnd) / Self.slot) + 1, 8 * Self.slots)
+            let passed = min(Int((time - slotEnd) / Self.slotDuration) + 1, 8 * Self.slotCount)
             for _ in 0..<passed {
-                best = max(Self.smallest, recent.reduce(0, +), best / 8 * 7)
+                best = max(Self.smallestLimit, recent.reduce(0, +), best / 8 * 7)
                 recent.removeFirst()
                 recent.append(0)
             }
-            slotEnd = time + Self.slot
+            slotEnd = time + Self.slotDuration
         }
-        recent[Self.slots - 1] += bytes
+        recent[Self.slotCount - 1] += bytes
     }
 }

@@ -11,6 +11,7 @@ package final class RequestWindow: Sendable {
     }
 
     private struct State {
+        /// The numbers of bytes and requests that can be acquired now.
         var bytes: Int
         var requests: Int
         /// The numbers of bytes and requests by which the window can still grow.

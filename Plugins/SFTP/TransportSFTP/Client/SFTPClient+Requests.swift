@@ -14,7 +14,7 @@ extension SFTPClient {
     }
 
     /// Sends a request whose response is awaited later. Requests are sent in the order of the calls.
-    func begin(_ request: Request) -> PendingAnswer {
+    func begin(_ request: Request) -> PendingResponse {
         let once = Once<Response>()
         let sent = Locked(false)
         let id = submit(request, onHandover: { sent.withLock { $0 = true } }) { [weak self] result in
@@ -22,12 +22,12 @@ extension SFTPClient {
             // A cancelled task never gets the handle, so the client closes the handle.
             if !isAwaited, case .success(.handle(let handle)) = result { self?.close(handle) }
         }
-        return PendingAnswer(client: self, id: id, once: once, sent: sent, isAboutPath: request.namesPath)
+        return PendingResponse(client: self, id: id, once: once, sent: sent, isAboutPath: request.namesPath)
     }
 
     /// Sends a request and returns its response, which can have any type.
-    package func answer(to request: Request) async throws -> Response {
-        try await begin(request).answer()
+    package func response(to request: Request) async throws -> Response {
+        try await begin(request).response()
     }
 
     /// Sends a request whose response is a status.
@@ -64,7 +64,7 @@ extension SFTPClient {
         // The path is tried first, because the handle may already be closed.
         let requests = (features.offers(.statvfs) ? [Request.statvfs(path)] : []) + (features.offers(.fstatvfs) ? [.fstatvfs(handle)] : [])
         for request in requests {
-            if case .extended(let reply) = try await answer(to: request), let space = try? FileSystemSpace(reply) { return space }
+            if case .extended(let data) = try await response(to: request), let space = try? FileSystemSpace(data) { return space }
         }
         return nil
     }
@@ -80,7 +80,7 @@ extension SFTPClient {
 }
 
 /// A request whose response is awaited later.
-struct PendingAnswer: Sendable {
+struct PendingResponse: Sendable {
     let client: SFTPClient
     fileprivate let id: UInt32
     fileprivate let once: Once<Response>
@@ -91,7 +91,7 @@ struct PendingAnswer: Sendable {
     var isSent: Bool { sent.withLock { $0 } }
 
     /// Waits for the response, which can have any type.
-    func answer() async throws -> Response {
+    func response() async throws -> Response {
         try await once.valueUnlessCancelled { [client, id] in client.forget(id) }
     }
 
@@ -108,12 +108,12 @@ struct PendingAnswer: Sendable {
 
     /// Waits for the status. Throws a ``StatusFailure`` if it is not `OK`.
     func success() async throws {
-        guard case .status(let status) = try await answer() else { throw client.unexpected }
+        guard case .status(let status) = try await response() else { throw client.unexpected }
         guard status.code == .ok else { throw StatusFailure(status, isAboutPath: isAboutPath) }
     }
 
     func handle() async throws -> Handle {
-        switch try await answer() {
+        switch try await response() {
         case .handle(let handle): return handle
         case .status(let status) where status.code != .ok: throw StatusFailure(status, isAboutPath: isAboutPath)
         default: throw client.unexpected
@@ -121,7 +121,7 @@ struct PendingAnswer: Sendable {
     }
 
     func attributes() async throws -> FileAttributes {
-        switch try await answer() {
+        switch try await response() {
         case .attributes(let attributes): return attributes
         case .status(let status) where status.code != .ok: throw StatusFailure(status, isAboutPath: isAboutPath)
         default: throw client.unexpected

@@ -36,7 +36,8 @@ package final class SFTPClient: Sendable {
         var waiting: [UInt32: Waiting] = [:]
         /// The time at which bytes last arrived, or at which the first unanswered request was made, if that is later.
         var quietSince = ContinuousClock.now
-        var starting: [@Sendable (Result<SFTPFeatures, TransferError>) -> Void] = []
+        /// Called when the server has reported its features, or the session has ended.
+        var readyCallbacks: [@Sendable (Result<SFTPFeatures, TransferError>) -> Void] = []
     }
 
     /// The window for uploaded bytes that the server has not confirmed.
@@ -113,7 +114,7 @@ package final class SFTPClient: Sendable {
         return bytes
     }
 
-    /// The number of bytes that fit into one SSH packet.
+    /// The maximum number of bytes that ``bytesToSend()`` returns, unless a single packet is larger. As many fit into one SSH packet.
     private static let pieceSize = 32_700
 
     /// Fails all requests, because the channel has ended. The mover calls this method once.
@@ -124,21 +125,21 @@ package final class SFTPClient: Sendable {
             error
             ?? TransferError(
                 .transient, .connectionLost, "The SFTP session with \(serverName) was closed before all responses arrived.")
-        let (waiting, starting) = state.withLock { state -> ([Waiting], [@Sendable (Result<SFTPFeatures, TransferError>) -> Void]) in
+        let (waiting, readyCallbacks) = state.withLock { state -> ([Waiting], [@Sendable (Result<SFTPFeatures, TransferError>) -> Void]) in
             if case .ended = state.phase { return ([], []) }
             state.phase = .ended(error)
             defer {
                 state.waiting = [:]
-                state.starting = []
+                state.readyCallbacks = []
                 state.outgoing = []
                 state.handedOverCount = 0
             }
-            return (Array(state.waiting.values), state.starting)
+            return (Array(state.waiting.values), state.readyCallbacks)
         }
         uploads.end(error)
         downloads.end(error)
         for request in waiting { request.completion?(.failure(error)) }
-        for call in starting { call(.failure(error)) }
+        for call in readyCallbacks { call(.failure(error)) }
     }
 
     private func fail(_ fault: ProtocolFault) {
@@ -166,13 +167,13 @@ package final class SFTPClient: Sendable {
     private func process(_ packet: ServerPacket) throws(ProtocolFault) {
         switch packet {
         case .version(let features): try begin(features)
-        case .answer(let id, let answer):
+        case .response(let id, let response):
             guard let request = state.withLock({ $0.waiting.removeValue(forKey: id) }) else {
                 throw ProtocolFault("The server sent a response with an unknown request ID.")
             }
             if let completion = request.completion {
-                completion(.success(answer))
-            } else if request.opens, case .handle(let handle) = answer {
+                completion(.success(response))
+            } else if request.opens, case .handle(let handle) = response {
                 submit(.close(handle)) { _ in }
             }
         }
@@ -196,20 +197,20 @@ package final class SFTPClient: Sendable {
         }
         guard features.offers(.limits) else { return becomeReady(features) }
         submit(.limits) { [weak self] result in
-            guard case .success(let answer) = result else { return }
+            guard case .success(let response) = result else { return }
             var features = features
-            if case .extended(let reply) = answer, let limits = try? ServerLimits(reply) { features.apply(limits) }
+            if case .extended(let data) = response, let limits = try? ServerLimits(data) { features.apply(limits) }
             self?.becomeReady(features)
         }
     }
 
     private func becomeReady(_ features: SFTPFeatures) {
-        let starting = state.withLock { state in
+        let readyCallbacks = state.withLock { state in
             if case .requestingLimits = state.phase { state.phase = .ready(features) }
-            defer { state.starting = [] }
-            return state.starting
+            defer { state.readyCallbacks = [] }
+            return state.readyCallbacks
         }
-        for call in starting { call(.success(features)) }
+        for call in readyCallbacks { call(.success(features)) }
     }
 
     /// Calls the closure when the server has reported its features; immediately if it already has.
@@ -219,7 +220,7 @@ package final class SFTPClient: Sendable {
             case .ready(let features): return .success(features)
             case .ended(let error): return .failure(error)
             case .starting, .requestingLimits:
-                state.starting.append(call)
+                state.readyCallbacks.append(call)
                 return nil
             }
         }

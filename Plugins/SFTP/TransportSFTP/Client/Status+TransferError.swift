@@ -76,7 +76,7 @@ extension StatusFailure {
 }
 
 extension TransferError {
-    static func isFolder(_ name: String, at server: String) -> TransferError {
+    static func remoteFolderExists(_ name: String, at server: String) -> TransferError {
         TransferError(.permanent, .remoteFileExists, "\(name) is a folder at \(server), so a file can't replace it.")
     }
 

@@ -46,7 +46,7 @@ extension SFTPUpload {
     func reason(for failure: StatusFailure) async throws -> any Error {
         do {
             let found = try await client.attributes(.lstat(paths.final))
-            if found.kind == .folder { return TransferError.isFolder(paths.name, at: client.serverName) }
+            if found.kind == .folder { return TransferError.remoteFolderExists(paths.name, at: client.serverName) }
             if options.overwrite == .never { return TransferError.remoteFileExists(paths.name, at: client.serverName) }
         } catch let other as StatusFailure where !other.status.isUnexplained && !other.status.code.meansMissing {
             return other.transferError(paths.name, .upload, at: client.serverName)

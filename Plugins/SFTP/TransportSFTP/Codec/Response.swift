@@ -59,7 +59,7 @@ package enum Response: Hashable, Sendable {
 /// A packet from a server.
 package enum ServerPacket: Hashable, Sendable {
     case version(SFTPFeatures)
-    case answer(id: UInt32, Response)
+    case response(id: UInt32, Response)
 
     /// Decodes a packet.
     ///
@@ -72,7 +72,7 @@ package enum ServerPacket: Hashable, Sendable {
             return
         }
         let id = try reader.uint32()
-        self = .answer(id: id, try Self.answer(PacketType(rawValue: type), &reader))
+        self = .response(id: id, try Self.response(PacketType(rawValue: type), &reader))
     }
 
     private static func version(_ reader: inout PacketReader) throws(ProtocolFault) -> SFTPFeatures {
@@ -86,7 +86,7 @@ package enum ServerPacket: Hashable, Sendable {
         return features
     }
 
-    private static func answer(_ type: PacketType?, _ reader: inout PacketReader) throws(ProtocolFault) -> Response {
+    private static func response(_ type: PacketType?, _ reader: inout PacketReader) throws(ProtocolFault) -> Response {
         switch type {
         case .status:
             let code = Status.Code(rawValue: try reader.uint32())

@@ -14,7 +14,7 @@ actor ConnectionPool {
         let connection: PooledConnection
         var files = 0
         /// Closes the connection after it has been idle for ``PoolPolicy/idleTime``.
-        var alarm: Task<Void, Never>?
+        var idleTimer: Task<Void, Never>?
 
         /// A sort key for the expected delay of a request. Busy connections sort last, because a server processes the requests of a
         /// connection in order. Otherwise, connections with fewer files sort first.
@@ -92,7 +92,7 @@ actor ConnectionPool {
             await release(number, of: endpoint)
             return result
         } catch {
-            await release(number, of: endpoint, isGivenUp: Task.isCancelled)
+            await release(number, of: endpoint, wasCancelled: Task.isCancelled)
             throw error
         }
     }
@@ -117,8 +117,8 @@ actor ConnectionPool {
             let mustWait = prefersUnused ? isUsed : !hasWaited && index.map { group.members[$0].isBusy } ?? true
             if let index, !mustWait || group.openings.isEmpty {
                 group.members[index].files += 1
-                group.members[index].alarm?.cancel()
-                group.members[index].alarm = nil
+                group.members[index].idleTimer?.cancel()
+                group.members[index].idleTimer = nil
                 groups[endpoint] = group
                 return (group.members[index].number, group.members[index].connection)
             }
@@ -180,7 +180,7 @@ actor ConnectionPool {
             group.pausedUntil = nil
             groups[endpoint] = group
             // Starts the idle timer now. If all waiting tasks were cancelled, only this timer closes the unused connection.
-            setAlarm(for: number, of: endpoint)
+            startIdleTimer(for: number, of: endpoint)
             for waiter in waiters { waiter.resume(.success(())) }
         case .success:
             for waiter in waiters { waiter.resume(.failure(Self.shutDown)) }
@@ -216,8 +216,8 @@ actor ConnectionPool {
 
     /// Ends a file's use of a connection.
     ///
-    /// - Parameter isGivenUp: Whether the task that used the connection was cancelled, for example because the attempt stalled.
-    private func release(_ number: Int, of endpoint: Endpoint, isGivenUp: Bool = false) {
+    /// - Parameter wasCancelled: Whether the task that used the connection was cancelled, for example because the attempt stalled.
+    private func release(_ number: Int, of endpoint: Endpoint, wasCancelled: Bool = false) {
         if let index = groups[endpoint]?.silent.firstIndex(where: { $0.number == number }) {
             groups[endpoint]?.silent[index].files -= 1
             guard groups[endpoint]?.silent[index].files == 0, let member = groups[endpoint]?.silent.remove(at: index) else { return }
@@ -226,25 +226,25 @@ actor ConnectionPool {
         }
         guard let index = groups[endpoint]?.members.firstIndex(where: { $0.number == number }) else { return }
         groups[endpoint]?.members[index].files -= 1
-        if isGivenUp, let member = groups[endpoint]?.members[index], member.isSilent(for: policy.silenceAfterCancellation, policy) {
+        if wasCancelled, let member = groups[endpoint]?.members[index], member.isSilent(for: policy.silenceAfterCancellation, policy) {
             groups[endpoint]?.members.remove(at: index)
             return retire(member, of: endpoint)
         }
         guard groups[endpoint]?.members[index].files == 0 else { return }
-        setAlarm(for: number, of: endpoint)
+        startIdleTimer(for: number, of: endpoint)
         // A task that waits for another connection can use this one.
         let waiters = groups[endpoint]?.waiters ?? []
         groups[endpoint]?.waiters = []
         for waiter in waiters { waiter.resume(.success(())) }
     }
 
-    private func setAlarm(for number: Int, of endpoint: Endpoint) {
+    private func startIdleTimer(for number: Int, of endpoint: Endpoint) {
         guard let index = groups[endpoint]?.members.firstIndex(where: { $0.number == number }) else { return }
-        let alarm = Task { [weak self, policy] in
+        let idleTimer = Task { [weak self, policy] in
             guard (try? await policy.sleep(policy.idleTime)) != nil else { return }
             await self?.closeIfIdle(number, of: endpoint)
         }
-        groups[endpoint]?.members[index].alarm = alarm
+        groups[endpoint]?.members[index].idleTimer = idleTimer
     }
 
     private func closeIfIdle(_ number: Int, of endpoint: Endpoint) async {
@@ -268,7 +268,7 @@ actor ConnectionPool {
     /// Assigns no further files to the connection, and closes it when its current files are done. It stays open until then, because a slow operation,
     /// such as syncing a large file, may still succeed.
     private func retire(_ member: Member, of endpoint: Endpoint) {
-        member.alarm?.cancel()
+        member.idleTimer?.cancel()
         if member.link.client.isOpen, member.files > 0 { groups[endpoint]?.silent.append(member) } else { giveUp(member) }
     }
 
@@ -288,7 +288,7 @@ actor ConnectionPool {
             for waiter in group.waiters { waiter.resume(.failure(Self.shutDown)) }
             for opening in group.openings.values { opening.cancel() }
             for member in group.members + group.silent {
-                member.alarm?.cancel()
+                member.idleTimer?.cancel()
                 await member.link.close()
             }
             for opening in group.openings.values { await opening.value }

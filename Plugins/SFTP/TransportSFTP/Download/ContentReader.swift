@@ -55,17 +55,17 @@ final class ContentReader: Sendable {
 
     /// Reads a range of the file.
     ///
-    /// - Parameter take: Processes pieces in the order of their arrival, one call at a time. May block.
-    /// - Throws: A ``StatusFailure``, ``EndedEarly``, a `TransferError`, the error of `take`, or `CancellationError`.
-    func read(_ range: Range<Int64>, take: @escaping @Sendable ([Piece]) throws -> Void) async throws {
+    /// - Parameter process: Processes pieces in the order of their arrival, one call at a time. May block.
+    /// - Throws: A ``StatusFailure``, ``EndedEarly``, a `TransferError`, the error of `process`, or `CancellationError`.
+    func read(_ range: Range<Int64>, process: @escaping @Sendable ([Piece]) throws -> Void) async throws {
         let blocks = ContentBlocks(range)
-        try await read(next: blocks.next, take: take)
+        try await read(next: blocks.next, process: process)
     }
 
-    /// Reads several ranges one after the other, without a pause between them. Otherwise like ``read(_:take:)``.
+    /// Reads several ranges one after the other, without a pause between them. Otherwise like ``read(_:process:)``.
     ///
     /// - Parameter next: Returns the next range; nil at the end. Must not block.
-    func read(next: @escaping @Sendable () -> Range<Int64>?, take: @escaping @Sendable ([Piece]) throws -> Void) async throws {
+    func read(next: @escaping @Sendable () -> Range<Int64>?, process: @escaping @Sendable ([Piece]) throws -> Void) async throws {
         defer { end() }
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
@@ -78,7 +78,7 @@ final class ContentReader: Sendable {
                 }
                 self.arrival.yield()
             }
-            group.addTask { try await self.processArrivals(take) }
+            group.addTask { try await self.processArrivals(process) }
             // waitForAll() would let the other task continue after an error.
             while try await group.next() != nil {}
         }
@@ -132,7 +132,7 @@ final class ContentReader: Sendable {
         state.withLock { $0.failure = $0.failure ?? error }
     }
 
-    private func processArrivals(_ take: @escaping @Sendable ([Piece]) throws -> Void) async throws {
+    private func processArrivals(_ process: @escaping @Sendable ([Piece]) throws -> Void) async throws {
         var processed: Int64 = 0
         for await _ in arrivals {
             let (pieces, failure, total) = state.withLock { state in
@@ -140,7 +140,7 @@ final class ContentReader: Sendable {
                 return (state.arrived, state.failure, state.isAllRequested ? state.requested : nil)
             }
             // The pieces that arrived before a failure are still processed.
-            if !pieces.isEmpty { try await threads.run { try take(pieces) } }
+            if !pieces.isEmpty { try await threads.run { try process(pieces) } }
             if let failure { throw failure }
             processed += pieces.reduce(0) { $0 + Int64($1.bytes.count) }
             if processed == total { return }

@@ -161,26 +161,26 @@ struct SFTPDownload {
     /// Reads the file over this connection. If the file is large, and the session and the account allow parallel ranges, other connections
     /// read some blocks.
     private func read(
-        _ version: RemoteVersion, from start: Int64, _ handle: Handle, take: @escaping @Sendable ([ContentReader.Piece]) throws -> Void
+        _ version: RemoteVersion, from start: Int64, _ handle: Handle, process: @escaping @Sendable ([ContentReader.Piece]) throws -> Void
     ) async throws {
         let reader = ContentReader(handle, at: client, features, on: threads, reporting: reporter)
         let count = min(options.segmentsPerFile, server.options.maxConnections)
         guard count > 1, version.size >= server.options.parallelThreshold else {
-            return try await reader.read(start..<version.size, take: take)
+            return try await reader.read(start..<version.size, process: process)
         }
         // Each reader requests the next block of the file, so gaps in the part file are few and short-lived.
         let blocks = ContentBlocks(start..<version.size, each: Self.blockSize)
         let arrived = Locked(start)
-        let takeAndCount = { @Sendable (pieces: [ContentReader.Piece]) in
-            try take(pieces)
+        let processAndCount = { @Sendable (pieces: [ContentReader.Piece]) in
+            try process(pieces)
             arrived.withLock { $0 += pieces.reduce(0) { $0 + Int64($1.bytes.count) } }
         }
         try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await reader.read(next: blocks.next, take: takeAndCount) }
+            group.addTask { try await reader.read(next: blocks.next, process: processAndCount) }
             for _ in 1..<count {
                 group.addTask {
                     try await others.lend { connection, features in
-                        try await read(version, blocks, over: connection, features, take: takeAndCount)
+                        try await read(version, blocks, over: connection, features, process: processAndCount)
                     }
                 }
             }
@@ -195,13 +195,13 @@ struct SFTPDownload {
 
     private func read(
         _ version: RemoteVersion, _ blocks: ContentBlocks, over connection: PooledConnection, _ features: SFTPFeatures,
-        take: @escaping @Sendable ([ContentReader.Piece]) throws -> Void
+        process: @escaping @Sendable ([ContentReader.Piece]) throws -> Void
     ) async throws {
         let handle = try await connection.client.open(.open(paths.final, [.read]))
         defer { connection.client.close(handle) }
         guard try await RemoteVersion(connection.client.attributes(.fstat(handle))) == version else { throw changed }
         let reader = ContentReader(handle, at: connection.client, features, on: threads, reporting: reporter)
-        try await reader.read(next: blocks.next, take: take)
+        try await reader.read(next: blocks.next, process: process)
     }
 
     private static let blockSize: Int64 = 4 << 20

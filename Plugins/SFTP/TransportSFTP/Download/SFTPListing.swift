@@ -51,12 +51,12 @@ struct SFTPListing {
     }
 
     private func readAll(of handle: Handle) async throws {
-        var pending: [PendingAnswer] = []
-        defer { for answer in pending { answer.abandon() } }
+        var pending: [PendingResponse] = []
+        defer { for response in pending { response.abandon() } }
         var emptyResponses = 0
         while true {
             while pending.count < Self.responsesAhead { pending.append(client.begin(.readdir(handle))) }
-            switch try await pending.removeFirst().answer() {
+            switch try await pending.removeFirst().response() {
             case .names(let files):
                 emptyResponses = files.isEmpty ? emptyResponses + 1 : 0
                 guard emptyResponses <= Self.maximumEmptyResponses else { throw client.unexpected }
@@ -89,10 +89,10 @@ struct SFTPListing {
         // The receiver rejects names that are not single components, so their attributes are not requested.
         let wanted = files.indices.filter { isWanted(files[$0].attributes) && Self.isSingle(files[$0].name) }
         let pending = wanted.map { ($0, client.begin(request(paths.entry(files[$0].name)))) }
-        defer { for (_, answer) in pending { answer.abandon() } }
-        for (index, answer) in pending {
+        defer { for (_, response) in pending { response.abandon() } }
+        for (index, response) in pending {
             do {
-                files[index].attributes = try await answer.attributes()
+                files[index].attributes = try await response.attributes()
             } catch is StatusFailure {
                 // For example, the entry was removed, or is a dangling link.
                 continue

@@ -28,7 +28,7 @@ final class NewFileModes: Sendable {
     /// - Throws: A `TransferError` or `CancellationError`.
     func mode(of handle: Handle, _ key: Key, isHidden: Bool, at client: SFTPClient) async throws -> UInt32? {
         if isHidden { return known(key).flatMap { $0 == Self.hidden ? nil : $0 } }
-        guard case .attributes(let found) = try await client.answer(to: .fstat(handle)), let permissions = found.permissions else {
+        guard case .attributes(let found) = try await client.response(to: .fstat(handle)), let permissions = found.permissions else {
             return nil
         }
         // Excludes permissions that the client did not request.

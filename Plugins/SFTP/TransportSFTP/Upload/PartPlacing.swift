@@ -25,7 +25,7 @@ struct PartPlacing: Sendable {
     func receiptIfKept() async throws -> TransferReceipt? {
         guard policy != .rename, let found = try await client.attributesIfThere(paths.final) else { return nil }
         if policy == .never { throw TransferError.remoteFileExists(paths.name, at: client.serverName) }
-        if found.kind == .folder, policy != .skip { throw isFolder }
+        if found.kind == .folder, policy != .skip { throw folderExists }
         let size = policy == .always || found.kind == .folder ? nil : try found.checkedSize(of: paths.name, at: client.serverName)
         let isKept =
             switch policy {
@@ -120,11 +120,11 @@ struct PartPlacing: Sendable {
 
     private func explain(_ failure: StatusFailure) async throws -> any Error {
         if failure.status.code.meansMissing { return Self.lost(paths.name, at: client.serverName) }
-        if try await client.attributesIfThere(paths.final)?.kind == .folder { return isFolder }
+        if try await client.attributesIfThere(paths.final)?.kind == .folder { return folderExists }
         return failure
     }
 
-    var isFolder: TransferError { TransferError.isFolder(paths.name, at: client.serverName) }
+    var folderExists: TransferError { TransferError.remoteFolderExists(paths.name, at: client.serverName) }
 
     // MARK: After a lost response
 

@@ -10,6 +10,7 @@ final class PartWriter: Sendable {
         var prefixes: [Int: AcknowledgedPrefix] = [:]
         /// The number of confirmed bytes before the first gap of each range, summed over all ranges of this writer.
         var count: Int64 = 0
+        /// The number of write requests that have neither a response nor an error.
         var unanswered = 0
         /// The number of write requests.
         var submitted = 0
@@ -19,7 +20,7 @@ final class PartWriter: Sendable {
         var isOpen = true
         /// Whether the server has synced the complete part file.
         var isSynced = false
-        /// Resumed when all requests have a response, or one request has failed.
+        /// Resumed when no request is unanswered, or one request has failed.
         var drain: Once<Void>?
 
         var positions: [Int: Int64] { prefixes.mapValues(\.end) }
@@ -68,7 +69,7 @@ final class PartWriter: Sendable {
     /// - Returns: The end of the last range; 0 if this writer got no range.
     /// - Throws: A `TransferError`, a ``StatusFailure`` or `CancellationError`.
     func write() async throws -> Int64 {
-        let (positions, continuation) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))
+        let (confirmedCounts, continuation) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))
         return try await withThrowingTaskGroup(of: Int64?.self) { group in
             group.addTask {
                 defer { continuation.finish() }
@@ -80,7 +81,7 @@ final class PartWriter: Sendable {
                 return end
             }
             group.addTask {
-                for await count in positions where self.schedule.withLock({ $0.isDue(count) }) { try await self.syncAndSave() }
+                for await count in confirmedCounts where self.schedule.withLock({ $0.isDue(count) }) { try await self.syncAndSave() }
                 return nil
             }
             var end: Int64?
@@ -201,13 +202,13 @@ final class PartWriter: Sendable {
 
     /// A sync request, and the number of write requests before it.
     private struct PendingSync {
-        let answer: PendingAnswer
+        let response: PendingResponse
         let writesBefore: Int
     }
 
     private func beginSync() -> PendingSync {
         let writes = state.withLock { $0.submitted }
-        return PendingSync(answer: client.begin(.fsync(handle)), writesBefore: writes)
+        return PendingSync(response: client.begin(.fsync(handle)), writesBefore: writes)
     }
 
     /// Waits for a sync, but at most 80 ms after the attempt was cancelled.
@@ -216,14 +217,14 @@ final class PartWriter: Sendable {
     /// later sync would succeed although bytes are lost.
     private func finish(_ sync: PendingSync) async throws {
         // A separate task, because the attempt's task may be cancelled.
-        let answer = Task { try await sync.answer.success() }
+        let result = Task { try await sync.response.success() }
         do {
             try await withTaskCancellationHandler {
-                try await answer.value
+                try await result.value
             } onCancel: {
                 Task {
                     try await Task.sleep(for: Self.syncTimeLimit)
-                    sync.answer.abandon()
+                    sync.response.abandon()
                 }
             }
         } catch {
@@ -235,7 +236,7 @@ final class PartWriter: Sendable {
     /// Returns whether the server may have started a sync, although no response arrived. Servers process the requests for one handle in
     /// order, so the sync has not started if the connection broke before the responses to all earlier writes.
     private func mayHaveStarted(_ sync: PendingSync) -> Bool {
-        client.isOpen || sync.answer.isSent && state.withLock { $0.answered } >= sync.writesBefore
+        client.isOpen || sync.response.isSent && state.withLock { $0.answered } >= sync.writesBefore
     }
 
     /// Saves a checkpoint for all confirmed bytes. Call this method after ``finish(times:mode:)``, which syncs them if the server offers
@@ -268,7 +269,7 @@ final class PartWriter: Sendable {
         let sync = beginSync()
         let deadline = Task {
             try await Task.sleep(for: Self.syncTimeLimit)
-            sync.answer.abandon()
+            sync.response.abandon()
         }
         defer { deadline.cancel() }
         do {
@@ -318,7 +319,7 @@ final class PartWriter: Sendable {
         return End(size: size, acceptedTimes: try await hasSucceeded(timing), acceptedMode: try await hasSucceeded(permission))
     }
 
-    private func hasSucceeded(_ change: PendingAnswer?) async throws -> Bool {
+    private func hasSucceeded(_ change: PendingResponse?) async throws -> Bool {
         do {
             try await change?.success()
             return true

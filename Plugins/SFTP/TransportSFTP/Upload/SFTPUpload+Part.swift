@@ -39,11 +39,11 @@ extension SFTPUpload {
             return try await makePart(creation)
         } catch let failure as StatusFailure where failure.status.code == .failure && writesFinalName {
             guard try await client.attributesIfThere(part)?.kind == .folder else { throw failure }
-            throw placing.isFolder
+            throw placing.folderExists
         } catch let failure as StatusFailure where failure.status.code.meansMissing && !paths.parents.isEmpty {
             // The part file can't be created because folders are missing.
-            let answers = paths.parents.map { client.begin(.mkdir($0)) }
-            for answer in answers { _ = try await answer.answer() }
+            let creations = paths.parents.map { client.begin(.mkdir($0)) }
+            for pending in creations { _ = try await pending.response() }
             return try await makePart(creation)
         }
     }
@@ -67,7 +67,7 @@ extension SFTPUpload {
         let removal = client.begin(.remove(part))
         let opening = client.begin(.open(part, mode.union(.exclusive), creation))
         do {
-            _ = try await removal.answer()
+            _ = try await removal.response()
         } catch {
             opening.abandonOpening()
             throw error

@@ -5,7 +5,7 @@ package import TransferCore
 /// checkpoint that covers them was saved.
 package final class UploadRecord: Sendable {
     /// A range of the file. One writer sends it from start to end.
-    private struct Part {
+    private struct RangeState {
         var range: UploadCheckpoint.Range
         /// The position up to which bytes were passed to the connection.
         var sent: Int64
@@ -27,7 +27,7 @@ package final class UploadRecord: Sendable {
 
     private struct State {
         var checkpoint: UploadCheckpoint
-        var parts: [Part]
+        var rangeStates: [RangeState]
         /// The task that saves the newest checkpoint.
         var saving: Task<Void, any Error>?
         /// Whether to save no more checkpoints.
@@ -35,20 +35,20 @@ package final class UploadRecord: Sendable {
 
         /// The numbers of sent and confirmed bytes over all ranges.
         var totals: (sent: Int64, confirmed: Int64) {
-            parts.reduce(into: (0, 0)) { totals, part in
-                totals.0 += part.sent - part.range.start
-                totals.1 += part.range.confirmed - part.range.start
+            rangeStates.reduce(into: (0, 0)) { totals, rangeState in
+                totals.0 += rangeState.sent - rangeState.range.start
+                totals.1 += rangeState.range.confirmed - rangeState.range.start
             }
         }
 
         /// The index of the next range for an idle writer; nil if no range remains.
-        var nextIndex: Int? { parts.firstIndex { !$0.isAssigned && $0.rest > 0 } }
+        var nextIndex: Int? { rangeStates.firstIndex { !$0.isAssigned && $0.rest > 0 } }
 
         /// The index of the range to split; nil if no range is large enough, or the file is sent in order.
         var largestIndex: Int? {
             guard checkpoint.ranges != nil else { return nil }
-            let index = parts.indices.max { parts[$0].rest < parts[$1].rest }
-            return index.flatMap { parts[$0].rest >= 2 * smallestRange ? $0 : nil }
+            let index = rangeStates.indices.max { rangeStates[$0].rest < rangeStates[$1].rest }
+            return index.flatMap { rangeStates[$0].rest >= 2 * smallestRange ? $0 : nil }
         }
     }
 
@@ -64,7 +64,7 @@ package final class UploadRecord: Sendable {
     package init(_ checkpoint: UploadCheckpoint, from start: Int64, size: Int64?, reporter: AttemptReporter) {
         self.reporter = reporter
         let ranges = checkpoint.ranges ?? [UploadCheckpoint.Range(start: 0, end: size ?? .max, confirmed: start)]
-        state = Locked(State(checkpoint: checkpoint, parts: ranges.map(Part.init)))
+        state = Locked(State(checkpoint: checkpoint, rangeStates: ranges.map(RangeState.init)))
     }
 
     // MARK: Assignment of ranges
@@ -82,17 +82,17 @@ package final class UploadRecord: Sendable {
     package func assignRange() -> (index: Int, start: Int64)? {
         state.withLock { state in
             if let index = state.nextIndex {
-                state.parts[index].isAssigned = true
-                return (index, state.parts[index].claimed)
+                state.rangeStates[index].isAssigned = true
+                return (index, state.rangeStates[index].claimed)
             }
             guard let largest = state.largestIndex else { return nil }
-            let range = state.parts[largest].range
-            let middle = range.end - state.parts[largest].rest / 2
-            state.parts[largest].range.end = middle
-            var part = Part(UploadCheckpoint.Range(start: middle, end: range.end, confirmed: middle))
-            part.isAssigned = true
-            state.parts.append(part)
-            return (state.parts.count - 1, middle)
+            let range = state.rangeStates[largest].range
+            let middle = range.end - state.rangeStates[largest].rest / 2
+            state.rangeStates[largest].range.end = middle
+            var rangeState = RangeState(UploadCheckpoint.Range(start: middle, end: range.end, confirmed: middle))
+            rangeState.isAssigned = true
+            state.rangeStates.append(rangeState)
+            return (state.rangeStates.count - 1, middle)
         }
     }
 
@@ -101,10 +101,10 @@ package final class UploadRecord: Sendable {
     /// - Returns: nil at the end of the range.
     package func claim(upTo limit: Int64, of index: Int) -> Swift.Range<Int64>? {
         state.withLock { state in
-            let part = state.parts[index]
-            guard part.rest > 0 else { return nil }
-            state.parts[index].claimed += min(limit, part.rest)
-            return part.claimed..<state.parts[index].claimed
+            let rangeState = state.rangeStates[index]
+            guard rangeState.rest > 0 else { return nil }
+            state.rangeStates[index].claimed += min(limit, rangeState.rest)
+            return rangeState.claimed..<state.rangeStates[index].claimed
         }
     }
 
@@ -115,7 +115,7 @@ package final class UploadRecord: Sendable {
     /// - Parameter positions: For each range, by index, the position up to which the server has all bytes.
     func isOutdated(_ positions: [Int: Int64]) -> Bool {
         state.withLock { state in
-            !state.isOver && positions.contains { index, position in position > state.parts[index].range.confirmed }
+            !state.isOver && positions.contains { index, position in position > state.rangeStates[index].range.confirmed }
         }
     }
 
@@ -127,8 +127,8 @@ package final class UploadRecord: Sendable {
     func endAfterFailedSync() async {
         let forgets = state.withLock { state in
             state.isOver = true
-            let unsynced = state.parts.indices.filter { state.parts[$0].acknowledged > state.parts[$0].range.confirmed }
-            for index in unsynced { state.parts[index].acknowledged = state.parts[index].range.confirmed }
+            let unsynced = state.rangeStates.indices.filter { state.rangeStates[$0].acknowledged > state.rangeStates[$0].range.confirmed }
+            for index in unsynced { state.rangeStates[index].acknowledged = state.rangeStates[index].range.confirmed }
             return !unsynced.isEmpty
         }
         // A separate task, because the attempt's task may be cancelled.
@@ -148,7 +148,7 @@ package final class UploadRecord: Sendable {
     /// - Parameter position: The position up to which bytes were passed to the connection.
     func update(sent position: Int64, of index: Int) {
         state.withLock { state in
-            state.parts[index].sent = max(state.parts[index].sent, position)
+            state.rangeStates[index].sent = max(state.rangeStates[index].sent, position)
             report(state)
         }
     }
@@ -168,7 +168,7 @@ package final class UploadRecord: Sendable {
         let isOver = state.withLock { state in
             guard !state.isOver else { return true }
             for (index, position) in positions {
-                state.parts[index].acknowledged = max(state.parts[index].acknowledged, position)
+                state.rangeStates[index].acknowledged = max(state.rangeStates[index].acknowledged, position)
             }
             return false
         }
@@ -190,10 +190,10 @@ package final class UploadRecord: Sendable {
     private func saveNow(_ positions: [Int: Int64]) async throws {
         let (checkpoint, confirmed) = state.withLock { state in
             var checkpoint = state.checkpoint
-            let ranges = state.parts.enumerated().map { index, part in
-                var range = part.range
+            let ranges = state.rangeStates.enumerated().map { index, rangeState in
+                var range = rangeState.range
                 range.confirmed = max(range.confirmed, positions[index] ?? 0)
-                range.acknowledged = part.acknowledged > range.confirmed ? part.acknowledged : nil
+                range.acknowledged = rangeState.acknowledged > range.confirmed ? rangeState.acknowledged : nil
                 return range
             }
             if checkpoint.ranges != nil {
@@ -206,8 +206,8 @@ package final class UploadRecord: Sendable {
         try await reporter.save(checkpoint.encoded(confirmed: confirmed))
         state.withLock { state in
             for (index, position) in positions {
-                state.parts[index].range.confirmed = max(state.parts[index].range.confirmed, position)
-                state.parts[index].sent = max(state.parts[index].sent, position)
+                state.rangeStates[index].range.confirmed = max(state.rangeStates[index].range.confirmed, position)
+                state.rangeStates[index].sent = max(state.rangeStates[index].sent, position)
             }
             report(state)
         }

@@ -112,11 +112,11 @@ package actor RemoteChecksums {
     ) async -> (algorithm: ChecksumAlgorithm, digests: [Checksum?])? {
         guard let runner else { return nil }
         let command = Task { try await runner.run(ChecksumCommand.text, input: ChecksumCommand.input(paths)) }
-        let alarm = Task {
+        let deadline = Task {
             try await Task.sleep(for: limit)
             command.cancel()
         }
-        defer { alarm.cancel() }
+        defer { deadline.cancel() }
         // The reason for a failure does not matter; the next request notices a broken connection.
         return (try? await command.value).flatMap(ChecksumCommand.results)
     }

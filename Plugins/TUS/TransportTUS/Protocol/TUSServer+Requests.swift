@@ -118,7 +118,8 @@ extension TUSServer {
             throw TransferError(
                 .permanent, .invalidResponse,
                 "The server \(origin) returned an http: URL for the upload, so the content would be sent without TLS. If the server is "
-                    + "behind a proxy, let the proxy send \"X-Forwarded-Proto: https\". The new upload remains on the server until it expires.")
+                    + "behind a proxy, let the proxy send \"X-Forwarded-Proto: https\". The new upload remains on the server until it expires."
+            )
         }
         guard answer.isSuccess, let location else { throw try await refused(answer) }
         if let target = Origin(location), target != origin, target != client.origin, !options.requests.trustedOrigins.contains(target) {
