@@ -93,7 +93,7 @@ struct PasswordTests {
         // The key is authorized only for the second connection.
         for method in ["password", "publickey (\(key.path))"] {
             try await server.connect(settings, secrets: secrets, logger: log.logger).close()
-            let made = try #require(log.metadata(of: "SSH connection made").last)
+            let made = try #require(log.metadata(of: "SSH connection established").last)
             #expect(made["authentication"] == method && made["user"] == server.user)
             #expect(made["methods"]?.contains("aes128-ctr") == true)
             try server.authorize(key.path + ".pub")

@@ -137,7 +137,7 @@ import TransportHTTP
         var transfer = try TestTransfer(
             "get", recorder: recorder,
             wait: { _ in
-                for await position in recorder.positions.stream where position == 10 { return }
+                for await count in recorder.sentBytes.stream where count == 10 { return }
             },
             answers: [
                 [.raw("HTTP/1.1 200 OK\r\n\(head)\r\n0123456789"), .silence],

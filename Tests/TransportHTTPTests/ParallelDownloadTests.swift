@@ -139,7 +139,7 @@ import TransportHTTP
             }
         }
         let watch = Task {
-            for await position in transfer.recorder.positions.stream where position == 1_000 { return hasEnded.signal() }
+            for await count in transfer.recorder.sentBytes.stream where count == 1_000 { return hasEnded.signal() }
             return 0
         }
         #expect(try await transfer.run().bytes == 2_000)

@@ -28,7 +28,7 @@ import TransportHTTP
         let begun = transfer
         let task = Task { try await begun.run() }
         for await _ in arrived {}
-        for await position in transfer.recorder.positions.stream where position > 0 { break }
+        for await count in transfer.recorder.sentBytes.stream where count > 0 { break }
         #expect(try mode(transfer.folder.appending(".file.part")) == 0o600)
         mayEnd.signal()
         _ = try await task.value

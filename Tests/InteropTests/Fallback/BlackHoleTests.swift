@@ -10,10 +10,10 @@ import TransportTUS
 
 /// Servers that accept connections and never respond. After the stall timeout, the queue sends the file to the account's next endpoint.
 @Suite(.timeLimit(.minutes(5))) struct BlackHoleTests {
-    private let workshop: Workshop
+    private let interop: InteropFixture
 
     init() throws {
-        workshop = try Workshop()
+        interop = try InteropFixture()
     }
 
     /// The request that the server does not answer.
@@ -50,13 +50,13 @@ import TransportTUS
             case .form: .http("http+form://127.0.0.1:\(server.port)/")
             }
         }
-        let clock = FallbackClock()
-        let queue = try await workshop.openQueue(
+        let clock = AdvanceableClock()
+        let queue = try await interop.openQueue(
             Account("real", endpoints: [endpoint(hole), endpoint(next)], fallbackAfter: .zero),
             transports: [TUSTransport(), HTTPTransport()],
             clock: clock.engineClock)
-        let (events, waits) = (queue.events, clock.waits)
-        let session = try await queue.enqueue(try .upload([workshop.file("small", size: size)], to: "real"))
+        let (events, sleeps) = (queue.events, clock.sleeps)
+        let session = try await queue.enqueue(try .upload([interop.file("small", size: size)], to: "real"))
         try await queue.start()
         for await _ in silenceBegan.stream { break }
         let failing = Task { await events.first { if case .attemptFailed(_, let error, _) = $0 { error } else { nil } } }
@@ -64,8 +64,8 @@ import TransportTUS
         // timeout.
         let advancing = Task {
             var passed = Duration.zero
-            for await wait in waits where wait == .milliseconds(100) && passed < .seconds(70) {
-                clock.jump(by: .seconds(1))
+            for await wait in sleeps where wait == .milliseconds(100) && passed < .seconds(70) {
+                clock.advance(by: .seconds(1))
                 passed += .seconds(1)
             }
         }
@@ -117,17 +117,17 @@ import TransportTUS
             default: [.tus(201, ["Location": "/files/1", "Upload-Offset": "\(request.contentLength)"])]
             }
         }
-        let clock = FallbackClock()
+        let clock = AdvanceableClock()
         let account = Account(
             "real", endpoints: [.tus(hole.url(), options: TUSOptions(chunkSize: 500)), .tus(next.url())], fallbackAfter: .zero)
-        var queue = try await workshop.openQueue(account, clock: clock.engineClock)
-        let id = try await queue.enqueue(try .upload([workshop.file("small", size: 1_000)], to: "real")).id
+        var queue = try await interop.openQueue(account, clock: clock.engineClock)
+        let id = try await queue.enqueue(try .upload([interop.file("small", size: 1_000)], to: "real")).id
         try await queue.start()
         // The first process ends during a PATCH.
         for await method in unanswered where method == "PATCH" { break }
         await queue.shutdown()
 
-        queue = try await workshop.openQueue(account, clock: clock.engineClock)
+        queue = try await interop.openQueue(account, clock: clock.engineClock)
         let events = queue.events
         let failing = Task {
             var errors: [TransferError] = []
@@ -143,8 +143,8 @@ import TransportTUS
         let advancing = Task {
             for await method in unanswered where method == "HEAD" {
                 var left = 70
-                for await wait in clock.waits where wait == .milliseconds(100) {
-                    clock.jump(by: .seconds(1))
+                for await wait in clock.sleeps where wait == .milliseconds(100) {
+                    clock.advance(by: .seconds(1))
                     left -= 1
                     if left == 0 { break }
                 }

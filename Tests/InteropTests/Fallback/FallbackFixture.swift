@@ -20,8 +20,8 @@ final class FallbackFixture: Sendable {
         let leftBehind: Int64
     }
 
-    let workshop: Workshop
-    let clock = FallbackClock()
+    let interop: InteropFixture
+    let clock = AdvanceableClock()
     let tusAddress: String
     let account: Account
     let queue: TransferQueue
@@ -41,11 +41,11 @@ final class FallbackFixture: Sendable {
     ///   - server: The tus server itself.
     ///   - rules: Returns the account's endpoint rules for the addresses of the tus server and the SFTP server, in this order.
     init(
-        _ workshop: Workshop, at address: String, server: TUSLoopbackServer, rules: ([String]) -> [EndpointRule] = { _ in [] }
+        _ interop: InteropFixture, at address: String, server: TUSLoopbackServer, rules: ([String]) -> [EndpointRule] = { _ in [] }
     ) async throws {
-        self.workshop = workshop
+        self.interop = interop
         tusAddress = address
-        files = workshop.folder.appending(path: "sftp")
+        files = interop.folder.appending(path: "sftp")
         try FileManager.default.createDirectory(at: files, withIntermediateDirectories: true)
         let ssh = try await Self.ssh.value
         let settings = ["identity": ssh.userKey, "agent": "none", "knownHosts": try ssh.knownHosts()]
@@ -56,7 +56,7 @@ final class FallbackFixture: Sendable {
         account = Account("real", endpoints: endpoints, rules: rules(endpoints.map(\.address)))
         let (discards, didDiscard) = AsyncStream.makeStream(of: Int64.self)
         self.discards = discards
-        let sftp = FallbackTransport(
+        let sftp = ObservedTransport(
             base: SFTPTransport(),
             willBegin: { [clock, arrivals] attempt in
                 let name = attempt.remotePath.description
@@ -65,7 +65,7 @@ final class FallbackFixture: Sendable {
                     $0[name] = $0[name] ?? Arrival(time: clock.date, checkpoint: attempt.checkpoint, leftBehind: leftBehind)
                 }
             })
-        let tus = FallbackTransport(
+        let tus = ObservedTransport(
             base: TUSTransport(),
             didFail: { [clock, failures] attempt in
                 let name = attempt.remotePath.description
@@ -77,7 +77,7 @@ final class FallbackFixture: Sendable {
         configuration.randomFraction = { 1 }
         configuration.clock = clock.engineClock
         queue = try await TransferQueue(
-            storage: .folder(FilePath(workshop.folder.appending(path: "store").path)), transports: [tus, sftp], configuration: configuration
+            storage: .folder(FilePath(interop.folder.appending(path: "store").path)), transports: [tus, sftp], configuration: configuration
         )
         try await queue.save(account)
     }
@@ -88,7 +88,7 @@ final class FallbackFixture: Sendable {
         let options = SessionOptions(
             retry: RetryPolicy(maximumAttempts: 1_000), stallTimeout: Self.stallTimeout, responseTimeout: Self.stallTimeout)
         return try await queue.enqueue(
-            .upload(files.map { try workshop.file($0.name, size: $0.size) }, to: account.name, options: options))
+            .upload(files.map { try interop.file($0.name, size: $0.size) }, to: account.name, options: options))
     }
 
     static let stallTimeout = Duration.seconds(200)
@@ -98,7 +98,7 @@ final class FallbackFixture: Sendable {
         var seen: [QueueEvent] = []
         for await event in events {
             seen.append(event)
-            if case .attemptFailed(_, _, let retryAt) = event.kind { clock.jump(to: retryAt) }
+            if case .attemptFailed(_, _, let retryAt) = event.kind { clock.advance(to: retryAt) }
             if case .completed(session.id) = event.kind { break }
             if case .failed(session.id, _) = event.kind { break }
         }
@@ -120,7 +120,7 @@ final class FallbackFixture: Sendable {
             let name = item.destination.description
             let stored =
                 isAtPreferred(item) ? try #require(server.storedFiles(named: name).last) : FilePath(files.appending(path: name).path)
-            #expect(try workshop.content(stored) == workshop.content(item.source), "\(name)")
+            #expect(try interop.content(stored) == interop.content(item.source), "\(name)")
         }
     }
 }

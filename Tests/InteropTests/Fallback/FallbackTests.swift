@@ -18,10 +18,10 @@ import TransportSFTP
         case showsLoginPage
     }
 
-    private let workshop: Workshop
+    private let interop: InteropFixture
 
     init() throws {
-        workshop = try Workshop()
+        interop = try InteropFixture()
     }
 
     private static let small = (0..<49).map { (name: "small-\($0)", size: 20_000 + $0) }
@@ -30,10 +30,10 @@ import TransportSFTP
 
     @Test(arguments: Fault.allCases)
     func continuesAtNextEndpoint(fault: Fault) async throws {
-        let server = workshop.loopbackServer()
+        let server = interop.loopbackServer()
         let port = UInt16(try #require(try await server.start().port))
         let relay = try CuttingRelay(to: Int(port))
-        let fixture = try await FallbackFixture(workshop, at: "http://127.0.0.1:\(relay.port)/files/", server: server)
+        let fixture = try await FallbackFixture(interop, at: "http://127.0.0.1:\(relay.port)/files/", server: server)
         let (queue, clock) = (fixture.queue, fixture.clock)
         // The number of requests that hang: the server has read the whole request, so the client makes no more progress.
         let hanging = Locked(0)
@@ -56,9 +56,9 @@ import TransportSFTP
                 repeat {
                     known = hanging.withLock { $0 }
                     // The stall watch sleeps for 100 ms between two samples. After two sleeps, it has sampled every hanging request.
-                    await clock.waits(for: .milliseconds(100), times: 2)
+                    await clock.awaitSleeps(of: .milliseconds(100), times: 2)
                 } while known != hanging.withLock { $0 } && !Task.isCancelled
-                await clock.pass(FallbackFixture.stallTimeout + .seconds(1))
+                await clock.advanceInSteps(by: FallbackFixture.stallTimeout + .seconds(1))
             }
         }
         let events = queue.events
@@ -95,11 +95,11 @@ import TransportSFTP
     }
 
     @Test func returnsToRestartedServer() async throws {
-        let folder = FilePath(workshop.folder.appending(path: "server").path)
+        let folder = FilePath(interop.folder.appending(path: "server").path)
         // The server is slow, so that the test can stop it before the session completes.
         let first = TUSLoopbackServer(folder: folder, options: LoopbackOptions(bytesPerSecond: 1_000_000))
         let url = try await first.start()
-        let fixture = try await FallbackFixture(workshop, at: "http://127.0.0.1:\(url.port ?? 0)/files/", server: first)
+        let fixture = try await FallbackFixture(interop, at: "http://127.0.0.1:\(url.port ?? 0)/files/", server: first)
         let events = fixture.queue.events
         let stopping = fixture.queue.events
         let session = try await fixture.enqueue((0..<50).map { (name: "small-\($0)", size: 300_000 + $0) })
@@ -125,9 +125,9 @@ import TransportSFTP
 
     /// Rules select the endpoint by size and direction. The first endpoint is selected if no rule matches.
     @Test func appliesEndpointRules() async throws {
-        let server = workshop.loopbackServer()
+        let server = interop.loopbackServer()
         let url = try await server.start()
-        let fixture = try await FallbackFixture(workshop, at: "http://127.0.0.1:\(url.port ?? 0)/files/", server: server) { addresses in
+        let fixture = try await FallbackFixture(interop, at: "http://127.0.0.1:\(url.port ?? 0)/files/", server: server) { addresses in
             [
                 EndpointRule(direction: .upload, minimumSize: 100_000, prefer: [addresses[1]]),
                 EndpointRule(direction: .download, prefer: [addresses[1], addresses[0]]),
@@ -143,7 +143,7 @@ import TransportSFTP
 
         let content = Data("of the SFTP server".utf8)
         try content.write(to: fixture.files.appending(path: "wanted"))
-        let target = workshop.folder.appending(path: "target")
+        let target = interop.folder.appending(path: "target")
         try FileManager.default.createDirectory(at: target, withIntermediateDirectories: false)
         let download = try await fixture.queue.enqueue(
             try .download(items: [.remote(RemotePath("wanted"))], from: "real", to: FilePath(target.path)))
@@ -196,7 +196,7 @@ import TransportSFTP
 
     /// Checks that the preferred endpoint serves later sessions after the circuit breaker permits a probe.
     private func checkReturn(_ fixture: FallbackFixture, _ server: TUSLoopbackServer) async throws {
-        fixture.clock.jump(by: .seconds(3_600))
+        fixture.clock.advance(by: .seconds(3_600))
         let events = fixture.queue.events
         let later = try await fixture.enqueue((0..<5).map { (name: "later-\($0)", size: 10_000 + $0) })
         _ = await fixture.finish(later, events)
@@ -207,11 +207,11 @@ import TransportSFTP
 
     /// Checks that the queue removes the unfinished upload from the tus server as soon as the server is reachable.
     private func checkDiscard(_ fixture: FallbackFixture, _ server: TUSLoopbackServer) async {
-        let waits = fixture.clock.waits
-        fixture.clock.jump(by: .seconds(100))
+        let sleeps = fixture.clock.sleeps
+        fixture.clock.advance(by: .seconds(100))
         let advancing = Task {
             // Each jump is shorter than the time limit of a discard.
-            for await wait in waits where wait >= .seconds(1) { fixture.clock.jump(by: .seconds(100)) }
+            for await wait in sleeps where wait >= .seconds(1) { fixture.clock.advance(by: .seconds(100)) }
         }
         for await confirmed in fixture.discards where confirmed > 0 { break }
         advancing.cancel()

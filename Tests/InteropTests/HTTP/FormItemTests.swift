@@ -29,14 +29,14 @@ import TransportTUS
         var parts: [Part]
     }
 
-    private let workshop: Workshop
+    private let interop: InteropFixture
 
     init() throws {
-        workshop = try Workshop()
+        interop = try InteropFixture()
     }
 
     private func openQueue(_ endpoints: Endpoint..., settings: [String: String] = [:]) async throws -> TransferQueue {
-        try await workshop.openQueue(
+        try await interop.openQueue(
             Account("site", endpoints: endpoints), transports: [HTTPTransport(), TUSTransport(), SFTPTransport()])
     }
 
@@ -53,15 +53,15 @@ import TransportTUS
     /// The parts have names with quotes, line breaks and other characters, the media types of the app or those that follow from the name,
     /// and content from files and from memory. Werkzeug keeps escaped line breaks in names as they are.
     @Test func sendsFieldsAndFilesInOrder() async throws {
-        let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
+        let server = try await PlainServer.start(.form, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         let queue = try await openQueue(
             .http(
                 "http+form://127.0.0.1:\(server.port)/parts",
                 options: HTTPOptions(fields: ["id": "{transfer}", "title": "unused"], responseLimit: 65_536)))
-        let reel = try workshop.file("Ærø 日本.mov", size: 3_000_000)
-        let empty = try workshop.file("empty.csv", size: 0)
-        let notes = try workshop.file("notes", size: 70_000)
+        let reel = try interop.file("Ærø 日本.mov", size: 3_000_000)
+        let empty = try interop.file("empty.csv", size: 0)
+        let notes = try interop.file("notes", size: 70_000)
         let json = Data(#"{"take":2}"#.utf8)
         let form = TransferItem.form([
             .text("Day \"one\"\r\n日本", field: "title"),
@@ -74,7 +74,7 @@ import TransportTUS
             .text("last", field: "title"),
         ])
         let session = try await queue.enqueue(.upload(items: [form], to: "site"))
-        let spool = workshop.folder.appending(path: "store/spool").path
+        let spool = interop.folder.appending(path: "store/spool").path
         #expect(try FileManager.default.contentsOfDirectory(atPath: spool).count == 1)
         let size = Int64(3_000_000 + json.count + 70_000 + 6)
         let before = try #require(try await queue.items(of: session.id).first)
@@ -89,11 +89,11 @@ import TransportTUS
             answer.parts == [
                 part("id", text: "\(session.id)-0-1"),
                 part("title", text: "Day \"one\"\r\n日本"),
-                part("reel", "Ærø 日本.mov", "video/quicktime", try workshop.content(reel)),
+                part("reel", "Ærø 日本.mov", "video/quicktime", try interop.content(reel)),
                 part("meta \"x\"", "a\"b%0Ac.json", "application/json", json),
                 part("empty", text: ""),
                 part("sheets[]", "empty.csv", "text/csv; header=present", Data()),
-                part("sheets[]", "Notes 7%.txt", "text/plain", try workshop.content(notes)),
+                part("sheets[]", "Notes 7%.txt", "text/plain", try interop.content(notes)),
                 part("file", "second", "text/x-own", Data("second".utf8)),
                 part("title", text: "last"),
             ])
@@ -105,11 +105,11 @@ import TransportTUS
 
     /// The process is killed while the form is sent. The next process sends all of it again, including the data from memory.
     @Test func sendsFormAgainAfterKill() async throws {
-        let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
+        let server = try await PlainServer.start(.form, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
-        let file = try workshop.file("large", size: 20 << 20)
+        let file = try interop.file("large", size: 20 << 20)
         await #expect(processExitsWith: .signal(SIGKILL)) {
-            [root = workshop.folder.path as String, file = file.string as String, port = server.port as Int] in
+            [root = interop.folder.path as String, file = file.string as String, port = server.port as Int] in
             let queue = try await TransferQueue(
                 storage: .folder(FilePath(root).appending("store")), transports: [HTTPTransport()])
             try await queue.save(Account("site", endpoints: [.http("http+form://127.0.0.1:\(port)/slow")]))
@@ -126,7 +126,7 @@ import TransportTUS
         let id = try #require(try await queue.sessions().first?.id)
         try await queue.start()
         let session = try await queue.session(id)
-        let content = try workshop.content(file)
+        let content = try interop.content(file)
         #expect(
             try await session.response(as: Answer.self).parts == [
                 part("title", text: "Day one"), part("file", "first", "application/octet-stream", Data("first".utf8)),
@@ -137,10 +137,10 @@ import TransportTUS
 
     /// A file that disappears after the form was enqueued fails the whole form before anything is sent. After its return, a retry succeeds.
     @Test func failsWithoutFileAndSucceedsAfterItsReturn() async throws {
-        let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
+        let server = try await PlainServer.start(.form, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         let queue = try await openQueue(.http("http+form://127.0.0.1:\(server.port)/parts"))
-        let files = try [workshop.file("a", size: 10), workshop.file("b", size: 20)]
+        let files = try [interop.file("a", size: 10), interop.file("b", size: 20)]
         let form = TransferItem.form(files: files.map { .file($0) } + [.data(Data("c".utf8), name: "c")])
         let session = try await queue.enqueue(.upload(items: [form], to: "site"))
         try FileManager.default.removeItem(atPath: files[1].string)
@@ -148,7 +148,7 @@ import TransportTUS
         let error = try await #require(throws: TransferError.self) { try await session.value }
         #expect(error.failureClass == .sourceLost && error.message.contains(files[1].string))
         // The file returns with another size. Each attempt sends the current files.
-        _ = try workshop.file("b", size: 30)
+        _ = try interop.file("b", size: 30)
         try await queue.retry(session.id)
         #expect(try await session.response(as: Answer.self).parts.map(\.length) == [10, 30, 1])
         #expect(try await session.status.statistics.bytesDone == 41)
@@ -156,8 +156,8 @@ import TransportTUS
     }
 
     @Test func rejectsFormsWithoutEndpointForForms() async throws {
-        let form = TransferItem.form(files: [.file(try workshop.file("a", size: 1))])
-        let folder = TransferItem.form(files: [.file(FilePath(workshop.folder.path))])
+        let form = TransferItem.form(files: [.file(try interop.file("a", size: 1))])
+        let folder = TransferItem.form(files: [.file(FilePath(interop.folder.path))])
         let noFile = TransferItem.form(fields: ["a": "b"], files: [])
         let many = TransferItem.form(files: (0...100).map { .data(Data(), name: "\($0)") })
         let long = TransferItem.form(
@@ -189,7 +189,7 @@ import TransportTUS
         }
         // An existing session accepts no form either.
         try await queue.save(Account("site", endpoints: [put]))
-        let session = try await queue.enqueue(try .upload([workshop.file("b", size: 1)], to: "site"))
+        let session = try await queue.enqueue(try .upload([interop.file("b", size: 1)], to: "site"))
         await #expect(throws: QueueError.self) { try await queue.addItems([form], to: .id(session.id)) }
         #expect(try await queue.items(of: session.id).count == 1)
         await queue.shutdown()
@@ -198,12 +198,12 @@ import TransportTUS
     /// The account's first endpoint can't receive forms, so the second one receives them. A form that is added to the session after a folder
     /// is stored in another way, but sent alike.
     @Test func usesEndpointThatReceivesForms() async throws {
-        let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
+        let server = try await PlainServer.start(.form, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         let queue = try await openQueue(
             .http("http+put://127.0.0.1:1/"), .http("http+form://127.0.0.1:\(server.port)/parts"))
-        let file = try workshop.file("a", size: 10)
-        let folder = workshop.folder.appending(path: "folder")
+        let file = try interop.file("a", size: 10)
+        let folder = interop.folder.appending(path: "folder")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
         let form = TransferItem.form(files: [.data(Data("x".utf8), name: "x"), .file(file)])
         let session = try await queue.enqueue(.upload(items: [form, TransferItem(folder.path)], to: "site"))
@@ -219,7 +219,7 @@ import TransportTUS
     }
 
     @Test func limitsResponse() async throws {
-        let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
+        let server = try await PlainServer.start(.form, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         let queue = try await openQueue(.http("http+form://127.0.0.1:\(server.port)/parts"))
         // The response is longer than the 64 KiB that the engine keeps of other responses.

@@ -11,15 +11,15 @@ import TransportHTTP
         func secret(for reference: CredentialReference) async throws -> Secret { Secret("") }
     }
 
-    private let workshop: Workshop
+    private let interop: InteropFixture
     private let transport = HTTPTransport()
 
     init() throws {
-        workshop = try Workshop()
+        interop = try InteropFixture()
     }
 
     private func failure(_ size: Int, at endpoint: Endpoint) async throws -> TransferError? {
-        let path = try workshop.file("file-\(size)", size: size)
+        let path = try interop.file("file-\(size)", size: size)
         let attempt = FileAttempt(
             transferID: "t-1", endpoint: endpoint, source: UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path)),
             remotePath: try RemotePath("file.mov"), credentials: NoCredentials(), logger: Logger(label: "test"))
@@ -28,7 +28,7 @@ import TransportHTTP
     }
 
     @Test func rejectsHTTPToNginxWithTLS() async throws {
-        let proxy = try await NginxProxy.start(in: workshop.folder.appending(path: "proxy"), before: 1)
+        let proxy = try await NginxProxy.start(in: interop.folder.appending(path: "proxy"), forwardingTo: 1)
         defer { withExtendedLifetime(proxy) {} }
         for mode in ["put", "form"] {
             let error = try await failure(9, at: .http("http+\(mode)://127.0.0.1:\(proxy.port)/"))
@@ -43,7 +43,7 @@ import TransportHTTP
     }
 
     @Test(arguments: PlainServer.Kind.allCases) func rejectsHTTPSToServerWithoutTLS(kind: PlainServer.Kind) async throws {
-        let server = try await PlainServer.start(kind, in: workshop.folder.appending(path: "server"))
+        let server = try await PlainServer.start(kind, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         let error = try await failure(9, at: .http("https+put://127.0.0.1:\(server.port)/"))
         #expect(error?.code == .notThisProtocol)
@@ -53,7 +53,7 @@ import TransportHTTP
 
     /// Flask responds with success and closes the connection without reading the body.
     @Test func rejectsSuccessBeforeEndOfBody() async throws {
-        let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
+        let server = try await PlainServer.start(.form, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         let relay = try CuttingRelay(to: server.port)
         defer { relay.stop() }
@@ -65,7 +65,7 @@ import TransportHTTP
 
     /// An upload fails as unsupported if the folder is missing or the handler does not accept files.
     @Test func rejectsAddressThatAcceptsNoUploads() async throws {
-        let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
+        let server = try await PlainServer.start(.form, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         for (mode, path) in [("put", "/nowhere/"), ("form", "/nowhere"), ("put", "/upload"), ("form", "/page/done")] {
             let error = try await failure(1_000_000, at: .http("http+\(mode)://127.0.0.1:\(server.port)\(path)"))

@@ -10,12 +10,12 @@ import TransportTUS
 @Suite struct ParallelDownloadTests {
     private static let size = 2 << 20
 
-    private let workshop: Workshop
+    private let interop: InteropFixture
     private let folder: FilePath
 
     init() throws {
-        workshop = try Workshop()
-        folder = FilePath(workshop.folder.appending(path: "received").path)
+        interop = try InteropFixture()
+        folder = FilePath(interop.folder.appending(path: "received").path)
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: false)
     }
 
@@ -24,9 +24,9 @@ import TransportTUS
     /// - Parameter limits: The number of requests that nginx serves in parallel, and the maximum speed of each request, in the notation of
     ///   nginx's `limit_rate`.
     private func startServer(_ limits: String...) async throws -> PythonProcess {
-        let server = workshop.folder.appending(path: "server")
+        let server = interop.folder.appending(path: "server")
         let process = try await PythonProcess.runBlocking { try PythonProcess("nginx_files.py", [server.path] + limits) }
-        let file = try workshop.file("large", size: Self.size)
+        let file = try interop.file("large", size: Self.size)
         let copy = server.appending(path: "files/large")
         try FileManager.default.copyItem(atPath: file.string, toPath: copy.path)
         // nginx identifies the versions of a file by the modification time in whole seconds. A recently modified file could change again
@@ -43,7 +43,7 @@ import TransportTUS
 
     private var requests: [Request] {
         get throws {
-            let log = try String(contentsOf: workshop.folder.appending(path: "server/access.log"), encoding: .utf8)
+            let log = try String(contentsOf: interop.folder.appending(path: "server/access.log"), encoding: .utf8)
             return log.split(separator: "\n").map { line in
                 let words = line.split(separator: " ").map(String.init)
                 return Request(status: Int(words[1]) ?? 0, range: words[2], connection: words[4])
@@ -52,14 +52,14 @@ import TransportTUS
     }
 
     private func download(from endpoint: Endpoint, _ transport: any Transport, parallel: Int = 4) async throws {
-        let queue = try await workshop.openQueue(Account("real", endpoints: [endpoint]), transports: [transport])
+        let queue = try await interop.openQueue(Account("real", endpoints: [endpoint]), transports: [transport])
         let options = SessionOptions(retry: RetryPolicy(maximumAttempts: 100), segmentsPerFile: parallel)
         let session = try await queue.enqueue(
             .download(items: [.remote(try RemotePath("large"))], from: "real", to: folder, options: options))
         try await queue.start()
         #expect(try await session.value.state == .completed)
-        let sent = FilePath(workshop.folder.appending(path: "large").path)
-        #expect(try workshop.content(folder.appending("large")) == workshop.content(sent))
+        let sent = FilePath(interop.folder.appending(path: "large").path)
+        #expect(try interop.content(folder.appending("large")) == interop.content(sent))
         await queue.shutdown()
     }
 

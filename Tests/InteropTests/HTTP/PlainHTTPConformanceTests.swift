@@ -14,11 +14,11 @@ import TransportTesting
 
     /// Verifies all promises with one server, because the server starts slowly.
     @Test func keepsAllPromisesWithForms() async throws {
-        let workshop = try Workshop()
-        let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
+        let interop = try InteropFixture()
+        let server = try await PlainServer.start(.form, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
-        for promise in TransportPromise.allCases { try await PlainFixture.with(server.site, in: workshop) { try await promise.verify($0) } }
-        for promise in StreamPromise.allCases { try await PlainFixture.with(server.site, in: workshop) { try await promise.verify($0) } }
+        for promise in TransportPromise.allCases { try await PlainFixture.with(server.site, in: interop) { try await promise.verify($0) } }
+        for promise in StreamPromise.allCases { try await PlainFixture.with(server.site, in: interop) { try await promise.verify($0) } }
     }
 
     @Test(arguments: StreamPromise.allCases)
@@ -28,10 +28,10 @@ import TransportTesting
 
     @Test(arguments: DownloadPromise.allCases, [1, 4])
     func keepsDownloadPromise(_ promise: DownloadPromise, parallel: Int) async throws {
-        let workshop = try Workshop()
-        let server = try await FilesFixture.startServer(in: workshop)
+        let interop = try InteropFixture()
+        let server = try await FilesFixture.startServer(in: interop)
         let fixture = try FilesFixture(
-            workshop, port: server.port, transport: HTTPTransport(), options: AttemptOptions(segmentsPerFile: parallel),
+            interop, port: server.port, transport: HTTPTransport(), options: AttemptOptions(segmentsPerFile: parallel),
             endpoint: {
                 .http("http+get\($0)", credentials: $1, options: HTTPOptions(requests: RequestOptions(parallelThreshold: 100_000)))
             })
@@ -52,7 +52,7 @@ private struct PlainFixture: TransportFixture {
         func secret(for reference: CredentialReference) async throws -> Secret { Secret("hunter2-correct-horse") }
     }
 
-    let workshop: Workshop
+    let interop: InteropFixture
     let site: PlainSite
     let transport: any Transport = HTTPTransport()
     let endpoint: Endpoint
@@ -64,14 +64,14 @@ private struct PlainFixture: TransportFixture {
     private let relay: CuttingRelay
 
     static func with(_ kind: PlainServer.Kind, _ body: (PlainFixture) async throws -> Void) async throws {
-        let workshop = try Workshop()
-        let server = try await PlainServer.start(kind, in: workshop.folder.appending(path: "server"))
+        let interop = try InteropFixture()
+        let server = try await PlainServer.start(kind, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
-        try await with(server.site, in: workshop, body)
+        try await with(server.site, in: interop, body)
     }
 
-    static func with(_ site: PlainSite, in workshop: Workshop, _ body: (PlainFixture) async throws -> Void) async throws {
-        let fixture = try PlainFixture(workshop, site)
+    static func with(_ site: PlainSite, in interop: InteropFixture, _ body: (PlainFixture) async throws -> Void) async throws {
+        let fixture = try PlainFixture(interop, site)
         do {
             try await body(fixture)
         } catch {
@@ -81,14 +81,14 @@ private struct PlainFixture: TransportFixture {
         await fixture.close()
     }
 
-    private init(_ workshop: Workshop, _ site: PlainSite) throws {
-        self.workshop = workshop
+    private init(_ interop: InteropFixture, _ site: PlainSite) throws {
+        self.interop = interop
         self.site = site
         relay = try CuttingRelay(to: site.port)
         endpoint = .http(site.address(port: Int(relay.port)), credentials: .bearer(.environment("TOKEN")))
         // No process listens on port 1 (tcpmux).
         unreachableEndpoint = .http(site.address(port: 1), credentials: .bearer(.environment("TOKEN")))
-        folder = FilePath(workshop.folder.appending(path: "sources").path)
+        folder = FilePath(interop.folder.appending(path: "sources").path)
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
     }
 

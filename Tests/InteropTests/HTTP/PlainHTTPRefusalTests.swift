@@ -11,21 +11,21 @@ import TransportHTTP
         func secret(for reference: CredentialReference) async throws -> Secret { Secret(ClientIdentity.passphrase) }
     }
 
-    private let workshop: Workshop
+    private let interop: InteropFixture
     private let transport = HTTPTransport()
 
     init() throws {
-        workshop = try Workshop()
+        interop = try InteropFixture()
     }
 
     private func startServer(_ kind: PlainServer.Kind, largestBody: Int = 1 << 30) async throws -> PlainServer {
-        try await PlainServer.start(kind, in: workshop.folder.appending(path: "server"), largestBody: largestBody)
+        try await PlainServer.start(kind, in: interop.folder.appending(path: "server"), largestBody: largestBody)
     }
 
     private func startProxy(
-        _ name: String = "proxy", before port: Int, largestBody: String = "100m", _ options: NginxProxy.Options = NginxProxy.Options()
+        _ name: String = "proxy", forwardingTo port: Int, largestBody: String = "100m", _ options: NginxProxy.Options = NginxProxy.Options()
     ) async throws -> NginxProxy {
-        try await NginxProxy.start(in: workshop.folder.appending(path: name), before: port, largestBody: largestBody, options: options)
+        try await NginxProxy.start(in: interop.folder.appending(path: name), forwardingTo: port, largestBody: largestBody, options: options)
     }
 
     private func upload(_ path: FilePath, to endpoint: Endpoint, number: Int = 1) async throws -> TransferReceipt {
@@ -42,7 +42,7 @@ import TransportHTTP
 
     /// The number of bytes that nginx received in each request.
     private func received() throws -> [Int] {
-        try String(contentsOf: workshop.folder.appending(path: "server/access.log"), encoding: .utf8).split(separator: "\n").compactMap {
+        try String(contentsOf: interop.folder.appending(path: "server/access.log"), encoding: .utf8).split(separator: "\n").compactMap {
             $0.split(separator: " ").last.flatMap { Int($0) }
         }
     }
@@ -50,7 +50,7 @@ import TransportHTTP
     @Test func doesNotSendBodyTooLargeForNginx() async throws {
         let server = try await startServer(.put, largestBody: 1 << 20)
         defer { withExtendedLifetime(server) {} }
-        let error = await refusal(of: try workshop.file("large", size: 30 << 20), at: .http(server.address()))
+        let error = await refusal(of: try interop.file("large", size: 30 << 20), at: .http(server.address()))
         #expect(error?.code == .tooLarge)
         #expect(try received().reduce(0, +) < 10_000)
         await transport.shutdown()
@@ -60,7 +60,7 @@ import TransportHTTP
     @Test func readsNginxRefusalDuringBody() async throws {
         let server = try await startServer(.put, largestBody: 1_000)
         defer { withExtendedLifetime(server) {} }
-        let path = try workshop.file("small", size: 200_000)
+        let path = try interop.file("small", size: 200_000)
         #expect(await refusal(of: path, at: .http(server.address()))?.code == .tooLarge)
         #expect(await refusal(of: path, at: .http(server.address()), number: 2)?.code == .tooLarge)
         await transport.shutdown()
@@ -69,7 +69,7 @@ import TransportHTTP
     @Test(arguments: [100_000, 30 << 20]) func readsFlaskRefusalDuringBody(size: Int) async throws {
         let server = try await startServer(.form)
         defer { withExtendedLifetime(server) {} }
-        let error = await refusal(of: try workshop.file("file", size: size), at: .http("http+form://127.0.0.1:\(server.port)/refused"))
+        let error = await refusal(of: try interop.file("file", size: size), at: .http("http+form://127.0.0.1:\(server.port)/refused"))
         #expect(error?.failureClass == .permanent)
         #expect(error?.code == .forbidden)
         #expect(error?.cause?.contains("no reels on Sundays") == true)
@@ -81,14 +81,14 @@ import TransportHTTP
         defer { withExtendedLifetime(server) {} }
         var options = NginxProxy.Options()
         options.streams = streams
-        let proxy = try await startProxy(before: server.port, largestBody: "10m", options)
+        let proxy = try await startProxy(forwardingTo: server.port, largestBody: "10m", options)
         let endpoint = Endpoint(
             transport: .http, address: "https+form://127.0.0.1:\(proxy.port)/upload?path={path}",
             settings: ["caFile": proxy.certificate, "httpVersion": version])
-        let path = try workshop.file("file", size: 5 << 20)
+        let path = try interop.file("file", size: 5 << 20)
         #expect(try await upload(path, to: endpoint).answer?.status == 201)
-        #expect(try server.content(of: RemotePath("file.mov")) == workshop.content(path))
-        let error = await refusal(of: try workshop.file("large", size: 20 << 20), at: endpoint)
+        #expect(try server.content(of: RemotePath("file.mov")) == interop.content(path))
+        let error = await refusal(of: try interop.file("large", size: 20 << 20), at: endpoint)
         #expect(error?.code == .tooLarge)
         let requests = try await proxy.requests
         #expect(requests.map(\.status) == [201, 413])
@@ -98,10 +98,10 @@ import TransportHTTP
 
     @Test func retriesIfProxyCannotReachServer() async throws {
         // No process listens on port 1 (tcpmux).
-        let proxy = try await startProxy(before: 1)
+        let proxy = try await startProxy(forwardingTo: 1)
         let endpoint = Endpoint.http(
             "https+put://127.0.0.1:\(proxy.port)/", options: HTTPOptions(requests: RequestOptions(caFile: proxy.certificate)))
-        #expect(await refusal(of: try workshop.file("file", size: 3 << 20), at: endpoint)?.failureClass == .transient)
+        #expect(await refusal(of: try interop.file("file", size: 3 << 20), at: endpoint)?.failureClass == .transient)
         await transport.shutdown()
     }
 
@@ -109,21 +109,21 @@ import TransportHTTP
     func followsRedirectToListedOrigin(kind: PlainServer.Kind, isListed: Bool) async throws {
         let server = try await startServer(kind)
         defer { withExtendedLifetime(server) {} }
-        let other = try await startProxy("other", before: server.port)
+        let other = try await startProxy("other", forwardingTo: server.port)
         var options = NginxProxy.Options()
         options.redirect = other.origin
-        let proxy = try await startProxy(before: server.port, options)
-        let trusted = workshop.folder.appending(path: "trusted.pem")
+        let proxy = try await startProxy(forwardingTo: server.port, options)
+        let trusted = interop.folder.appending(path: "trusted.pem")
         try [proxy, other].map { try String(contentsOfFile: $0.certificate, encoding: .utf8) }.joined().write(
             to: trusted, atomically: true, encoding: .utf8)
         var settings = ["caFile": trusted.path]
         settings["origins"] = isListed ? other.origin : nil
         let address = server.site.address(port: proxy.port).replacing("http+", with: "https+")
         let endpoint = Endpoint(transport: .http, address: address, settings: settings)
-        let path = try workshop.file("file", size: 3 << 20)
+        let path = try interop.file("file", size: 3 << 20)
         if isListed {
             #expect(try await upload(path, to: endpoint).bytes == 3 << 20)
-            #expect(try server.content(of: RemotePath("file.mov")) == workshop.content(path))
+            #expect(try server.content(of: RemotePath("file.mov")) == interop.content(path))
         } else {
             let error = await refusal(of: path, at: endpoint)
             #expect(error?.message.contains(other.origin) == true)
@@ -137,13 +137,13 @@ import TransportHTTP
     @Test(arguments: ["https+put", "https+form"]) func requiresClientCertificate(scheme: String) async throws {
         let server = try await startServer(.put)
         defer { withExtendedLifetime(server) {} }
-        let client = try await ClientIdentity.make("client", in: workshop.folder)
+        let client = try await ClientIdentity.make("client", in: interop.folder)
         var options = NginxProxy.Options()
         options.clients = client.certificate
-        let proxy = try await startProxy(before: server.port, options)
+        let proxy = try await startProxy(forwardingTo: server.port, options)
         var endpoint = Endpoint.http(
             "\(scheme)://127.0.0.1:\(proxy.port)/in/", options: HTTPOptions(requests: RequestOptions(caFile: proxy.certificate)))
-        let path = try workshop.file("file", size: 300_000)
+        let path = try interop.file("file", size: 300_000)
         let error = await refusal(of: path, at: endpoint)
         #expect(error?.failureClass == .credentials)
         #expect(error?.message.contains("certificate") == true)
@@ -155,7 +155,7 @@ import TransportHTTP
         _ = try await transport.check(endpoint, credentials: Passphrase())
         if scheme == "https+put" {
             #expect(try await upload(path, to: endpoint).bytes == 300_000)
-            #expect(try server.content(of: RemotePath("in/file.mov")) == workshop.content(path))
+            #expect(try server.content(of: RemotePath("in/file.mov")) == interop.content(path))
         }
         await transport.shutdown()
     }
@@ -164,17 +164,17 @@ import TransportHTTP
     @Test(arguments: [false, true]) func showsCertificateOnlyToListedOrigins(isListed: Bool) async throws {
         let server = try await startServer(.put)
         defer { withExtendedLifetime(server) {} }
-        let client = try await ClientIdentity.make("client", in: workshop.folder)
+        let client = try await ClientIdentity.make("client", in: interop.folder)
         var options = NginxProxy.Options()
         options.clients = client.certificate
         options.asks = "optional"
-        let other = try await startProxy("other", before: server.port, options)
+        let other = try await startProxy("other", forwardingTo: server.port, options)
         var settings = client.settings.merging(["caFile": other.certificate]) { $1 }
         settings["origins"] = isListed ? other.origin : nil
         let endpoint = Endpoint(
             transport: .http, address: "https+put://127.0.0.1:1/",
             credentials: [CredentialReference(kind: .clientKeyPassphrase, source: .environment("P"))], settings: settings)
-        let path = try workshop.file("file", size: 9)
+        let path = try interop.file("file", size: 9)
         let attempt = FileAttempt(
             transferID: "t-1", endpoint: endpoint, source: UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path)),
             remotePath: try RemotePath("file.mov"), options: AttemptOptions(uploadURL: "\(other.origin)/signed?signature=0123456789abcdef"),

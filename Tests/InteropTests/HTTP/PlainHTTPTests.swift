@@ -8,14 +8,14 @@ import TransportHTTP
 
 /// The queue and the transport for plain HTTP, with two servers: nginx, which receives files by PUT, and a form handler written in Flask.
 @Suite struct PlainHTTPTests {
-    private let workshop: Workshop
+    private let interop: InteropFixture
 
     init() throws {
-        workshop = try Workshop()
+        interop = try InteropFixture()
     }
 
     private func openQueue(_ endpoint: Endpoint) async throws -> TransferQueue {
-        try await workshop.openQueue(Account("real", endpoints: [endpoint]), transports: [HTTPTransport()])
+        try await interop.openQueue(Account("real", endpoints: [endpoint]), transports: [HTTPTransport()])
     }
 
     private func options(metadata: [String: String] = [:]) -> SessionOptions {
@@ -23,34 +23,34 @@ import TransportHTTP
     }
 
     @Test(arguments: PlainServer.Kind.allCases) func transfersFilesOfManySizes(kind: PlainServer.Kind) async throws {
-        let server = try await PlainServer.start(kind, in: workshop.folder.appending(path: "server"))
+        let server = try await PlainServer.start(kind, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         let queue = try await openQueue(.http(server.address()))
-        let files = try [0, 1, 5_000, 300_000, 20 << 20].map { try workshop.file("file-\($0).mov", size: $0) }
+        let files = try [0, 1, 5_000, 300_000, 20 << 20].map { try interop.file("file-\($0).mov", size: $0) }
         let session = try await queue.enqueue(try .upload(files, to: "real", options: options()))
         try await queue.start()
         #expect(try await session.value.state == .completed)
         for (item, file) in zip(try await queue.items(of: session.id), files) {
-            #expect(try server.content(of: item.destination) == workshop.content(file))
+            #expect(try server.content(of: item.destination) == interop.content(file))
             #expect(item.answer?.status == 201)
         }
         await queue.shutdown()
     }
 
     @Test(arguments: PlainServer.Kind.allCases) func completesAfterTwoLostConnections(kind: PlainServer.Kind) async throws {
-        let server = try await PlainServer.start(kind, in: workshop.folder.appending(path: "server"))
+        let server = try await PlainServer.start(kind, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         let relay = try CuttingRelay(to: server.port)
         defer { relay.stop() }
         relay.cut(afterBytes: 2 << 20)
         relay.cut(afterBytes: 6 << 20)
         let queue = try await openQueue(.http(server.site.address(port: Int(relay.port))))
-        let file = try workshop.file("large", size: 8 << 20)
+        let file = try interop.file("large", size: 8 << 20)
         let session = try await queue.enqueue(try .upload([file], to: "real", options: options()))
         try await queue.start()
         #expect(try await session.value.state == .completed)
         #expect(relay.hasCutAll)
-        #expect(try server.content(of: RemotePath("large")) == workshop.content(file))
+        #expect(try server.content(of: RemotePath("large")) == interop.content(file))
         await queue.shutdown()
     }
 
@@ -64,12 +64,12 @@ import TransportHTTP
             var fields: [String: String]
             var files: [File]
         }
-        let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
+        let server = try await PlainServer.start(.form, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         let name = "Ærø \"7\"; a=b.mov"
         let queue = try await openQueue(
             .http(server.address(), options: HTTPOptions(fileField: "reel \"x\"", fields: ["name": "{name}", "empty": ""])))
-        let item = TransferItem(try workshop.file("local", size: 700_000), as: try RemotePath("day/\(name)"))
+        let item = TransferItem(try interop.file("local", size: 700_000), as: try RemotePath("day/\(name)"))
         let session = try await queue.enqueue(
             .upload(items: [item], to: "real", options: options(metadata: ["note\r\n": "line 1\r\nline 2", "naïve": "日本語"])))
         try await queue.start()
@@ -84,12 +84,12 @@ import TransportHTTP
 
     /// First, an account uses PUT, but the settings of a session select a form. Then, two download sessions set an expected checksum.
     @Test func appliesSessionSettingsAndExpectedChecksum() async throws {
-        let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
+        let server = try await PlainServer.start(.form, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         let queue = try await openQueue(.http(server.address().replacing("http+form:", with: "http+put:")))
         var options = options()
         options.settings = ["upload": "form", "field.take": "2"]
-        let file = try workshop.file("local", size: 3_000)
+        let file = try interop.file("local", size: 3_000)
         let session = try await queue.enqueue(try .upload([file], to: "real", options: options))
         try await queue.start()
         #expect(try await session.value.state == .completed)
@@ -97,17 +97,17 @@ import TransportHTTP
         #expect(answer.contains(#""take": "2""#) || answer.contains(#""take":"2""#), "\(answer)")
         await queue.shutdown()
 
-        let files = try await PlainServer.start(.put, in: workshop.folder.appending(path: "files"))
+        let files = try await PlainServer.start(.put, in: interop.folder.appending(path: "files"))
         defer { withExtendedLifetime(files) {} }
-        let downloads = try await workshop.openQueue(
+        let downloads = try await interop.openQueue(
             Account("real", endpoints: [.http(files.address())]), transports: [HTTPTransport()])
         let sent = try await downloads.enqueue(try .upload([file], to: "real"))
         try await downloads.start()
         #expect(try await sent.value.state == .completed)
-        let content = try workshop.content(file)
+        let content = try interop.content(file)
         let right = SHA256.hash(data: content).map { String(format: "%02x", $0) }.joined()
         for (checksum, state) in [(right, SessionState.completed), (String(repeating: "0", count: 64), .failed)] {
-            let folder = FilePath(workshop.folder.appending(path: checksum).path)
+            let folder = FilePath(interop.folder.appending(path: checksum).path)
             try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
             let received = try await downloads.enqueue(
                 .download(
@@ -137,17 +137,17 @@ import TransportHTTP
             var length: Int
             var files: [File]
         }
-        let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
+        let server = try await PlainServer.start(.form, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
-        let sheet = try workshop.file("sheet.csv", size: 3_000_000)
-        let empty = try workshop.file("empty.txt", size: 0)
-        _ = try workshop.file("a.mov.jpg", size: 70_000)
-        _ = try workshop.file("b.mov.jpg", size: 1)
+        let sheet = try interop.file("sheet.csv", size: 3_000_000)
+        let empty = try interop.file("empty.txt", size: 0)
+        _ = try interop.file("a.mov.jpg", size: 70_000)
+        _ = try interop.file("b.mov.jpg", size: 1)
         let queue = try await openQueue(
             .http(
                 server.address(),
                 options: HTTPOptions(fileField: "reel", files: ["picture": ["{source}.jpg"], "sheets": ["\(sheet)", "\(empty)"]])))
-        let files = try [workshop.file("a.mov", size: 5_000_000), workshop.file("b.mov", size: 10)]
+        let files = try [interop.file("a.mov", size: 5_000_000), interop.file("b.mov", size: 10)]
         let session = try await queue.enqueue(try .upload(files, to: "real", options: options()))
         try await queue.start()
         #expect(try await session.value.state == .completed)
@@ -161,16 +161,16 @@ import TransportHTTP
                     .init(field: "sheets", name: "empty.txt", type: "text/plain", length: 0),
                     .init(field: "reel", name: name, type: "video/quicktime", length: size),
                 ])
-            #expect(try server.content(of: item.destination) == workshop.content(item.source))
+            #expect(try server.content(of: item.destination) == interop.content(item.source))
         }
         await queue.shutdown()
     }
 
     @Test func acceptsRedirectToPageAsSuccess() async throws {
-        let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
+        let server = try await PlainServer.start(.form, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         let queue = try await openQueue(.http("http+form://127.0.0.1:\(server.port)/page?path={name}"))
-        let session = try await queue.enqueue(try .upload([workshop.file("small", size: 10)], to: "real"))
+        let session = try await queue.enqueue(try .upload([interop.file("small", size: 10)], to: "real"))
         try await queue.start()
         #expect(try await session.value.state == .completed)
         #expect(try await queue.items(of: session.id).first?.remoteURL == "http://127.0.0.1:\(server.port)/page/done")
@@ -180,12 +180,12 @@ import TransportHTTP
     /// The server takes longer than the stall timeout to respond after the last byte. Only the response timeout applies to this wait; the
     /// stall timeout applies while data is sent.
     @Test func waitsForSlowServer() async throws {
-        let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
+        let server = try await PlainServer.start(.form, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         let queue = try await openQueue(.http("http+form://127.0.0.1:\(server.port)/slow"))
         let options = SessionOptions(retry: RetryPolicy(maximumAttempts: 3), stallTimeout: .seconds(2), responseTimeout: .seconds(60))
         let session = try await queue.enqueue(
-            try .upload([workshop.file("large", size: 40 << 20)], to: "real", options: options))
+            try .upload([interop.file("large", size: 40 << 20)], to: "real", options: options))
         try await queue.start()
         #expect(try await session.value.state == .completed)
         #expect(try await queue.items(of: session.id).first?.answer?.text.contains("\((40 << 20) / 1_000_000)") == true)
@@ -193,10 +193,10 @@ import TransportHTTP
     }
 
     @Test(arguments: PlainServer.Kind.allCases) func failsOnlyTooLargeFile(kind: PlainServer.Kind) async throws {
-        let server = try await PlainServer.start(kind, in: workshop.folder.appending(path: "server"), largestBody: 1 << 20)
+        let server = try await PlainServer.start(kind, in: interop.folder.appending(path: "server"), largestBody: 1 << 20)
         defer { withExtendedLifetime(server) {} }
         let queue = try await openQueue(.http(server.address()))
-        let files = try [20 << 20, 1_000].map { try workshop.file("file-\($0)", size: $0) }
+        let files = try [20 << 20, 1_000].map { try interop.file("file-\($0)", size: $0) }
         let session = try await queue.enqueue(try .upload(files, to: "real", options: options()))
         try await queue.start()
         await #expect(throws: TransferError.self) { try await session.value }
@@ -207,24 +207,24 @@ import TransportHTTP
     }
 
     @Test(arguments: ["1.1", "2"]) func transfersFilesOverTLS(version: String) async throws {
-        let server = try await PlainServer.start(.put, in: workshop.folder.appending(path: "server"))
+        let server = try await PlainServer.start(.put, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         let proxy = try await NginxProxy.start(
-            in: workshop.folder.appending(path: "proxy"), before: server.port, largestBody: "100m")
+            in: interop.folder.appending(path: "proxy"), forwardingTo: server.port, largestBody: "100m")
         defer { withExtendedLifetime(proxy) {} }
         let settings = ["caFile": proxy.certificate, "httpVersion": version]
         let queue = try await openQueue(Endpoint(transport: .http, address: "https+put://127.0.0.1:\(proxy.port)/in/", settings: settings))
-        let file = try workshop.file("large", size: 5 << 20)
+        let file = try interop.file("large", size: 5 << 20)
         let upload = try await queue.enqueue(try .upload([file], to: "real", options: options()))
         try await queue.start()
         #expect(try await upload.value.state == .completed)
-        #expect(try server.content(of: RemotePath("in/large")) == workshop.content(file))
-        let folder = FilePath(workshop.folder.appending(path: "received").path)
+        #expect(try server.content(of: RemotePath("in/large")) == interop.content(file))
+        let folder = FilePath(interop.folder.appending(path: "received").path)
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: false)
         let download = try await queue.enqueue(
             .download(items: [.remote(try RemotePath("large"))], from: "real", to: folder, options: options()))
         #expect(try await download.value.state == .completed)
-        #expect(try workshop.content(folder.appending("large")) == workshop.content(file))
+        #expect(try interop.content(folder.appending("large")) == interop.content(file))
         let spoken = version == "2" ? "HTTP/2.0" : "HTTP/1.1"
         let atProxy = try await proxy.requests
         #expect(atProxy.map { "\($0.version) \($0.method) \($0.status)" } == ["\(spoken) PUT 201", "\(spoken) GET 200"])
@@ -233,14 +233,14 @@ import TransportHTTP
 
     /// Sends a stream before its end is known: in chunks with HTTP/1.1, and in DATA frames with HTTP/2.
     @Test(.timeLimit(.minutes(10)), arguments: ["1.1", "2"]) func sendsLiveStreamOverTLS(version: String) async throws {
-        let server = try await PlainServer.start(.put, in: workshop.folder.appending(path: "server"))
+        let server = try await PlainServer.start(.put, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         let proxy = try await NginxProxy.start(
-            in: workshop.folder.appending(path: "proxy"), before: server.port, largestBody: "100m")
+            in: interop.folder.appending(path: "proxy"), forwardingTo: server.port, largestBody: "100m")
         defer { withExtendedLifetime(proxy) {} }
         let settings = ["caFile": proxy.certificate, "httpVersion": version]
         let queue = try await openQueue(Endpoint(transport: .http, address: "https+put://127.0.0.1:\(proxy.port)/in/", settings: settings))
-        let content = try workshop.content(workshop.file("content", size: 3_000_000))
+        let content = try interop.content(interop.file("content", size: 3_000_000))
         let (stream, writer) = TransferItem.stream(as: "live")
         let session = try await queue.enqueue(.upload(items: [stream], to: "real"))
         try await queue.start()
@@ -257,13 +257,13 @@ import TransportHTTP
     }
 
     @Test func rejectsUntrustedCertificate() async throws {
-        let server = try await PlainServer.start(.put, in: workshop.folder.appending(path: "server"))
+        let server = try await PlainServer.start(.put, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
-        let proxy = try await NginxProxy.start(in: workshop.folder.appending(path: "proxy"), before: server.port, largestBody: "1m")
+        let proxy = try await NginxProxy.start(in: interop.folder.appending(path: "proxy"), forwardingTo: server.port, largestBody: "1m")
         defer { withExtendedLifetime(proxy) {} }
         let queue = try await openQueue(.http("https+put://127.0.0.1:\(proxy.port)/"))
         let events = queue.events
-        _ = try await queue.enqueue(try .upload([workshop.file("file", size: 9)], to: "real"))
+        _ = try await queue.enqueue(try .upload([interop.file("file", size: 9)], to: "real"))
         try await queue.start()
         let error = await events.first { if case .accountBlocked("real", let error) = $0 { error } else { nil } }
         #expect(error?.failureClass == .trust)

@@ -12,27 +12,27 @@ struct WebDAVTests {
     enum Server: String, CaseIterable, Sendable {
         case apache, nginx, wsgidav
 
-        /// Starts the server. Its files are in the folder `server/files` of the workshop.
-        func start(in workshop: Workshop) async throws -> PythonProcess {
-            let folder = workshop.folder.appending(path: "server")
+        /// Starts the server. Its files are in the folder `server/files` of the fixture.
+        func start(in interop: InteropFixture) async throws -> PythonProcess {
+            let folder = interop.folder.appending(path: "server")
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
             return try await PythonProcess.runBlocking { try PythonProcess("webdav_server.py", [rawValue, folder.path]) }
         }
     }
 
-    private let workshop: Workshop
+    private let interop: InteropFixture
     private let local: URL
     private let stored: URL
 
     init() throws {
-        workshop = try Workshop()
-        local = workshop.folder.appending(path: "local")
-        stored = workshop.folder.appending(path: "server/files")
+        interop = try InteropFixture()
+        local = interop.folder.appending(path: "local")
+        stored = interop.folder.appending(path: "server/files")
         try FileManager.default.createDirectory(at: local, withIntermediateDirectories: true)
     }
 
     private func openQueue(_ server: PythonProcess, _ options: HTTPOptions = HTTPOptions(webDAV: true)) async throws -> TransferQueue {
-        try await workshop.openQueue(
+        try await interop.openQueue(
             Account("real", endpoints: [.http("http+put://127.0.0.1:\(server.port)/", options: options)]), transports: [HTTPTransport()])
     }
 
@@ -44,10 +44,10 @@ struct WebDAVTests {
 
     /// One server for all promises, because servers start slowly.
     @Test(arguments: Server.allCases) func keepsListingPromises(_ kind: Server) async throws {
-        let server = try await kind.start(in: workshop)
+        let server = try await kind.start(in: interop)
         // nginx lists no names that begin with a dot, such as one of the names of this promise.
         for promise in ListingPromise.allCases where kind != .nginx || promise != .namesAreKept {
-            let fixture = try FilesFixture(workshop, port: server.port, transport: HTTPTransport()) {
+            let fixture = try FilesFixture(interop, port: server.port, transport: HTTPTransport()) {
                 .http("http+put\($0)", credentials: $1, options: HTTPOptions(webDAV: true))
             }
             do {
@@ -63,7 +63,7 @@ struct WebDAVTests {
 
     /// Uploads a folder whose subfolders don't exist on the server, and downloads it again.
     @Test(arguments: Server.allCases) func transfersTreesInBothDirections(_ kind: Server) async throws {
-        let server = try await kind.start(in: workshop)
+        let server = try await kind.start(in: interop)
         let trip = local.appending(path: "trip")
         let names = (0..<60).map { "many/\($0 % 5)/\($0)" } + ["deep/a/b/c/d/file", "50% #1?/ünï & \"x\" 🎬", "top"]
         for (number, name) in names.enumerated() {
@@ -96,7 +96,7 @@ struct WebDAVTests {
     }
 
     @Test(arguments: Server.allCases) func distinguishesFilesFromFolders(_ kind: Server) async throws {
-        let server = try await kind.start(in: workshop)
+        let server = try await kind.start(in: interop)
         try Data("abc".utf8).write(to: stored.appending(path: "file"))
         try FileManager.default.createDirectory(at: stored.appending(path: "folder/empty"), withIntermediateDirectories: true)
         try Data("inside".utf8).write(to: stored.appending(path: "folder/inside"))
@@ -120,9 +120,9 @@ struct WebDAVTests {
 
     /// Without the option, the servers store no file in a missing folder.
     @Test(arguments: Server.allCases) func createsFoldersOnlyOnRequest(_ kind: Server) async throws {
-        let server = try await kind.start(in: workshop)
+        let server = try await kind.start(in: interop)
         let queue = try await openQueue(server, HTTPOptions())
-        let file = try workshop.file("a.mov", size: 10)
+        let file = try interop.file("a.mov", size: 10)
         let session = try await queue.enqueue(
             .upload(
                 items: [TransferItem(file, as: "new/a.mov")], to: "real", options: SessionOptions(retry: RetryPolicy(maximumAttempts: 1))))
@@ -135,8 +135,8 @@ struct WebDAVTests {
 
     /// None of these servers reports checksums, so the transport reads the file back.
     @Test(arguments: Server.allCases) func verifiesUploads(_ kind: Server) async throws {
-        let server = try await kind.start(in: workshop)
-        let file = try workshop.file("a.mov", size: 300_000)
+        let server = try await kind.start(in: interop)
+        let file = try interop.file("a.mov", size: 300_000)
         for (verification, hasChecksum) in [(Verification.checksum, true), (.size, false)] {
             let queue = try await openQueue(server, HTTPOptions(uploadCheck: .head, webDAV: true))
             let session = try await queue.enqueue(

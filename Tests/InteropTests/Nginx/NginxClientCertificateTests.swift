@@ -7,17 +7,17 @@ import TransportTUS
 
 /// Client certificates and pinned server keys, with an nginx proxy that requires a client certificate.
 @Suite struct NginxClientCertificateTests {
-    private let workshop: Workshop
+    private let interop: InteropFixture
     private let server: TUSLoopbackServer
     private let transport = TUSTransport()
 
     init() throws {
-        workshop = try Workshop()
-        server = workshop.loopbackServer(LoopbackOptions(usesRelativeLocation: true))
+        interop = try InteropFixture()
+        server = interop.loopbackServer(LoopbackOptions(usesRelativeLocation: true))
     }
 
-    private func startProxy(_ name: String = "proxy", before port: Int, _ options: NginxProxy.Options) async throws -> NginxProxy {
-        try await NginxProxy.start(in: workshop.folder.appending(path: name), before: port, options: options)
+    private func startProxy(_ name: String = "proxy", forwardingTo port: Int, _ options: NginxProxy.Options) async throws -> NginxProxy {
+        try await NginxProxy.start(in: interop.folder.appending(path: name), forwardingTo: port, options: options)
     }
 
     private func upload(to proxy: NginxProxy, _ settings: [String: String]) -> DirectUpload {
@@ -30,8 +30,8 @@ import TransportTUS
 
     private func checkContent(_ receipt: TransferReceipt, _ path: FilePath) throws {
         let id = try #require(receipt.remoteURL?.split(separator: "/").last)
-        let stored = FilePath(workshop.folder.appending(path: "server").appending(path: "\(id).bin").path)
-        #expect(try workshop.content(stored) == workshop.content(path))
+        let stored = FilePath(interop.folder.appending(path: "server").appending(path: "\(id).bin").path)
+        #expect(try interop.content(stored) == interop.content(path))
     }
 
     private func close() async {
@@ -41,14 +41,14 @@ import TransportTUS
 
     @Test(arguments: ["1.1", "2"]) func authenticatesWithCertificate(version: String) async throws {
         let port = try #require(try await server.start().port)
-        let client = try await ClientIdentity.make("client", in: workshop.folder)
-        let proxy = try await startProxy(before: port, NginxProxy.Options(clients: client.certificate))
+        let client = try await ClientIdentity.make("client", in: interop.folder)
+        let proxy = try await startProxy(forwardingTo: port, NginxProxy.Options(clients: client.certificate))
         let pin = try await publicKeyPin(ofCertificate: proxy.certificate)
         let other = Data(repeating: 1, count: 32).base64EncodedString()
         let upload = upload(
             to: proxy,
             client.settings.merging(["caFile": proxy.certificate, "httpVersion": version, "pinnedPublicKeys": "\(other) \(pin)"]) { $1 })
-        let path = try workshop.file("file", size: 3 << 20)
+        let path = try interop.file("file", size: 3 << 20)
         try checkContent(try await upload.run(path), path)
         let requests = try await proxy.requests
         #expect(requests.map(\.method) == ["OPTIONS", "POST", "PATCH"])
@@ -59,11 +59,11 @@ import TransportTUS
     /// A rejected client sends no content. With the right certificate, the transport requests the server's features again.
     @Test(arguments: [false, true]) func rejectsUnknownClient(hasAnother: Bool) async throws {
         let port = try #require(try await server.start().port)
-        let client = try await ClientIdentity.make("client", in: workshop.folder)
-        let stranger = try await ClientIdentity.make("stranger", in: workshop.folder)
-        let proxy = try await startProxy(before: port, NginxProxy.Options(clients: client.certificate))
+        let client = try await ClientIdentity.make("client", in: interop.folder)
+        let stranger = try await ClientIdentity.make("stranger", in: interop.folder)
+        let proxy = try await startProxy(forwardingTo: port, NginxProxy.Options(clients: client.certificate))
         let refused = upload(to: proxy, (hasAnother ? stranger.settings : [:]).merging(["caFile": proxy.certificate]) { $1 })
-        let path = try workshop.file("file", size: 300_000)
+        let path = try interop.file("file", size: 300_000)
         let error = await #expect(throws: TransferError.self) { try await refused.run(path) }
         #expect(error?.failureClass == .credentials, "\(String(describing: error))")
         #expect(error?.message.contains("certificate") == true)
@@ -81,12 +81,12 @@ import TransportTUS
     /// reason.
     @Test func reportsMissingCertificateOfExistingUpload() async throws {
         let port = try #require(try await server.start().port)
-        let client = try await ClientIdentity.make("client", in: workshop.folder)
-        let proxy = try await startProxy(before: port, NginxProxy.Options(clients: client.certificate))
+        let client = try await ClientIdentity.make("client", in: interop.folder)
+        let proxy = try await startProxy(forwardingTo: port, NginxProxy.Options(clients: client.certificate))
         var existing = upload(to: proxy, ["caFile": proxy.certificate])
         existing.options.uploadURL = "\(proxy.origin)/files/1"
         let upload = existing
-        let path = try workshop.file("file", size: 9)
+        let path = try interop.file("file", size: 9)
         let error = await #expect(throws: TransferError.self) { try await upload.run(path) }
         #expect(error?.failureClass == .credentials, "\(String(describing: error))")
         let atProxy = try await proxy.requests
@@ -97,10 +97,10 @@ import TransportTUS
 
     @Test func rejectsServerWithOtherKey() async throws {
         let port = try #require(try await server.start().port)
-        let proxy = try await startProxy(before: port, NginxProxy.Options())
+        let proxy = try await startProxy(forwardingTo: port, NginxProxy.Options())
         let other = Data(repeating: 1, count: 32).base64EncodedString()
         let upload = upload(to: proxy, ["caFile": proxy.certificate, "pinnedPublicKeys": other])
-        let path = try workshop.file("file", size: 9)
+        let path = try interop.file("file", size: 9)
         let error = await #expect(throws: TransferError.self) { try await upload.run(path) }
         #expect(error?.failureClass == .trust)
         #expect(
@@ -115,13 +115,13 @@ import TransportTUS
     /// list it.
     @Test(arguments: [false, true]) func showsCertificateOnlyToListedOrigins(isListed: Bool) async throws {
         let port = try #require(try await server.start().port)
-        let client = try await ClientIdentity.make("client", in: workshop.folder)
-        let other = try await startProxy("other", before: port, NginxProxy.Options(clients: client.certificate, asks: "optional"))
-        let proxy = try await startProxy(before: port, NginxProxy.Options(clients: client.certificate, location: other.origin))
+        let client = try await ClientIdentity.make("client", in: interop.folder)
+        let other = try await startProxy("other", forwardingTo: port, NginxProxy.Options(clients: client.certificate, asks: "optional"))
+        let proxy = try await startProxy(forwardingTo: port, NginxProxy.Options(clients: client.certificate, location: other.origin))
         var settings = client.settings
         settings["caFile"] = try trust(proxy, other)
         settings["origins"] = isListed ? other.origin : nil
-        let path = try workshop.file("file", size: 3 << 20)
+        let path = try interop.file("file", size: 3 << 20)
         if isListed {
             try checkContent(try await upload(to: proxy, settings).run(path), path)
         } else {
@@ -138,13 +138,13 @@ import TransportTUS
     /// After a redirect, the client does not present its certificate, even to a listed origin.
     @Test(arguments: [false, true]) func doesNotShowCertificateAfterRedirect(isListed: Bool) async throws {
         let port = try #require(try await server.start().port)
-        let client = try await ClientIdentity.make("client", in: workshop.folder)
-        let other = try await startProxy("other", before: port, NginxProxy.Options(clients: client.certificate, asks: "optional"))
-        let proxy = try await startProxy(before: port, NginxProxy.Options(clients: client.certificate, redirect: other.origin))
+        let client = try await ClientIdentity.make("client", in: interop.folder)
+        let other = try await startProxy("other", forwardingTo: port, NginxProxy.Options(clients: client.certificate, asks: "optional"))
+        let proxy = try await startProxy(forwardingTo: port, NginxProxy.Options(clients: client.certificate, redirect: other.origin))
         var settings = client.settings
         settings["caFile"] = try trust(proxy, other)
         settings["origins"] = isListed ? other.origin : nil
-        let path = try workshop.file("file", size: 9)
+        let path = try interop.file("file", size: 9)
         if isListed {
             try checkContent(try await upload(to: proxy, settings).run(path), path)
             let atOther = try await other.requests
@@ -159,7 +159,7 @@ import TransportTUS
 
     /// Writes the certificates of several proxies to a file, and returns its path.
     private func trust(_ proxies: NginxProxy...) throws -> String {
-        let file = workshop.folder.appending(path: "trusted.pem")
+        let file = interop.folder.appending(path: "trusted.pem")
         try proxies.map { try String(contentsOfFile: $0.certificate, encoding: .utf8) }.joined().write(
             to: file, atomically: true, encoding: .utf8)
         return file.path

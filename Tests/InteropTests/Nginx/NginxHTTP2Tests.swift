@@ -8,11 +8,11 @@ import TransportTUS
 
 /// Uploads by the tus transport over TLS and HTTP/2, through nginx, to independent tus servers.
 @Suite struct NginxHTTP2Tests {
-    private let workshop: Workshop
+    private let interop: InteropFixture
     private let transport = TUSTransport()
 
     init() throws {
-        workshop = try Workshop()
+        interop = try InteropFixture()
     }
 
     private struct Site {
@@ -20,9 +20,9 @@ import TransportTUS
         let proxy: NginxProxy
         let upload: DirectUpload
 
-        func checkContent(_ receipt: TransferReceipt, _ path: FilePath, _ workshop: Workshop) throws {
+        func checkContent(_ receipt: TransferReceipt, _ path: FilePath, _ interop: InteropFixture) throws {
             let name = try #require(path.lastComponent).string
-            #expect(try server.content(of: try #require(receipt.remoteURL), named: name) == workshop.content(path), "\(path)")
+            #expect(try server.content(of: try #require(receipt.remoteURL), named: name) == interop.content(path), "\(path)")
         }
     }
 
@@ -35,9 +35,9 @@ import TransportTUS
         startingRelay startRelay: (Int) throws -> Int = { $0 }
     ) async throws -> Site {
         let options = kind == .aiohttpTUS && options == "{}" ? "{\"client_max_size\": 100000000}" : options
-        let server = try await RealServer.start(kind, in: workshop.folder.appending(path: "server"), options: options)
+        let server = try await RealServer.start(kind, in: interop.folder.appending(path: "server"), options: options)
         let proxy = try await NginxProxy.start(
-            in: workshop.folder.appending(path: "proxy"), before: server.port, largestBody: largestBody,
+            in: interop.folder.appending(path: "proxy"), forwardingTo: server.port, largestBody: largestBody,
             options: NginxProxy.Options(streams: streams, secures: kind == .aiohttpTUS))
         let path = URL(string: server.endpoint)?.path(percentEncoded: true) ?? ""
         let upload = DirectUpload(
@@ -58,11 +58,11 @@ import TransportTUS
         defer { relay.stop() }
         relay.cut(afterBytes: 8 << 20)
         relay.cut(afterBytes: 3 << 20)
-        let path = try workshop.file("large", size: 20 << 20)
+        let path = try interop.file("large", size: 20 << 20)
         let (receipt, failures) = try await site.upload.complete(path)
         #expect(failures >= 1)
         #expect(relay.hasCutAll)
-        try site.checkContent(receipt, path, workshop)
+        try site.checkContent(receipt, path, interop)
         checkOffsets(try site.server.requests)
         let requests = try await site.proxy.requests
         #expect(requests.allSatisfy { $0.version == "HTTP/2.0" })
@@ -84,10 +84,10 @@ import TransportTUS
     /// nginx buffers each body until it is complete, and accepts at most 1 MiB.
     @Test(arguments: RealServer.Kind.allCases) func adaptsToBodyLimit(kind: RealServer.Kind) async throws {
         let site = try await open(kind, largestBody: "1m")
-        let path = try workshop.file("large", size: 10 << 20 + 1)
+        let path = try interop.file("large", size: 10 << 20 + 1)
         let (receipt, failures) = try await site.upload.complete(path)
         #expect(failures == 0, "the first attempt finds the limit and completes")
-        try site.checkContent(receipt, path, workshop)
+        try site.checkContent(receipt, path, interop)
         checkOffsets(try site.server.requests)
         let patches = try await site.proxy.requests.filter { $0.method == "PATCH" }
         // Each 413 halves the body size, from 10 MiB down to 640 KiB.
@@ -105,9 +105,9 @@ import TransportTUS
         let started = try await PythonProcess.runBlocking { try PythonProcess("connect_proxy.py", ["\(port)"]) }
         var upload = site.upload
         upload.endpoint.settings["proxy"] = "http://127.0.0.1:\(started.port)"
-        let path = try workshop.file("large", size: 3 << 20)
+        let path = try interop.file("large", size: 3 << 20)
         let receipt = try await upload.run(path)
-        try site.checkContent(receipt, path, workshop)
+        try site.checkContent(receipt, path, interop)
         let requests = try await site.proxy.requests
         #expect(requests.map(\.method) == ["OPTIONS", "POST", "PATCH"])
         #expect(requests.allSatisfy { $0.version == "HTTP/2.0" })
@@ -121,8 +121,8 @@ import TransportTUS
     @Test(arguments: [RealServer.Kind.resumableUpload, .aiohttpTUS], [true, false])
     func cancelsOneOfSeveralUploads(kind: RealServer.Kind, streams: Bool) async throws {
         let site = try await open(kind, streams: streams)
-        let first = try workshop.file("first", size: 10 << 20)
-        let others = try (1...3).map { try workshop.file("other-\($0)", size: 5 << 20) }
+        let first = try interop.file("first", size: 10 << 20)
+        let others = try (1...3).map { try interop.file("other-\($0)", size: 5 << 20) }
 
         let granted = Locked(1 << 20)
         let (halfSent, halfSending) = AsyncStream.makeStream(of: Void.self)
@@ -167,11 +167,11 @@ import TransportTUS
             isOver.withLock { $0 = true }
             return try await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
         }
-        for path in others { try site.checkContent(try #require(receipts[path]), path, workshop) }
+        for path in others { try site.checkContent(try #require(receipts[path]), path, interop) }
         // The connection remains usable, even for the file whose upload was cancelled.
         let (receipt, failures) = try await site.upload.complete(first)
         #expect(failures == 0)
-        try site.checkContent(receipt, first, workshop)
+        try site.checkContent(receipt, first, interop)
         let requests = try await site.proxy.requests
         #expect(requests.allSatisfy { $0.version == "HTTP/2.0" })
         #expect(Set(requests.map(\.connection)).count == 1)
@@ -181,10 +181,10 @@ import TransportTUS
 
     @Test func removesUploadOfCancelledSession() async throws {
         let site = try await open(settings: ["chunkSize": "1000000"])
-        let queue = try await workshop.openQueue(Account("real", endpoints: [site.upload.endpoint]))
+        let queue = try await interop.openQueue(Account("real", endpoints: [site.upload.endpoint]))
         // The session is so slow that it is cancelled before it completes.
         let session = try await queue.enqueue(
-            try .upload([workshop.file("large", size: 20 << 20)], to: "real", options: SessionOptions(rateLimit: 2_000_000)))
+            try .upload([interop.file("large", size: 20 << 20)], to: "real", options: SessionOptions(rateLimit: 2_000_000)))
         try await queue.start()
         await session.waitUntilSent(2_500_000)
         #expect(try site.server.storedFiles.count == 1)
@@ -200,9 +200,9 @@ import TransportTUS
     @Test(arguments: [RealServer.Kind.resumableUpload, .tuspyserver])
     func sendsSegmentsInParallel(kind: RealServer.Kind) async throws {
         let site = try await open(kind, settings: ["parallelThreshold": "1000000"], AttemptOptions(segmentsPerFile: 4))
-        let path = try workshop.file("large", size: 8 << 20 + 3)
+        let path = try interop.file("large", size: 8 << 20 + 3)
         let receipt = try await site.upload.run(path)
-        try site.checkContent(receipt, path, workshop)
+        try site.checkContent(receipt, path, interop)
         #expect(receipt.warnings.isEmpty)
         let requests = try site.server.requests
         #expect(requests.count { $0.concat == "partial" } == 4)
@@ -233,7 +233,7 @@ import TransportTUS
         let relay = try #require(cuts.withLock { $0 })
         defer { relay.stop() }
         relay.cut(.fromClient, inAllAfter: 5 << 20)
-        let path = try workshop.file("large", size: 16 << 20 + 3)
+        let path = try interop.file("large", size: 16 << 20 + 3)
         var upload = site.upload
         // Sends no content until the checkpoint has the URLs of all four segments. If the connection broke during the creation of a
         // segment, that segment would be created again, and the count below would be wrong.
@@ -244,7 +244,7 @@ import TransportTUS
         }
         let (receipt, _) = try await upload.complete(path)
         #expect(relay.connectionCount > 1)
-        try site.checkContent(receipt, path, workshop)
+        try site.checkContent(receipt, path, interop)
         let requests = try site.server.requests
         #expect(requests.count { $0.concat == "partial" } == 4, "no segment restarts")
         checkOffsets(requests.filter { $0.concat?.hasPrefix("final;") != true })
@@ -257,10 +257,10 @@ import TransportTUS
         let site = try await open(
             streams: offersTrailers, server: "{\"checksum_algorithms\": [\"sha256\"], \"supports_checksum_trailer\": \(offersTrailers)}",
             settings: ["httpVersion": httpVersion], AttemptOptions(verification: .checksum))
-        let path = try workshop.file("large", size: 20 << 20)
+        let path = try interop.file("large", size: 20 << 20)
         let receipt = try await site.upload.run(path)
         #expect(receipt.checksum?.hasPrefix("sha256:") == true)
-        try site.checkContent(receipt, path, workshop)
+        try site.checkContent(receipt, path, interop)
         let requests = try await site.proxy.requests
         let trials = offersTrailers && httpVersion == "1.1" ? ["PATCH"] : []
         #expect(requests.map(\.method) == ["OPTIONS", "POST"] + trials + ["PATCH", "PATCH", "PATCH"])

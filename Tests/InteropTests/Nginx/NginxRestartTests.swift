@@ -9,10 +9,10 @@ import TransportTUS
 
 /// Uploads by programs that are repeatedly killed and restarted, through an nginx that buffers each request body until it is complete.
 @Suite(.timeLimit(.minutes(5))) struct NginxRestartTests {
-    private let workshop: Workshop
+    private let interop: InteropFixture
 
     init() throws {
-        workshop = try Workshop()
+        interop = try InteropFixture()
     }
 
     private struct NoCredentials: CredentialProvider {
@@ -81,13 +81,13 @@ import TransportTUS
     }
 
     @Test func eachRunMakesProgress() async throws {
-        let server = workshop.loopbackServer(LoopbackOptions(usesRelativeLocation: true))
+        let server = interop.loopbackServer(LoopbackOptions(usesRelativeLocation: true))
         let port = try #require(try await server.start().port)
-        let proxy = try await NginxProxy.start(in: workshop.folder.appending(path: "proxy"), before: port)
+        let proxy = try await NginxProxy.start(in: interop.folder.appending(path: "proxy"), forwardingTo: port)
         let endpoint = Endpoint.tus(
             "https://127.0.0.1:\(proxy.port)/files/", options: TUSOptions(requests: RequestOptions(caFile: proxy.certificate)))
         let (size, limit) = (20 << 20, 6 << 20)
-        let path = try workshop.file("file", size: size)
+        let path = try interop.file("file", size: size)
         var checkpoint: Checkpoint?
         var confirmed: [Int64] = []
         var isComplete = false

@@ -9,10 +9,10 @@ import TransportTUS
 
 /// The queue and the tus transport through nginx: TLS, HTTP/1.1 and HTTP/2, small body limits, and buffered bodies.
 @Suite struct NginxTests {
-    private let workshop: Workshop
+    private let interop: InteropFixture
 
     init() throws {
-        workshop = try Workshop()
+        interop = try InteropFixture()
     }
 
     private struct Site {
@@ -28,10 +28,10 @@ import TransportTUS
         _ version: String, largestBody: String = "100m", options: LoopbackOptions = LoopbackOptions(usesRelativeLocation: true),
         startingRelay startRelay: (Int) throws -> Int = { $0 }
     ) async throws -> Site {
-        let server = workshop.loopbackServer(options)
+        let server = interop.loopbackServer(options)
         let port = try #require(try await server.start().port)
-        let proxy = try await NginxProxy.start(in: workshop.folder.appending(path: "proxy"), before: port, largestBody: largestBody)
-        let queue = try await workshop.openQueue(
+        let proxy = try await NginxProxy.start(in: interop.folder.appending(path: "proxy"), forwardingTo: port, largestBody: largestBody)
+        let queue = try await interop.openQueue(
             "https://127.0.0.1:\(try startRelay(proxy.port))/files/", settings: ["caFile": proxy.certificate, "httpVersion": version])
         return Site(server: server, proxy: proxy, queue: queue)
     }
@@ -39,7 +39,7 @@ import TransportTUS
     private func upload(_ sizes: [Int], to site: Site) async throws -> TransferSession {
         let session = try await site.queue.enqueue(
             try .upload(
-                sizes.map { try workshop.file("file-\($0)", size: $0) }, to: "real",
+                sizes.map { try interop.file("file-\($0)", size: $0) }, to: "real",
                 options: SessionOptions(retry: RetryPolicy(maximumAttempts: 100), filesInFlight: 1)))
         try await site.queue.start()
         return session
@@ -51,13 +51,13 @@ import TransportTUS
     }
 
     @Test(arguments: [("1.1", "HTTP/1.1"), ("2", "HTTP/2.0")])
-    func transfersFilesOfManySizes(version: String, spoken: String) async throws {
+    func transfersFilesOfManySizes(version: String, loggedVersion: String) async throws {
         let site = try await open(version)
         let session = try await upload([0, 1, 5_000, 20 << 20], to: site)
         #expect(try await session.value.state == .completed)
-        try await workshop.checkContent(of: session, on: site.server)
+        try await interop.checkContent(of: session, on: site.server)
         let requests = try await site.proxy.requests
-        #expect(requests.allSatisfy { $0.version == spoken })
+        #expect(requests.allSatisfy { $0.version == loggedVersion })
         #expect(requests.map(\.method) == ["OPTIONS", "POST", "POST", "POST", "POST", "PATCH"])
         #expect(site.server.statistics.bytesStored == 20 << 20 + 5_001)
         await close(site)
@@ -67,7 +67,7 @@ import TransportTUS
         let site = try await open(version, largestBody: "1m")
         let session = try await upload([20 << 20, 20 << 20 + 1], to: site)
         #expect(try await session.value.state == .completed)
-        try await workshop.checkContent(of: session, on: site.server)
+        try await interop.checkContent(of: session, on: site.server)
         let requests = try await site.proxy.requests
         // Each 413 halves the body size, from 20 MiB down to 640 KiB. The second file starts with the size that worked.
         #expect(requests.count { $0.method == "PATCH" && $0.status == 413 } == 5)
@@ -83,7 +83,7 @@ import TransportTUS
         let site = try await open("1.1", largestBody: "600k")
         let session = try await upload([1_000_000, 999_999, 400_000], to: site)
         #expect(try await session.value.state == .completed)
-        try await workshop.checkContent(of: session, on: site.server)
+        try await interop.checkContent(of: session, on: site.server)
         let requests = try await site.proxy.requests
         #expect(
             requests.map(\.method) == ["OPTIONS", "POST", "POST", "PATCH", "PATCH", "POST", "PATCH", "PATCH", "POST"],
@@ -94,20 +94,20 @@ import TransportTUS
     }
 
     @Test(arguments: ["1.1", "2"]) func sendsSmallerBodiesToBufferingProxy(version: String) async throws {
-        let cuts = Locked<CuttingRelay?>(nil)
+        let startedRelay = Locked<CuttingRelay?>(nil)
         let site = try await open(version) { port in
             let relay = try CuttingRelay(to: port)
-            cuts.withLock { $0 = relay }
+            startedRelay.withLock { $0 = relay }
             return Int(relay.port)
         }
-        let relay = try #require(cuts.withLock { $0 })
+        let relay = try #require(startedRelay.withLock { $0 })
         defer { relay.stop() }
         relay.cut(afterBytes: 8 << 20)
         relay.cut(afterBytes: 3 << 20)
         let session = try await upload([20 << 20], to: site)
         #expect(try await session.value.state == .completed)
         #expect(relay.hasCutAll)
-        try await workshop.checkContent(of: session, on: site.server)
+        try await interop.checkContent(of: session, on: site.server)
         let requests = try #require(site.server.statistics.uploads.first).requests
         // No byte of the interrupted requests reached the server.
         #expect(site.server.statistics.bytesStored == 20 << 20)
@@ -135,12 +135,12 @@ import TransportTUS
     @Test func rejectsUntrustedCertificate() async throws {
         let site = try await open("2")
         try await site.queue.save(Account("real", endpoints: [.tus("https://127.0.0.1:\(site.proxy.port)/files/")]))
-        let session = try await site.queue.enqueue(try .upload([workshop.file("file", size: 9)], to: "real"))
+        let session = try await site.queue.enqueue(try .upload([interop.file("file", size: 9)], to: "real"))
         let events = site.queue.events
         try await site.queue.start()
         let error = await events.first { if case .accountBlocked("real", let error) = $0 { error } else { nil } }
         #expect(error?.failureClass == .trust)
-        // The certificate is self-signed, so the message suggests caFile. Pinning the key would not make the certificate trusted.
+        // The message suggests caFile, because the certificate is self-signed. It warns that pinning the key is not enough.
         #expect(
             error?.message
                 == "The certificate of https://127.0.0.1:\(site.proxy.port) is not trusted, or does not match the host name. If you trust it, set caFile (transferq: --ca-file) to a file with its issuer's certificate, or with the certificate itself if it is self-signed. Pinning a key in pinnedPublicKeys does not make a certificate trusted."

@@ -7,12 +7,12 @@ import TransferKit
 
 /// The effects of queue operations on the requests that a server receives.
 @Suite struct QueueInteropTests {
-    private let workshop: Workshop
+    private let interop: InteropFixture
     private let server: TUSLoopbackServer
 
     init() throws {
-        workshop = try Workshop()
-        server = workshop.loopbackServer()
+        interop = try InteropFixture()
+        server = interop.loopbackServer()
     }
 
     /// The size of a file whose upload takes a few seconds, so that a test can operate on its session.
@@ -22,7 +22,7 @@ import TransferKit
     private static let atFullSpeed = SessionUpdate(rateLimit: .unlimited)
 
     private func openQueue() async throws -> TransferQueue {
-        try await workshop.openQueue(try await server.start().absoluteString)
+        try await interop.openQueue(try await server.start().absoluteString)
     }
 
     private func close(_ queue: TransferQueue) async {
@@ -48,9 +48,9 @@ import TransferKit
     @Test func runNowPreemptsSessionWhichResumesLater() async throws {
         let queue = try await openQueue()
         let events = queue.events
-        let large = try await queue.enqueue(try .upload([workshop.file("large", size: Self.large)], to: "real", options: Self.slowly))
-        let waiting = try await queue.enqueue(try .upload([workshop.file("waiting", size: 1_000)], to: "real"))
-        let urgent = try await queue.enqueue(try .upload([workshop.file("urgent", size: 3_000_000)], to: "real"))
+        let large = try await queue.enqueue(try .upload([interop.file("large", size: Self.large)], to: "real", options: Self.slowly))
+        let waiting = try await queue.enqueue(try .upload([interop.file("waiting", size: 1_000)], to: "real"))
+        let urgent = try await queue.enqueue(try .upload([interop.file("urgent", size: 3_000_000)], to: "real"))
         try await queue.start()
         await large.waitUntilSent(1 << 20)
         try await urgent.run()
@@ -61,7 +61,7 @@ import TransferKit
             if completed.count == 3 { break }
         }
         #expect(completed == [urgent.id, large.id, waiting.id])
-        for session in [large, waiting, urgent] { try await workshop.checkContent(of: session, on: server) }
+        for session in [large, waiting, urgent] { try await interop.checkContent(of: session, on: server) }
         try checkResumed("large", times: 1)
         #expect(server.statistics.bytesStored == Int64(Self.large + 3_001_000), "no byte is stored twice")
         await close(queue)
@@ -69,8 +69,8 @@ import TransferKit
 
     @Test func heldSessionYieldsAndResumesWhenReleased() async throws {
         let queue = try await openQueue()
-        let large = try await queue.enqueue(try .upload([workshop.file("large", size: Self.large)], to: "real", options: Self.slowly))
-        let next = try await queue.enqueue(try .upload([workshop.file("next", size: 1_000)], to: "real"))
+        let large = try await queue.enqueue(try .upload([interop.file("large", size: Self.large)], to: "real", options: Self.slowly))
+        let next = try await queue.enqueue(try .upload([interop.file("next", size: 1_000)], to: "real"))
         try await queue.start()
         await large.waitUntilSent(1 << 20)
         try await large.hold()
@@ -79,7 +79,7 @@ import TransferKit
         try await queue.update(large.id, Self.atFullSpeed)
         try await large.release()
         #expect(try await large.value.state == .completed)
-        for session in [large, next] { try await workshop.checkContent(of: session, on: server) }
+        for session in [large, next] { try await interop.checkContent(of: session, on: server) }
         try checkResumed("large", times: 1)
         #expect(server.statistics.bytesStored == Int64(Self.large + 1_000))
         await close(queue)
@@ -88,8 +88,8 @@ import TransferKit
     @Test func pausedSessionKeepsSlot() async throws {
         let queue = try await openQueue()
         let events = queue.events
-        let large = try await queue.enqueue(try .upload([workshop.file("large", size: Self.large)], to: "real", options: Self.slowly))
-        let next = try await queue.enqueue(try .upload([workshop.file("next", size: 1_000)], to: "real"))
+        let large = try await queue.enqueue(try .upload([interop.file("large", size: Self.large)], to: "real", options: Self.slowly))
+        let next = try await queue.enqueue(try .upload([interop.file("next", size: 1_000)], to: "real"))
         try await queue.start()
         await large.waitUntilSent(1 << 20)
         #expect(try await large.pause() == .paused)
@@ -108,7 +108,7 @@ import TransferKit
             if order.last == "next completed" { break }
         }
         #expect(order == ["large activated", "large completed", "next activated", "next completed"])
-        for session in [large, next] { try await workshop.checkContent(of: session, on: server) }
+        for session in [large, next] { try await interop.checkContent(of: session, on: server) }
         try checkResumed("large", times: 1)
         #expect(server.statistics.bytesStored == Int64(Self.large + 1_000))
         await close(queue)
@@ -118,15 +118,15 @@ import TransferKit
         let port = try #require(try await server.start().port)
         let relay = try CuttingRelay(to: port)
         defer { relay.stop() }
-        let queue = try await workshop.openQueue("http://127.0.0.1:\(relay.port)/files/")
+        let queue = try await interop.openQueue("http://127.0.0.1:\(relay.port)/files/")
         let inFlight = 4
         let session = try await queue.enqueue(
             try .upload(
-                (0..<60).map { try workshop.file("file-\($0)", size: 20_000 + $0) }, to: "real",
+                (0..<60).map { try interop.file("file-\($0)", size: 20_000 + $0) }, to: "real",
                 options: SessionOptions(filesInFlight: inFlight)))
         try await queue.start()
         #expect(try await session.value.statistics.filesDone == 60)
-        try await workshop.checkContent(of: session, on: server)
+        try await interop.checkContent(of: session, on: server)
         #expect(relay.connectionCount <= inFlight)
         #expect(server.statistics.requests == ["OPTIONS": 1, "POST": 60])
         let numbers = server.statistics.uploads.compactMap { $0.filename?.split(separator: "-").last.flatMap { Int($0) } }
@@ -138,35 +138,35 @@ import TransferKit
 
     @Test func keepsFolderStructure() async throws {
         let queue = try await openQueue()
-        let folder = workshop.folder.appending(path: "reel")
+        let folder = interop.folder.appending(path: "reel")
         try FileManager.default.createDirectory(at: folder.appending(path: "sub/empty"), withIntermediateDirectories: true)
         let names = ["reel/a", "reel/sub/b", "reel/sub/c d,e", "reel/zero"]
-        for (index, name) in names.enumerated() { _ = try workshop.file(name, size: name == "reel/zero" ? 0 : 300_000 * index + 7) }
+        for (index, name) in names.enumerated() { _ = try interop.file(name, size: name == "reel/zero" ? 0 : 300_000 * index + 7) }
         let session = try await queue.enqueue(try .upload([FilePath(folder.path)], to: "real"))
         try await queue.start()
         #expect(try await session.value.statistics.filesDone == 4)
-        try await workshop.checkContent(of: session, on: server)
+        try await interop.checkContent(of: session, on: server)
         let paths = try server.statistics.uploads.map { try metadata(of: $0.id)["relativePath"] }
         #expect(Set(paths) == Set(names))
         await close(queue)
     }
 
     private func metadata(of id: String) throws -> [String: String] {
-        let file = workshop.folder.appending(path: "server").appending(path: "\(id).json")
+        let file = interop.folder.appending(path: "server").appending(path: "\(id).json")
         let record = try JSONSerialization.jsonObject(with: Data(contentsOf: file)) as? [String: Any]
         return record?["metadata"] as? [String: String] ?? [:]
     }
 
     @Test func uploadsDataItems() async throws {
         let queue = try await openQueue()
-        let contents = [Data(), Data("x".utf8), try workshop.content(workshop.file("model", size: 5 << 20))]
+        let contents = [Data(), Data("x".utf8), try interop.content(interop.file("model", size: 5 << 20))]
         let items = try contents.enumerated().map { TransferItem.data($1, as: try RemotePath("data-\($0)")) }
         let session = try await queue.enqueue(try .upload(items: items, to: "real"))
         try await queue.start()
         #expect(try await session.value.statistics.filesDone == 3)
         for (index, content) in contents.enumerated() {
             let file = try #require(server.storedFiles(named: "data-\(index)").first)
-            #expect(try workshop.content(file) == content)
+            #expect(try interop.content(file) == content)
         }
         await close(queue)
     }
@@ -176,14 +176,14 @@ import TransferKit
         let relay = try CuttingRelay(to: port, delay: .milliseconds(200))
         defer { relay.stop() }
         relay.cut(afterBytes: 3 << 20)
-        let queue = try await workshop.openQueue("http://127.0.0.1:\(relay.port)/files/")
-        let small = try await queue.enqueue(try .upload((0..<12).map { try workshop.file("file-\($0)", size: 30_000) }, to: "real"))
-        let large = try await queue.enqueue(try .upload([workshop.file("large", size: 8 << 20)], to: "real"))
+        let queue = try await interop.openQueue("http://127.0.0.1:\(relay.port)/files/")
+        let small = try await queue.enqueue(try .upload((0..<12).map { try interop.file("file-\($0)", size: 30_000) }, to: "real"))
+        let large = try await queue.enqueue(try .upload([interop.file("large", size: 8 << 20)], to: "real"))
         try await queue.start()
         #expect(try await small.value.statistics.filesDone == 12)
         #expect(try await large.value.state == .completed)
         #expect(relay.hasCutAll)
-        for session in [small, large] { try await workshop.checkContent(of: session, on: server) }
+        for session in [small, large] { try await interop.checkContent(of: session, on: server) }
         // The interrupted PATCH causes both HEAD requests: the failed attempt reads the offset, and so does the next attempt.
         #expect(server.statistics.requests == ["OPTIONS": 1, "POST": 13, "HEAD": 2, "PATCH": 2])
         #expect(server.statistics.bytesStored == 8 << 20 + 12 * 30_000)

@@ -7,18 +7,18 @@ import TransportTUS
 
 /// Streams and downloads through the queue, with independent servers.
 @Suite struct QueuePayloadTests {
-    private let workshop: Workshop
+    private let interop: InteropFixture
 
     init() throws {
-        workshop = try Workshop()
+        interop = try InteropFixture()
     }
 
     /// Uploads a stream, although some of these servers require the length when an upload is created.
     @Test(arguments: RealServer.Kind.allCases) func uploadsStream(kind: RealServer.Kind) async throws {
         let options = kind == .aiohttpTUS ? "{\"client_max_size\": 100000000}" : "{}"
-        let server = try await RealServer.start(kind, in: workshop.folder.appending(path: "server"), options: options)
-        let queue = try await workshop.openQueue(server.endpoint)
-        let content = try workshop.content(workshop.file("content", size: 3_000_000))
+        let server = try await RealServer.start(kind, in: interop.folder.appending(path: "server"), options: options)
+        let queue = try await interop.openQueue(server.endpoint)
+        let content = try interop.content(interop.file("content", size: 3_000_000))
         let (stream, writer) = TransferItem.stream(as: try RemotePath("stream.bin"))
         let session = try await queue.enqueue(try .upload(items: [stream], to: "real"))
         try await queue.start()
@@ -34,28 +34,28 @@ import TransportTUS
     }
 
     @Test func resumesDownloadsAfterLostConnectionAndRestart() async throws {
-        let server = try await FilesFixture.startServer(in: workshop)
-        let fixture = try FilesFixture(workshop, port: server.port)
+        let server = try await FilesFixture.startServer(in: interop)
+        let fixture = try FilesFixture(interop, port: server.port)
         let account = Account("real", endpoints: [.tus(fixture.endpoint.address)])
         let sizes = ["empty": 0, "folder/small": 10_000, "large": 20 << 20]
         for (name, size) in sizes {
-            try await fixture.provide(workshop.content(workshop.file("content", size: size)), as: RemotePath(name))
+            try await fixture.provide(interop.content(interop.file("content", size: size)), as: RemotePath(name))
         }
         let items = try ["empty", "folder/small", "large"].map { TransferItem.remote(try RemotePath($0), as: FilePath($0)) }
         try await fixture.cut(afterBytes: 8 << 20)
-        var queue = try await workshop.openQueue(account)
+        var queue = try await interop.openQueue(account)
         let session = try await queue.enqueue(try .download(items: items, from: "real", to: fixture.folder))
         try await queue.start()
         // More bytes have arrived than before the connection broke, so the download has resumed.
         await session.waitUntilSent(10 << 20)
         await queue.shutdown()
-        queue = try await workshop.openQueue(account)
+        queue = try await interop.openQueue(account)
         try await queue.start()
         await queue.waitUntilIdle()
         #expect(try await queue.status(of: session.id).statistics.filesDone == 3)
         for (name, size) in sizes {
-            let received = try workshop.content(fixture.folder.appending(name))
-            #expect(try received == workshop.content(workshop.file("content", size: size)), "\(name)")
+            let received = try interop.content(fixture.folder.appending(name))
+            #expect(try received == interop.content(interop.file("content", size: size)), "\(name)")
         }
         #expect(
             try FileManager.default.subpathsOfDirectory(atPath: fixture.folder.string).sorted() == [

@@ -37,8 +37,8 @@ struct ReportedSizeTests {
 
     @Test(arguments: Field.allCases, OverwritePolicy.allCases)
     func toleratesAnyReportedDownloadSize(_ field: Field, _ policy: OverwritePolicy) async throws {
-        try await transfer(field, policy) { queue, workshop, size, count, options in
-            let target = workshop.folder.appending(path: "\(size) of \(count)")
+        try await transfer(field, policy) { queue, interop, size, count, options in
+            let target = interop.folder.appending(path: "\(size) of \(count)")
             try FileManager.default.createDirectory(at: target, withIntermediateDirectories: false)
             if policy != .never {
                 for number in 0..<count { try Data("old".utf8).write(to: target.appending(path: "\(number)")) }
@@ -59,8 +59,8 @@ struct ReportedSizeTests {
     /// Excludes plain HTTP, whose servers do not report the size of an upload.
     @Test(arguments: [Field.tus, .sftp], OverwritePolicy.allCases)
     func toleratesAnyReportedUploadSize(_ field: Field, _ policy: OverwritePolicy) async throws {
-        try await transfer(field, policy) { queue, workshop, size, count, options in
-            let files = try (0..<count).map { try workshop.file("\($0)", size: 3) }
+        try await transfer(field, policy) { queue, interop, size, count, options in
+            let files = try (0..<count).map { try interop.file("\($0)", size: 3) }
             return try await queue.enqueue(.upload(files, to: "\(size)", options: options))
         } check: { status, size, count in
             let keepsExistingFile = field == .sftp && (policy == .skip || policy == .newer) && size <= FileSize.maximum
@@ -71,14 +71,14 @@ struct ReportedSizeTests {
     /// Runs sessions in one queue, one for each combination of a size and a number of files. Then reopens the queue.
     private func transfer(
         _ field: Field, _ policy: OverwritePolicy,
-        enqueue: (TransferQueue, Workshop, Int64, Int, SessionOptions) async throws -> TransferSession,
+        enqueue: (TransferQueue, InteropFixture, Int64, Int, SessionOptions) async throws -> TransferSession,
         check: (SessionStatus, Int64, Int) throws -> Void
     ) async throws {
-        let workshop = try Workshop()
-        let clock = FallbackClock()
+        let interop = try InteropFixture()
+        let clock = AdvanceableClock()
         let server = try Server(field, policy)
         let accounts = Self.sizes.map { Account("\($0)", endpoints: [server.endpoint($0)]) }
-        var queue = try await workshop.openQueue(accounts[0], transports: [server.transport], clock: clock.engineClock)
+        var queue = try await interop.openQueue(accounts[0], transports: [server.transport], clock: clock.engineClock)
         for account in accounts.dropFirst() { try await queue.save(account) }
         // If the endpoint may fail, a session has at most 17 files, so all its files are in flight at the same time. Each file that started
         // later would wait for the endpoint's circuit breaker.
@@ -88,13 +88,13 @@ struct ReportedSizeTests {
         var sessions: [(id: SessionID, size: Int64, count: Int)] = []
         for size in Self.sizes {
             for count in Self.counts(policy, size) {
-                sessions.append((try await enqueue(queue, workshop, size, count, options).id, size, count))
+                sessions.append((try await enqueue(queue, interop, size, count, options).id, size, count))
             }
         }
         try await queue.start()
         await queue.waitUntilIdle(scheduled: false)
         while let due = await queue.status().nextDue, try await queue.sessions().contains(where: Self.mayProgress) {
-            clock.jump(by: max(.seconds(due.timeIntervalSince(clock.date)), .milliseconds(1)))
+            clock.advance(by: max(.seconds(due.timeIntervalSince(clock.date)), .milliseconds(1)))
             await queue.waitUntilIdle(scheduled: false)
         }
         for session in sessions {
@@ -107,7 +107,7 @@ struct ReportedSizeTests {
         _ = try await queue.statistics()
         #expect(try await queue.quarantined().isEmpty)
         await queue.shutdown()
-        queue = try await workshop.openQueue(accounts[0], transports: [server.transport], clock: clock.engineClock)
+        queue = try await interop.openQueue(accounts[0], transports: [server.transport], clock: clock.engineClock)
         #expect(try await queue.sessions().count == sessions.count)
         try await queue.apply(.remove(isForced: true), to: .all)
         #expect(try await queue.quarantined().isEmpty)

@@ -8,33 +8,32 @@ import TransferKit
 import TransportHTTP
 import TransportTUS
 
-/// The queue's stall watch together with the transports. After a server stops responding, the queue ends the attempt, and the next attempt
-/// completes the transfer.
+/// Attempts that stall. After a server stops responding, the queue's timeouts end the attempt, and a later attempt completes the transfer.
 @Suite struct StallTests {
     @Test func readsOffsetAfterUnansweredPATCH() async throws {
-        let workshop = try Workshop()
+        let interop = try InteropFixture()
         let size = 1 << 20
-        let hasBeenSilent = Locked(false)
+        let isFirstPATCH = Locked(true)
         let server = try ScriptedServer { request, _ in
             switch request.method {
             case "OPTIONS": return [.answer(404)]
             case "POST": return [.tus(201, ["Location": "/files/1"])]
             case "HEAD": return [.tus(200, ["Upload-Offset": "0", "Upload-Length": "\(size)"])]
             default:
-                let isFirst = hasBeenSilent.withLock { hasBeenSilent in
-                    defer { hasBeenSilent = true }
-                    return !hasBeenSilent
+                let isFirst = isFirstPATCH.withLock { isFirst in
+                    defer { isFirst = false }
+                    return isFirst
                 }
                 return isFirst ? [.silence] : [.tus(204, ["Upload-Offset": "\(size)"])]
             }
         }
         defer { server.stop() }
-        let queue = try await workshop.openQueue(server.url())
+        let queue = try await interop.openQueue(server.url())
         let events = queue.events
-        // On a busy machine, other requests may seem to hang, too. They are retried in the same way.
+        // On a busy machine, other requests may also exceed the timeouts. They are retried in the same way.
         let options = SessionOptions(
             retry: RetryPolicy(maximumAttempts: 1_000), stallTimeout: .milliseconds(500), responseTimeout: .milliseconds(500))
-        let session = try await queue.enqueue(try .upload([workshop.file("large", size: size)], to: "real", options: options))
+        let session = try await queue.enqueue(try .upload([interop.file("large", size: size)], to: "real", options: options))
         try await queue.start()
         let failure = await events.firstFailure()
         #expect(failure?.code == .stalled)
@@ -47,38 +46,38 @@ import TransportTUS
         await queue.shutdown()
     }
 
-    /// The server stores the content of a PATCH, and never responds. After the last byte of a request of at most 1 MiB, the stall timeout
-    /// applies. After the last byte of a larger request, the longer response timeout applies.
+    /// The server receives the content of a PATCH, but never responds to it. After the last byte of a request with at most 1 MiB, the stall
+    /// timeout applies. After the last byte of a larger request, the longer response timeout applies.
     @Test(.timeLimit(.minutes(5)), arguments: [(1 << 20, 60), (1 << 20 + 1, 300)])
     func givesUpUnansweredPATCH(size: Int, seconds: Int) async throws {
-        let workshop = try Workshop()
-        let (arrivals, arrival) = AsyncStream.makeStream(of: Void.self)
+        let interop = try InteropFixture()
+        let (receivedPATCHes, continuation) = AsyncStream.makeStream(of: Void.self)
         let server = try ScriptedServer { request, _ in
             switch request.method {
             case "OPTIONS": [.tus(204, ["Tus-Version": "1.0.0", "Tus-Extension": "creation"])]
             case "POST": [.tus(201, ["Location": "/files/1"])]
             case "HEAD": [.tus(200, ["Upload-Offset": "\(size)", "Upload-Length": "\(size)"])]
-            default: [.read(nil), .call { arrival.yield() }, .silence]
+            default: [.read(nil), .call { continuation.yield() }, .silence]
             }
         }
         defer { server.stop() }
-        let clock = FallbackClock()
+        let clock = AdvanceableClock()
         let failedAt = Locked<Duration?>(nil)
-        let transport = FallbackTransport(
+        let transport = ObservedTransport(
             base: TUSTransport(), didFail: { [clock, failedAt] _ in failedAt.withLock { $0 = $0 ?? clock.now } })
-        let queue = try await workshop.openQueue(
+        let queue = try await interop.openQueue(
             Account("real", endpoints: [.tus(server.url())]), transports: [transport], clock: clock.engineClock)
         let events = queue.events
         let options = SessionOptions(stallTimeout: .seconds(60), responseTimeout: .seconds(300))
-        let session = try await queue.enqueue(try .upload([workshop.file("file", size: size)], to: "real", options: options))
-        let beginning = clock.now
+        let session = try await queue.enqueue(try .upload([interop.file("file", size: size)], to: "real", options: options))
+        let start = clock.now
         try await queue.start()
-        for await _ in arrivals { break }
+        for await _ in receivedPATCHes { break }
         // The server has received the whole request. This task advances the clock past the timeout that applies.
         let advancing = Task {
             var left = seconds + 10
-            for await wait in clock.waits where wait == .milliseconds(100) {
-                clock.jump(by: .seconds(1))
+            for await wait in clock.sleeps where wait == .milliseconds(100) {
+                clock.advance(by: .seconds(1))
                 left -= 1
                 if left == 0 { break }
             }
@@ -91,21 +90,21 @@ import TransportTUS
         advancing.cancel()
         let end = try #require(failedAt.withLock { $0 })
         // The clock also follows the machine's time, so the upper bound is not exact.
-        #expect(end - beginning >= .seconds(seconds) && end - beginning < .seconds(seconds + 200), "\(end - beginning)")
+        #expect(end - start >= .seconds(seconds) && end - start < .seconds(seconds + 200), "\(end - start)")
         #expect(server.requests.map(\.method).prefix(4) == ["OPTIONS", "POST", "PATCH", "HEAD"])
         #expect(server.requests.count { $0.method == "PATCH" } == 1)
         await queue.shutdown()
     }
 
-    /// A form must declare its length, so its request starts only when the app has produced all data. The lack of progress before that is
-    /// not a stall.
+    /// The request of a form begins with its length, so it starts only after the app has produced all data. The attempt does not stall
+    /// while it waits for the app.
     @Test func toleratesSlowProducer() async throws {
-        let workshop = try Workshop()
+        let interop = try InteropFixture()
         let server = try ScriptedServer { _, _ in [.answer(201)] }
         defer { server.stop() }
         let endpoint = Endpoint.http("http+form://127.0.0.1:\(server.port)/files/")
-        let clock = FallbackClock()
-        let queue = try await workshop.openQueue(
+        let clock = AdvanceableClock()
+        let queue = try await interop.openQueue(
             Account("real", endpoints: [endpoint]), transports: [HTTPTransport()], clock: clock.engineClock)
         let (chunks, continuation) = AsyncStream.makeStream(of: Data.self)
         continuation.yield(Data("some of it, ".utf8))
@@ -113,15 +112,15 @@ import TransportTUS
             retry: RetryPolicy(maximumAttempts: 2), stallTimeout: .seconds(30), responseTimeout: .seconds(60))
         let session = try await queue.enqueue(
             .upload(items: [.stream(chunks, as: try RemotePath("stream"))], to: "real", options: options))
-        let waits = clock.waits
+        let sleeps = clock.sleeps
         let (events, failures) = (queue.events, queue.events)
         try await queue.start()
         for await event in events where event.session == session.id { if case .didActivate = event.kind { break } }
         // The queue checks for progress 1,000 times. This takes 100 s of the queue's time, which is longer than both timeouts.
         let advancing = Task {
             var checks = 0
-            for await wait in waits where wait == .milliseconds(100) {
-                clock.jump(by: wait)
+            for await wait in sleeps where wait == .milliseconds(100) {
+                clock.advance(by: wait)
                 checks += 1
                 if checks == 1_000 { break }
             }
@@ -139,7 +138,7 @@ import TransportTUS
 
     /// The server stops responding before, during or after a body. A later attempt completes the transfer.
     @Test(arguments: ["put", "form", "get"]) func retriesAfterWebServerStopsResponding(mode: String) async throws {
-        let workshop = try Workshop()
+        let interop = try InteropFixture()
         let server = try ScriptedServer { request, number in
             switch (mode, number) {
             case (_, 0): [.silence]
@@ -152,15 +151,15 @@ import TransportTUS
         }
         defer { server.stop() }
         let endpoint = Endpoint.http("http+\(mode)://127.0.0.1:\(server.port)/files/")
-        let queue = try await workshop.openQueue(Account("real", endpoints: [endpoint]), transports: [HTTPTransport()])
+        let queue = try await interop.openQueue(Account("real", endpoints: [endpoint]), transports: [HTTPTransport()])
         let events = queue.events
         let options = SessionOptions(
             retry: RetryPolicy(maximumAttempts: 1_000), stallTimeout: .milliseconds(500), responseTimeout: .milliseconds(500))
-        let folder = FilePath(workshop.folder.path)
+        let folder = FilePath(interop.folder.path)
         let session = try await queue.enqueue(
             mode == "get"
                 ? .download(items: [.remote(try RemotePath("received"))], from: "real", to: folder, options: options)
-                : try .upload([workshop.file("large", size: 20 << 20)], to: "real", options: options))
+                : try .upload([interop.file("large", size: 20 << 20)], to: "real", options: options))
         try await queue.start()
         #expect(await events.firstFailure()?.code == .stalled)
         #expect(try await session.value.state == .completed)

@@ -11,10 +11,10 @@ import TransportTUS
 
 /// Several queues that use the same transport value, one after another and at the same time.
 @Suite struct TransportReuseTests {
-    private let workshop: Workshop
+    private let interop: InteropFixture
 
     init() throws {
-        workshop = try Workshop()
+        interop = try InteropFixture()
     }
 
     /// Checks that several queues can use a transport: two queues at the same time, and a third queue after both have shut down.
@@ -35,7 +35,7 @@ import TransportTUS
         var configuration = QueueConfiguration()
         configuration.logger.logLevel = .critical
         let queue = try await TransferQueue(
-            storage: .folder(FilePath(workshop.folder.appending(path: store).path)), transports: [transport], configuration: configuration)
+            storage: .folder(FilePath(interop.folder.appending(path: store).path)), transports: [transport], configuration: configuration)
         try await queue.save(Account("real", endpoints: [endpoint]))
         try await queue.start()
         return queue
@@ -43,22 +43,22 @@ import TransportTUS
 
     private func send(_ name: String, by queue: TransferQueue) async throws {
         let options = SessionOptions(retry: RetryPolicy(maximumAttempts: 1))
-        let session = try await queue.enqueue(try .upload([workshop.file(name, size: 300_000)], to: "real", options: options))
+        let session = try await queue.enqueue(try .upload([interop.file(name, size: 300_000)], to: "real", options: options))
         #expect(try await session.value.state == .completed, "\(name)")
     }
 
     @Test func reusesTUSTransport() async throws {
-        let server = workshop.loopbackServer()
+        let server = interop.loopbackServer()
         try await checkReuse(of: TUSTransport(), at: .tus(try await server.start().absoluteString))
         #expect(server.statistics.uploads.count { $0.isComplete } == 4)
         await server.stop()
     }
 
     @Test func reusesHTTPTransport() async throws {
-        let server = try await PlainServer.start(.put, in: workshop.folder.appending(path: "server"))
+        let server = try await PlainServer.start(.put, in: interop.folder.appending(path: "server"))
         try await checkReuse(of: HTTPTransport(), at: .http(server.address()))
         for name in ["1", "2", "3", "4"] {
-            #expect(try server.content(of: try RemotePath(name)) == workshop.content(try workshop.file(name, size: 300_000)))
+            #expect(try server.content(of: try RemotePath(name)) == interop.content(try interop.file(name, size: 300_000)))
         }
     }
 

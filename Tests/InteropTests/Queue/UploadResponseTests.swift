@@ -26,8 +26,8 @@ struct UploadResponseTests {
     ]
 
     /// Creates a sparse file. Returns nil if no file system of this machine supports its size.
-    private func sparseFile(_ size: Int64, in workshop: Workshop) -> FilePath? {
-        for folder in [workshop.folder.path, "/dev/shm"] {
+    private func sparseFile(_ size: Int64, in interop: InteropFixture) -> FilePath? {
+        for folder in [interop.folder.path, "/dev/shm"] {
             let path = FilePath(folder).appending("transferkit-\(UUID().uuidString)")
             guard let file = try? FileDescriptor.open(path, .writeOnly, options: .create, permissions: .ownerReadWrite) else { continue }
             defer { try? file.close() }
@@ -44,8 +44,8 @@ struct UploadResponseTests {
     /// an empty file can arrive.
     @Test(arguments: ["put", "form"], [0, 1 << 31, 1 << 32, (1 << 56) - 1] as [Int64])
     func toleratesAnyResponseToUpload(mode: String, size: Int64) async throws {
-        let workshop = try Workshop()
-        guard let file = sparseFile(size, in: workshop) else { return }
+        let interop = try InteropFixture()
+        guard let file = sparseFile(size, in: interop) else { return }
         defer { try? FileManager.default.removeItem(atPath: file.string) }
         let server = try ScriptedServer { request, _ in
             let number = request.path.split(separator: "/").first.flatMap { Int($0) } ?? 0
@@ -53,11 +53,11 @@ struct UploadResponseTests {
             let reading: [ServerStep] = request.contentLength <= 1 << 20 ? [.read(nil)] : []
             return reading + [.raw("HTTP/1.1 \(status) Scripted\r\n\(headers)\r\n\r\n"), .close]
         }
-        let clock = FallbackClock()
+        let clock = AdvanceableClock()
         let accounts = Self.claims.indices.map { number in
             Account("\(number)", endpoints: [.http("http+\(mode)://127.0.0.1:\(server.port)/\(number)/")])
         }
-        var queue = try await workshop.openQueue(accounts[0], transports: [HTTPTransport()], clock: clock.engineClock)
+        var queue = try await interop.openQueue(accounts[0], transports: [HTTPTransport()], clock: clock.engineClock)
         for account in accounts.dropFirst() { try await queue.save(account) }
         let options = SessionOptions(retry: RetryPolicy(base: .zero, maximumAttempts: 1))
         var sessions: [SessionID] = []
@@ -67,7 +67,7 @@ struct UploadResponseTests {
         try await queue.start()
         await queue.waitUntilIdle(scheduled: false)
         while let due = await queue.status().nextDue, try await queue.sessions().contains(where: Self.mayProgress) {
-            clock.jump(by: max(.seconds(due.timeIntervalSince(clock.date)), .milliseconds(1)))
+            clock.advance(by: max(.seconds(due.timeIntervalSince(clock.date)), .milliseconds(1)))
             await queue.waitUntilIdle(scheduled: false)
         }
         for (number, id) in sessions.enumerated() {
@@ -81,7 +81,7 @@ struct UploadResponseTests {
         _ = try await queue.statistics()
         #expect(try await queue.quarantined().isEmpty)
         await queue.shutdown()
-        queue = try await workshop.openQueue(accounts[0], transports: [HTTPTransport()], clock: clock.engineClock)
+        queue = try await interop.openQueue(accounts[0], transports: [HTTPTransport()], clock: clock.engineClock)
         #expect(try await queue.sessions().count == sessions.count)
         try await queue.apply(.remove(isForced: true), to: .all)
         #expect(try await queue.quarantined().isEmpty)

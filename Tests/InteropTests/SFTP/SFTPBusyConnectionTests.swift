@@ -48,13 +48,13 @@ struct SFTPBusyConnectionTests {
 
     /// The large file's connection stalls, so all later requests on that connection stall too. The small files use another connection.
     @Test(arguments: [true, false]) func smallFilesOvertakeLargeFile(isUpload: Bool) async throws {
-        let workshop = try Workshop()
+        let interop = try InteropFixture()
         let folder = try await SFTPServerFolder()
         let (source, target) = isUpload ? (folder.local, folder.files) : (folder.files, folder.local)
         let halt = Halt(isUpload ? .fromClient : .fromServer) { TransferGate.partSize(in: target) ?? 0 >= 4 << 20 }
         let relay = try RawServer.relay(to: folder.server.port, passes: halt.passes)
         let account = Account("real", endpoints: [try folder.endpoint(port: relay.port, ["maxConnections": "2"])])
-        let queue = try await workshop.openQueue(account, transports: [SFTPTransport()])
+        let queue = try await interop.openQueue(account, transports: [SFTPTransport()])
         try await queue.setMaxConcurrentSessions(2)
         let content = Data.nonRepeating(48 << 20)
         try content.write(to: source.appending(path: "large"))

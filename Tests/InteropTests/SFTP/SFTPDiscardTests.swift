@@ -17,18 +17,18 @@ struct SFTPDiscardTests {
     ///
     /// - Parameter limit: The number of bytes in the part file when the upload is cancelled.
     @Test(arguments: [0, 3 << 20]) func cancelledUploadLeavesNoPartFile(at limit: Int64) async throws {
-        let workshop = try Workshop()
+        let interop = try InteropFixture()
         let folder = try await SFTPServerFolder()
         // With a limit of 0, the server has created the part file, but its response is lost.
         let gate = TransferGate(of: folder.files, at: limit)
         let relay = try RawServer.relay(to: folder.server.port, passes: gate.passes)
         let (discards, didDiscard) = AsyncStream.makeStream(of: Int64.self)
-        let transport = FallbackTransport(base: SFTPTransport(), didDiscard: { didDiscard.yield($0.confirmed) })
-        let clock = FallbackClock()
-        let queue = try await workshop.openQueue(
+        let transport = ObservedTransport(base: SFTPTransport(), didDiscard: { didDiscard.yield($0.confirmed) })
+        let clock = AdvanceableClock()
+        let queue = try await interop.openQueue(
             Account("real", endpoints: [try folder.endpoint(port: relay.port)]), transports: [transport], clock: clock.engineClock)
         let session = try await queue.enqueue(
-            try .upload([workshop.file("large", size: 12 << 20)], to: "real", options: SessionOptions(overwrite: .always)))
+            try .upload([interop.file("large", size: 12 << 20)], to: "real", options: SessionOptions(overwrite: .always)))
         try await queue.start()
         for await _ in gate.holds { break }
         #expect(TransferGate.partSize(in: folder.files) != nil)
@@ -37,9 +37,9 @@ struct SFTPDiscardTests {
         gate.open()
         relay.cut()
         let advancing = Task {
-            for await wait in clock.waits where wait >= .seconds(1) && wait != Self.removalTimeout { clock.jump(by: wait) }
+            for await wait in clock.sleeps where wait >= .seconds(1) && wait != Self.removalTimeout { clock.advance(by: wait) }
         }
-        clock.jump(by: .seconds(100))
+        clock.advance(by: .seconds(100))
         for await _ in discards { break }
         advancing.cancel()
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.files.path) == [])
@@ -50,11 +50,11 @@ struct SFTPDiscardTests {
 
     /// The connection stays open, and the server handles the received bytes before the request to remove the part file.
     @Test func cancelledUploadLeavesNoPartFileIfConnectionStaysOpen() async throws {
-        let workshop = try Workshop()
+        let interop = try InteropFixture()
         let folder = try await SFTPServerFolder()
         let (discards, didDiscard) = AsyncStream.makeStream(of: Int64.self)
-        let transport = FallbackTransport(base: SFTPTransport(), didDiscard: { didDiscard.yield($0.confirmed) })
-        let queue = try await workshop.openQueue(Account("real", endpoints: [try folder.endpoint()]), transports: [transport])
+        let transport = ObservedTransport(base: SFTPTransport(), didDiscard: { didDiscard.yield($0.confirmed) })
+        let queue = try await interop.openQueue(Account("real", endpoints: [try folder.endpoint()]), transports: [transport])
         // The session is so slow that it is cancelled before it completes.
         try await queue.setRateLimit(1 << 20)
         let large = FilePath(folder.local.appending(path: "large").path)

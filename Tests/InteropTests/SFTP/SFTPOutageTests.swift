@@ -29,14 +29,14 @@ struct SFTPOutageTests {
         try await transfer(isUpload: isUpload, interruptedBy: .queueShutdown)
     }
 
-    private let clock = FallbackClock()
+    private let clock = AdvanceableClock()
 
-    private func openQueue(_ workshop: Workshop, _ account: Account) async throws -> TransferQueue {
-        try await workshop.openQueue(account, transports: [SFTPTransport()], clock: clock.engineClock)
+    private func openQueue(_ interop: InteropFixture, _ account: Account) async throws -> TransferQueue {
+        try await interop.openQueue(account, transports: [SFTPTransport()], clock: clock.engineClock)
     }
 
     private func transfer(isUpload: Bool, interruptedBy interruption: Interruption) async throws {
-        let workshop = try Workshop()
+        let interop = try InteropFixture()
         let folder = try await SFTPServerFolder()
         let server = folder.server
         let gate = TransferGate(of: isUpload ? folder.files : folder.local, at: Int64(Self.gatePosition))
@@ -51,12 +51,12 @@ struct SFTPOutageTests {
             ? try .upload([FilePath(source.appending(path: "reel").path)], to: "real", options: options)
             : try .download(items: [.remote(RemotePath("reel"))], from: "real", to: FilePath(target.path), options: options)
 
-        var queue = try await openQueue(workshop, account)
+        var queue = try await openQueue(interop, account)
         let (events, failures) = (queue.events, queue.events)
         // If a server does not respond, the circuit breaker blocks it for 30 s, and for longer after each failed attempt.
         let advancing = Task { [clock] in
             for await event in failures {
-                if case .attemptFailed = event.kind { clock.jump(by: .seconds(3_600)) }
+                if case .attemptFailed = event.kind { clock.advance(by: .seconds(3_600)) }
             }
         }
         let id = try await queue.enqueue(request).id
@@ -84,7 +84,7 @@ struct SFTPOutageTests {
         switch interruption {
         case .serverCrash: try await server.startAgain()
         case .queueShutdown:
-            queue = try await openQueue(workshop, account)
+            queue = try await openQueue(interop, account)
             try await queue.start()
         }
         #expect(try await queue.session(id).value.state == .completed)
@@ -103,7 +103,7 @@ struct SFTPOutageTests {
     /// checkpoint.
     @Test(arguments: [true, false]) func completesOverUnreliablePath(isUpload: Bool) async throws {
         let (size, bytesPerConnection) = (64 << 20, 4 << 20)
-        let workshop = try Workshop()
+        let interop = try InteropFixture()
         let folder = try await SFTPServerFolder()
         let direction: RawServer.Direction = isUpload ? .fromClient : .fromServer
         let relay = Locked<RawServer?>(nil)
@@ -130,7 +130,7 @@ struct SFTPOutageTests {
             isUpload
             ? try .upload([FilePath(source.appending(path: "reel").path)], to: "real")
             : try .download(items: [.remote(RemotePath("reel"))], from: "real", to: FilePath(target.path))
-        let queue = try await openQueue(workshop, account)
+        let queue = try await openQueue(interop, account)
         let id = try await queue.enqueue(request).id
         try await queue.start()
         #expect(try await queue.session(id).value.state == .completed)
@@ -149,7 +149,7 @@ struct SFTPOutageTests {
     /// that sync failed, the acknowledged bytes may be lost.
     @Test func eachShortConnectionMakesProgress() async throws {
         let (size, window, bytesPerConnection) = (64 << 20, 4 << 20, 5 << 20)
-        let workshop = try Workshop()
+        let interop = try InteropFixture()
         let folder = try await SFTPServerFolder()
         let relay = Locked<RawServer?>(nil)
         let state = Locked((sent: 0, cuts: 0, passed: 0))
@@ -169,7 +169,7 @@ struct SFTPOutageTests {
             })
         relay.withLock { $0 = started }
         let positions = Locked<[Int64]>([])
-        let transport = FallbackTransport(
+        let transport = ObservedTransport(
             base: SFTPTransport(),
             willBegin: { attempt in
                 guard let stored = attempt.checkpoint, let checkpoint = UploadCheckpoint(stored) else { return }
@@ -179,7 +179,7 @@ struct SFTPOutageTests {
         try content.write(to: folder.local.appending(path: "reel"))
         let account = Account("real", endpoints: [try folder.endpoint(port: started.port)])
         let log = RecordedLog()
-        let queue = try await workshop.openQueue(account, transports: [transport], clock: clock.engineClock, logger: log.logger)
+        let queue = try await interop.openQueue(account, transports: [transport], clock: clock.engineClock, logger: log.logger)
         let session = try await queue.enqueue(.upload([FilePath(folder.local.appending(path: "reel").path)], to: "real"))
         try await queue.start()
         #expect(try await session.value.state == .completed)
@@ -204,7 +204,7 @@ struct SFTPOutageTests {
     @Test(arguments: [(true, true), (true, false), (false, true)])
     func longConnectionsRepeatAtMostTenth(isUpload: Bool, syncs: Bool) async throws {
         let (size, bytesPerConnection) = (110 << 20, 44 << 20)
-        let workshop = try Workshop()
+        let interop = try InteropFixture()
         let folder = try await SFTPServerFolder()
         let direction: RawServer.Direction = isUpload ? .fromClient : .fromServer
         let passed = Locked(0)
@@ -223,14 +223,14 @@ struct SFTPOutageTests {
             ? try .upload([FilePath(source.appending(path: "reel").path)], to: "real")
             : try .download(items: [.remote(RemotePath("reel"))], from: "real", to: FilePath(target.path))
         let brokenSyncs = Locked(0)
-        let observed = FallbackTransport(
+        let observed = ObservedTransport(
             base: SFTPTransport(),
             willBegin: { attempt in
                 guard syncs, let stored = attempt.checkpoint, UploadCheckpoint(stored)?.acknowledged == nil else { return }
                 brokenSyncs.withLock { $0 += 1 }
             })
         let transport: any Transport = if isUpload { observed } else { SFTPTransport() }
-        let queue = try await workshop.openQueue(account, transports: [transport], clock: clock.engineClock)
+        let queue = try await interop.openQueue(account, transports: [transport], clock: clock.engineClock)
         let id = try await queue.enqueue(request).id
         try await queue.start()
         #expect(try await queue.session(id).value.state == .completed)

@@ -9,14 +9,14 @@ import TransportSFTP
 /// Sessions of a real queue with an OpenSSH server.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPQueueTests {
-    private func openQueue(_ workshop: Workshop, _ folder: SFTPServerFolder, port: UInt16? = nil) async throws -> TransferQueue {
-        try await workshop.openQueue(Account("real", endpoints: [try folder.endpoint(port: port)]), transports: [SFTPTransport()])
+    private func openQueue(_ interop: InteropFixture, _ folder: SFTPServerFolder, port: UInt16? = nil) async throws -> TransferQueue {
+        try await interop.openQueue(Account("real", endpoints: [try folder.endpoint(port: port)]), transports: [SFTPTransport()])
     }
 
     @Test func transfersThousandFilesBothWays() async throws {
-        let workshop = try Workshop()
+        let interop = try InteropFixture()
         let folder = try await SFTPServerFolder()
-        let queue = try await openQueue(workshop, folder)
+        let queue = try await openQueue(interop, folder)
         var contents: [String: Data] = [:]
         for number in 0..<1_000 {
             contents["file \(number)"] = Data.nonRepeating(number * 7)
@@ -27,7 +27,7 @@ struct SFTPQueueTests {
         try await queue.start()
         #expect(try await upload.value.statistics.filesDone == 1_000)
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.files.path).count == 1_000)
-        let target = workshop.folder.appending(path: "target")
+        let target = interop.folder.appending(path: "target")
         try FileManager.default.createDirectory(at: target, withIntermediateDirectories: false)
         let download = try await queue.enqueue(
             try .download(items: contents.keys.sorted().map { .remote(try RemotePath($0)) }, from: "real", to: FilePath(target.path)))
@@ -46,11 +46,11 @@ struct SFTPQueueTests {
 
     /// The length of the stream is unknown until its end. The connection breaks in the middle.
     @Test func uploadsStream() async throws {
-        let workshop = try Workshop()
+        let interop = try InteropFixture()
         let folder = try await SFTPServerFolder()
         let relay = try CuttingRelay(to: Int(folder.server.port))
         relay.cut(.fromClient, inAllAfter: 2 << 20)
-        let queue = try await openQueue(workshop, folder, port: relay.port)
+        let queue = try await openQueue(interop, folder, port: relay.port)
         let events = queue.events
         let content = Data.nonRepeating(5_000_000)
         // The stream's buffer drops bytes once the server has confirmed them, so the upload can only resume after the confirmed bytes.
@@ -73,11 +73,11 @@ struct SFTPQueueTests {
 
     /// The session completes although an existing file of a different size is kept.
     @Test(arguments: [OverwritePolicy.skip, .newer]) func completesIfExistingFileIsKept(policy: OverwritePolicy) async throws {
-        let workshop = try Workshop()
+        let interop = try InteropFixture()
         let folder = try await SFTPServerFolder()
-        let queue = try await openQueue(workshop, folder)
+        let queue = try await openQueue(interop, folder)
         try await queue.start()
-        let paths = try ["one", "two"].map { try workshop.file($0, size: 5_000) }
+        let paths = try ["one", "two"].map { try interop.file($0, size: 5_000) }
         try Data("old".utf8).write(to: folder.files.appending(path: "one"))
         try FileManager.default.setAttributes(
             [.modificationDate: Date(timeIntervalSince1970: 4_000_000_000)], ofItemAtPath: folder.files.appending(path: "one").path)
@@ -92,9 +92,9 @@ struct SFTPQueueTests {
 
     /// The transport can't verify the checksum of a stream, so the session fails before it sends any byte.
     @Test func rejectsChecksumOfStreamBeforeFirstByte() async throws {
-        let workshop = try Workshop()
+        let interop = try InteropFixture()
         let folder = try await SFTPServerFolder()
-        let queue = try await openQueue(workshop, folder)
+        let queue = try await openQueue(interop, folder)
         try await queue.start()
         let (stream, writer) = TransferItem.stream(as: try RemotePath("stream.bin"))
         try await writer.write(Data("abc".utf8))
@@ -113,10 +113,10 @@ struct SFTPQueueTests {
         ("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", true), (String(repeating: "0", count: 64), false),
     ])
     func comparesExpectedChecksum(digits: String, isRight: Bool) async throws {
-        let workshop = try Workshop()
+        let interop = try InteropFixture()
         let folder = try await SFTPServerFolder()
         try Data("abc".utf8).write(to: folder.files.appending(path: "file"))
-        let queue = try await openQueue(workshop, folder)
+        let queue = try await openQueue(interop, folder)
         try await queue.start()
         let session = try await queue.enqueue(
             .download(

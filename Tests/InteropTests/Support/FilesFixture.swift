@@ -19,20 +19,20 @@ final class FilesFixture: ListingFixture {
     let folder: FilePath
     let options: AttemptOptions
 
-    private let workshop: Workshop
+    private let interop: InteropFixture
     private let server: URL
     private let relay: CuttingRelay
     private let versions = Locked(0)
 
-    /// Starts nginx in the folder of a workshop.
-    static func startServer(in workshop: Workshop) async throws -> PythonProcess {
-        let folder = workshop.folder.appending(path: "server").path
+    /// Starts nginx in the folder of a fixture.
+    static func startServer(in interop: InteropFixture) async throws -> PythonProcess {
+        let folder = interop.folder.appending(path: "server").path
         return try await PythonProcess.runBlocking { try PythonProcess("nginx_files.py", [folder]) }
     }
 
-    /// - Parameter port: The port of the server that was started in the workshop. The server must outlive the fixture.
+    /// - Parameter port: The port of the server. The server must outlive the fixture.
     init(
-        _ workshop: Workshop, port: Int, transport: any Transport = TUSTransport(), options: AttemptOptions = AttemptOptions(),
+        _ interop: InteropFixture, port: Int, transport: any Transport = TUSTransport(), options: AttemptOptions = AttemptOptions(),
         endpoint: (_ rest: String, CredentialReference) -> Endpoint = { .tus("http\($0)", credentials: $1) }
     ) throws {
         self.transport = transport
@@ -41,10 +41,10 @@ final class FilesFixture: ListingFixture {
         self.endpoint = endpoint("://127.0.0.1:\(relay.port)/", .bearer(.environment("TOKEN")))
         // No process listens on port 1 (tcpmux).
         unreachableEndpoint = endpoint("://127.0.0.1:1/files/", .bearer(.environment("TOKEN")))
-        folder = FilePath(workshop.folder.appending(path: "local").path)
+        folder = FilePath(interop.folder.appending(path: "local").path)
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
-        self.workshop = workshop
-        server = workshop.folder.appending(path: "server")
+        self.interop = interop
+        server = interop.folder.appending(path: "server")
     }
 
     func close() async {

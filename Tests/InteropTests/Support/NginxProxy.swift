@@ -38,7 +38,7 @@ final class NginxProxy {
     ///
     /// - Parameter largestBody: The maximum size of a request body in nginx's notation, for example `1m`.
     static func start(
-        in folder: URL, before port: Int, largestBody: String = "100m", options: Options = Options()
+        in folder: URL, forwardingTo port: Int, largestBody: String = "100m", options: Options = Options()
     ) async throws -> NginxProxy {
         try await PythonProcess.runBlocking { try NginxProxy(folder, port, largestBody, options) }
     }

@@ -25,7 +25,7 @@ final class SSHFilesFixture: DownloadingFixture {
     /// The server that all tests share; each test has its own relay. The server exits with the test process.
     private static let server = Task { try await SSHServerProcess.start() }
 
-    private let workshop: Workshop
+    private let interop: InteropFixture
     let files: URL
     private let direction: CuttingRelay.Direction
     private let versions = Locked(0)
@@ -35,12 +35,12 @@ final class SSHFilesFixture: DownloadingFixture {
     init(cutting direction: CuttingRelay.Direction, options: AttemptOptions = AttemptOptions()) async throws {
         self.direction = direction
         self.options = options
-        workshop = try Workshop()
+        interop = try InteropFixture()
         let server = try await Self.server.value
         relay = try CuttingRelay(to: Int(server.port))
-        files = workshop.folder.appending(path: "server")
-        folder = FilePath(workshop.folder.appending(path: "local").path)
-        for url in [files, workshop.folder.appending(path: "local")] {
+        files = interop.folder.appending(path: "server")
+        folder = FilePath(interop.folder.appending(path: "local").path)
+        for url in [files, interop.folder.appending(path: "local")] {
             try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
         }
         let settings = [

@@ -47,9 +47,9 @@ import TransportTesting
 
     @Test(arguments: DownloadPromise.allCases)
     func keepsDownloadPromise(_ promise: DownloadPromise) async throws {
-        let workshop = try Workshop()
-        let server = try await FilesFixture.startServer(in: workshop)
-        let fixture = try FilesFixture(workshop, port: server.port)
+        let interop = try InteropFixture()
+        let server = try await FilesFixture.startServer(in: interop)
+        let fixture = try FilesFixture(interop, port: server.port)
         do {
             try await promise.verify(fixture)
         } catch {
@@ -66,7 +66,7 @@ private struct LoopbackFixture: TransportFixture {
         func secret(for reference: CredentialReference) async throws -> Secret { Secret("hunter2-correct-horse") }
     }
 
-    let workshop: Workshop
+    let interop: InteropFixture
     let server: TUSLoopbackServer
     let transport: any Transport = TUSTransport()
     let endpoint: Endpoint
@@ -80,15 +80,15 @@ private struct LoopbackFixture: TransportFixture {
     private let relay: CuttingRelay?
 
     init(_ options: LoopbackOptions = LoopbackOptions(), isRelayed: Bool = false) async throws {
-        workshop = try Workshop()
-        server = TUSLoopbackServer(folder: FilePath(workshop.folder.appending(path: "server").path), options: options)
+        interop = try InteropFixture()
+        server = TUSLoopbackServer(folder: FilePath(interop.folder.appending(path: "server").path), options: options)
         let address = try await server.start()
         relay = isRelayed ? try CuttingRelay(to: address.port ?? 0) : nil
         let port = relay.map { Int($0.port) } ?? address.port ?? 0
         endpoint = .tus("http://127.0.0.1:\(port)\(address.path)/", credentials: .bearer(.environment("TOKEN")))
         // No process listens on port 1 (tcpmux).
         unreachableEndpoint = .tus("http://127.0.0.1:1/files/", credentials: .bearer(.environment("TOKEN")))
-        folder = FilePath(workshop.folder.appending(path: "sources").path)
+        folder = FilePath(interop.folder.appending(path: "sources").path)
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
     }
 

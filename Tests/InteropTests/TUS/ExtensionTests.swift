@@ -11,15 +11,15 @@ import TransportTUS
         func secret(for reference: CredentialReference) async throws -> Secret { Secret("") }
     }
 
-    private let workshop: Workshop
+    private let interop: InteropFixture
     private let transport = TUSTransport()
 
     init() throws {
-        workshop = try Workshop()
+        interop = try InteropFixture()
     }
 
     private func startServer(_ kind: RealServer.Kind = .resumableUpload, options: String = "{}") async throws -> RealServer {
-        try await RealServer.start(kind, in: workshop.folder.appending(path: "server"), options: options)
+        try await RealServer.start(kind, in: interop.folder.appending(path: "server"), options: options)
     }
 
     private func upload(
@@ -33,13 +33,13 @@ import TransportTUS
     }
 
     private func check(_ receipt: TransferReceipt, _ path: FilePath, on server: RealServer) throws {
-        #expect(try server.content(of: try #require(receipt.remoteURL), named: "file.bin") == (try workshop.content(path)))
+        #expect(try server.content(of: try #require(receipt.remoteURL), named: "file.bin") == (try interop.content(path)))
     }
 
     @Test(arguments: [("[\"md5\", \"sha256\"]", "sha256:"), ("[\"sha1\"]", "sha1:"), ("[\"md5\"]", "md5:")])
     func verifiesChecksums(algorithms: String, prefix: String) async throws {
         let server = try await startServer(options: "{\"checksum_algorithms\": \(algorithms)}")
-        let path = try workshop.file("large", size: 20 << 20)
+        let path = try interop.file("large", size: 20 << 20)
         let receipt = try await upload(path, to: server, AttemptOptions(verification: .checksum))
         #expect(receipt.checksum?.hasPrefix(prefix) == true)
         try check(receipt, path, on: server)
@@ -49,7 +49,7 @@ import TransportTUS
 
     @Test func sendsChecksumInTrailer() async throws {
         let server = try await startServer(options: "{\"checksum_algorithms\": [\"sha256\"], \"supports_checksum_trailer\": true}")
-        let path = try workshop.file("large", size: 20 << 20)
+        let path = try interop.file("large", size: 20 << 20)
         let receipt = try await upload(path, to: server, AttemptOptions(verification: .checksum))
         #expect(receipt.checksum?.hasPrefix("sha256:") == true)
         try check(receipt, path, on: server)
@@ -59,7 +59,7 @@ import TransportTUS
 
     @Test func readsFileBackFromServerWithoutChecksums() async throws {
         let server = try await startServer(options: "{\"checksum_algorithms\": [], \"enable_downloads\": true}")
-        let path = try workshop.file("large", size: 5 << 20)
+        let path = try interop.file("large", size: 5 << 20)
         let receipt = try await upload(path, to: server, AttemptOptions(verification: .checksum))
         #expect(receipt.checksum?.hasPrefix("sha256:") == true)
         try check(receipt, path, on: server)
@@ -68,7 +68,7 @@ import TransportTUS
 
     @Test func doesNotSendUnverifiableFile() async throws {
         let server = try await startServer(options: "{\"checksum_algorithms\": []}")
-        let path = try workshop.file("large", size: 5 << 20)
+        let path = try interop.file("large", size: 5 << 20)
         let error = await #expect(throws: TransferError.self) {
             try await upload(path, to: server, AttemptOptions(verification: .checksum))
         }
@@ -82,7 +82,7 @@ import TransportTUS
     @Test(arguments: [RealServer.Kind.tuspyserver, .aiohttpTUS])
     func doesNotSendFileUnverifiableByOtherServers(kind: RealServer.Kind) async throws {
         let server = try await startServer(kind)
-        let path = try workshop.file("large", size: 5 << 20)
+        let path = try interop.file("large", size: 5 << 20)
         let error = await #expect(throws: TransferError.self) {
             try await upload(path, to: server, AttemptOptions(verification: .checksum))
         }
@@ -100,7 +100,7 @@ import TransportTUS
     @Test(arguments: [RealServer.Kind.resumableUpload, .tuspyserver], [2, 4, 7])
     func concatenatesSegments(kind: RealServer.Kind, count: Int) async throws {
         let server = try await startServer(kind)
-        let path = try workshop.file("large", size: 7 << 20 + 5)
+        let path = try interop.file("large", size: 7 << 20 + 5)
         let receipt = try await upload(
             path, to: server, settings: ["parallelThreshold": "1000000"], AttemptOptions(segmentsPerFile: count))
         try check(receipt, path, on: server)
@@ -117,7 +117,7 @@ import TransportTUS
 
     @Test func sendsOneUploadWithoutConcatenation() async throws {
         let server = try await startServer(.aiohttpTUS, options: "{\"client_max_size\": 100000000}")
-        let path = try workshop.file("large", size: 7 << 20 + 5)
+        let path = try interop.file("large", size: 7 << 20 + 5)
         try check(
             try await upload(path, to: server, settings: ["parallelThreshold": "1000000"], AttemptOptions(segmentsPerFile: 4)), path,
             on: server)
@@ -127,7 +127,7 @@ import TransportTUS
 
     @Test func adaptsToMaximumChunkSize() async throws {
         let server = try await startServer(options: "{\"max_chunk_size\": 1000000}")
-        let path = try workshop.file("large", size: 5 << 20)
+        let path = try interop.file("large", size: 5 << 20)
         let receipt = try await upload(path, to: server, AttemptOptions())
         try check(receipt, path, on: server)
         await transport.shutdown()
@@ -135,7 +135,7 @@ import TransportTUS
 
     @Test func completesUploadWithExpiry() async throws {
         let server = try await startServer(options: "{\"upload_expiry\": 3600}")
-        let path = try workshop.file("large", size: 3 << 20)
+        let path = try interop.file("large", size: 3 << 20)
         try check(try await upload(path, to: server, AttemptOptions(chunkSize: 1 << 20)), path, on: server)
         await transport.shutdown()
     }

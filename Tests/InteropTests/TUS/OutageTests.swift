@@ -9,10 +9,10 @@ import TransportTUS
 
 /// Servers that are killed during a transfer, and then restarted.
 @Suite struct OutageTests {
-    private let workshop: Workshop
+    private let interop: InteropFixture
 
     init() throws {
-        workshop = try Workshop()
+        interop = try InteropFixture()
     }
 
     private func startServer(
@@ -20,7 +20,7 @@ import TransportTUS
     ) async throws -> RealServer {
         // By default, aiohttp accepts requests of up to 1 MiB.
         let options = kind == .aiohttpTUS ? "{\"client_max_size\": 100000000}" : "{}"
-        return try await RealServer.start(kind, in: workshop.folder.appending(path: name), port: port, options: options)
+        return try await RealServer.start(kind, in: interop.folder.appending(path: name), port: port, options: options)
     }
 
     /// Starts to upload 48 MiB, and waits until the session has sent a million bytes. The upload is slow, so that a test can kill the
@@ -29,7 +29,7 @@ import TransportTUS
         try await queue.setRateLimit(1 << 20)
         let session = try await queue.enqueue(
             try .upload(
-                [workshop.file("large", size: 48 << 20)], to: "real",
+                [interop.file("large", size: 48 << 20)], to: "real",
                 options: SessionOptions(retry: RetryPolicy(maximumAttempts: 100_000))))
         try await queue.start()
         await session.waitUntilSent(1_000_000)
@@ -54,7 +54,7 @@ import TransportTUS
         if reopensQueue {
             let id = session.id
             await queue.shutdown()
-            queue = try await workshop.openQueue(server.endpoint)
+            queue = try await interop.openQueue(server.endpoint)
             session = try await queue.session(id)
             try await queue.start()
         }
@@ -67,13 +67,13 @@ import TransportTUS
     @Test(arguments: RealServer.Kind.allCases)
     func restartsAfterServerDiesInFirstPatch(kind: RealServer.Kind) async throws {
         var server = try await startServer("server", kind)
-        let queue = try await workshop.openQueue(server.endpoint)
+        let queue = try await interop.openQueue(server.endpoint)
         let events = queue.events
         // The upload is so slow that the server is killed before the file is complete.
         try await queue.setRateLimit(256 << 10)
         let session = try await queue.enqueue(
             try .upload(
-                [workshop.file("large", size: 64 << 20)], to: "real",
+                [interop.file("large", size: 64 << 20)], to: "real",
                 options: SessionOptions(retry: RetryPolicy(maximumAttempts: 100_000))))
         try await queue.start()
         await session.waitUntilSent(300_000)
@@ -82,7 +82,7 @@ import TransportTUS
         server = try await startServer("server", kind, port: server.reservedPort)
         try await queue.setRateLimit(nil)
         #expect(try await session.value.state == .completed)
-        try await workshop.checkContent(of: session, on: server)
+        try await interop.checkContent(of: session, on: server)
         #expect(try server.requests.suffix(4).map(\.method) == ["HEAD", "DELETE", "POST", "PATCH"])
         await queue.shutdown()
     }
@@ -91,7 +91,7 @@ import TransportTUS
     /// the content is damaged if the server did not keep these bytes.
     @Test(arguments: [false, true]) func warnsAfterServerDiesInLaterPatch(reopensQueue: Bool) async throws {
         var server = try await startServer("server", .tuspyserver)
-        var queue = try await workshop.openQueue(server.endpoint)
+        var queue = try await interop.openQueue(server.endpoint)
         let events = queue.events
         var session = try await beginSlowly(queue)
         try await sendInTwoRequests(session)
@@ -113,7 +113,7 @@ import TransportTUS
     @Test(arguments: [false, true], [false, true])
     func detectsServerThatDiesDuringPause(isLater: Bool, reopensQueue: Bool) async throws {
         var server = try await startServer("server", .tuspyserver)
-        var queue = try await workshop.openQueue(server.endpoint)
+        var queue = try await interop.openQueue(server.endpoint)
         var session = try await beginSlowly(queue)
         if isLater { try await sendInTwoRequests(session) }
         server.suspend()
@@ -129,7 +129,7 @@ import TransportTUS
             #expect(stored.count > 48 << 20)
         } else {
             #expect(item.warnings.isEmpty)
-            #expect(try stored == workshop.content(item.source))
+            #expect(try stored == interop.content(item.source))
         }
         await queue.shutdown()
     }
@@ -137,10 +137,10 @@ import TransportTUS
     /// The queue keeps the bytes of a stream until the server confirms them, so the stream can restart.
     @Test func restartsStreamAfterServerDiesInFirstPatch() async throws {
         var server = try await startServer("server", .tuspyserver)
-        let queue = try await workshop.openQueue(server.endpoint)
+        let queue = try await interop.openQueue(server.endpoint)
         let events = queue.events
         try await queue.setRateLimit(256 << 10)
-        let content = try workshop.content(workshop.file("content", size: 8 << 20))
+        let content = try interop.content(interop.file("content", size: 8 << 20))
         let (stream, writer) = TransferItem.stream(as: try RemotePath("stream.bin"), bufferSize: content.count)
         let session = try await queue.enqueue(
             try .upload(items: [stream], to: "real", options: SessionOptions(retry: RetryPolicy(maximumAttempts: 100_000))))
@@ -160,12 +160,12 @@ import TransportTUS
 
     @Test func resumesAfterServerDiesInPatch() async throws {
         var server = try await startServer()
-        let queue = try await workshop.openQueue(server.endpoint, settings: ["chunkSize": "1000000"])
+        let queue = try await interop.openQueue(server.endpoint, settings: ["chunkSize": "1000000"])
         let events = queue.events
         try await queue.setRateLimit(3 << 20)
         let session = try await queue.enqueue(
             try .upload(
-                [workshop.file("large", size: 128 << 20)], to: "real",
+                [interop.file("large", size: 128 << 20)], to: "real",
                 options: SessionOptions(retry: RetryPolicy(maximumAttempts: 100_000))))
         try await queue.start()
         await session.waitUntilSent(3_500_000)
@@ -175,7 +175,7 @@ import TransportTUS
         server = try await startServer(port: server.reservedPort)
         try await queue.setRateLimit(nil)
         #expect(try await session.value.state == .completed)
-        try await workshop.checkContent(of: session, on: server)
+        try await interop.checkContent(of: session, on: server)
         let requests = try server.requests
         checkOffsets(requests)
         #expect(requests.count { $0.method == "POST" } == 1, "the upload resumes and does not restart")
@@ -195,13 +195,13 @@ import TransportTUS
         var clock = EngineClock.system
         clock.now = { EngineClock.system.now() + passed.withLock { $0 } }
         let account = Account("real", endpoints: [.tus(first.endpoint), .tus(second.endpoint)], fallbackAfter: .zero)
-        let queue = try await workshop.openQueue(account, clock: clock)
+        let queue = try await interop.openQueue(account, clock: clock)
         let events = queue.events
         let retry = RetryPolicy(maximumAttempts: 100_000)
         let size = 300_000
         func request(_ name: String) throws -> SessionRequest {
             try .upload(
-                (0..<50).map { try workshop.file("\(name)-\($0)", size: size + $0) }, to: "real", options: SessionOptions(retry: retry))
+                (0..<50).map { try interop.file("\(name)-\($0)", size: size + $0) }, to: "real", options: SessionOptions(retry: retry))
         }
         let session = try await queue.enqueue(try request("file"))
         try await queue.start()
@@ -219,7 +219,7 @@ import TransportTUS
         for item in items {
             let server = atFirst.contains(item.position) ? first : second
             let url = try #require(item.remoteURL)
-            #expect(try server.content(of: url, named: "") == (try workshop.content(item.source)))
+            #expect(try server.content(of: url, named: "") == (try interop.content(item.source)))
         }
         // Each file is created once. Only the files that were in flight when the server was killed (at most 6) are created on both servers.
         let atBoth = try first.requests.count { $0.method == "POST" } + second.requests.count { $0.method == "POST" }
@@ -231,7 +231,7 @@ import TransportTUS
         let before = try (first.requests.count, second.requests.count)
         let later = try await queue.enqueue(try request("later"))
         #expect(try await later.value.statistics.filesDone == 50)
-        try await workshop.checkContent(of: later, on: first)
+        try await interop.checkContent(of: later, on: first)
         #expect(try second.requests.count == before.1, "the first endpoint is preferred again")
         #expect(try first.requests.dropFirst(before.0).count { $0.method == "POST" } == 50)
         await queue.shutdown()

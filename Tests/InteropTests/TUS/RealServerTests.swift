@@ -7,14 +7,14 @@ import TransportTUS
 
 /// The queue and the tus transport, with independent servers.
 @Suite struct RealServerTests {
-    private let workshop: Workshop
+    private let interop: InteropFixture
 
     init() throws {
-        workshop = try Workshop()
+        interop = try InteropFixture()
     }
 
     private func startServer(_ kind: RealServer.Kind, _ options: String = "{}") async throws -> RealServer {
-        try await RealServer.start(kind, in: workshop.folder.appending(path: "server"), options: options)
+        try await RealServer.start(kind, in: interop.folder.appending(path: "server"), options: options)
     }
 
     /// Server options for large files. By default, aiohttp accepts requests of up to 1 MiB.
@@ -25,14 +25,14 @@ import TransportTUS
     @Test(arguments: RealServer.Kind.allCases)
     func uploadsFilesOfManySizes(kind: RealServer.Kind) async throws {
         let server = try await startServer(kind, largeFileOptions(kind))
-        let queue = try await workshop.openQueue(server.endpoint)
+        let queue = try await interop.openQueue(server.endpoint)
         let sizes = [1, 5_000, 65_536, 1 << 20, 20 << 20]
         let session = try await queue.enqueue(
             try .upload(
-                sizes.map { try workshop.file("file-\($0)", size: $0) }, to: "real", options: SessionOptions(filesInFlight: 1)))
+                sizes.map { try interop.file("file-\($0)", size: $0) }, to: "real", options: SessionOptions(filesInFlight: 1)))
         try await queue.start()
         #expect(try await session.value.statistics.filesDone == sizes.count)
-        try await workshop.checkContent(of: session, on: server)
+        try await interop.checkContent(of: session, on: server)
         let requests = try server.requests
         // Servers that accept content in the creation request get each small file in one request.
         let small = kind.takesContentInCreation ? ["POST"] : ["POST", "PATCH"]
@@ -56,8 +56,8 @@ import TransportTUS
     @Test(arguments: RealServer.Kind.allCases)
     func uploadsEmptyFile(kind: RealServer.Kind) async throws {
         let server = try await startServer(kind)
-        let queue = try await workshop.openQueue(server.endpoint)
-        let session = try await queue.enqueue(try .upload([workshop.file("empty", size: 0)], to: "real"))
+        let queue = try await interop.openQueue(server.endpoint)
+        let session = try await queue.enqueue(try .upload([interop.file("empty", size: 0)], to: "real"))
         try await queue.start()
         #expect(try await session.value.state == .completed)
         #expect(try server.requests.map(\.method) == ["OPTIONS", "POST"])
@@ -66,7 +66,7 @@ import TransportTUS
             // the upload. The client can't prevent this.
             #expect(try server.storedFiles.map { $0.hasPrefix(".resources/") } == [true])
         } else {
-            try await workshop.checkContent(of: session, on: server)
+            try await interop.checkContent(of: session, on: server)
         }
         await queue.shutdown()
     }
@@ -76,18 +76,18 @@ import TransportTUS
         let server = try await startServer(kind, largeFileOptions(kind))
         let relay = try CuttingRelay(to: server.port)
         defer { relay.stop() }
-        let queue = try await workshop.openQueue(server.endpoint(port: Int(relay.port)))
+        let queue = try await interop.openQueue(server.endpoint(port: Int(relay.port)))
         let events = queue.events
         // The connection breaks during a PATCH, during the HEAD after it, and during another PATCH.
         for bytes in [2 << 20, 40, 3 << 20] { relay.cut(afterBytes: bytes) }
         let session = try await queue.enqueue(
             try .upload(
-                [workshop.file("large", size: 20 << 20), workshop.file("small", size: 9)], to: "real",
+                [interop.file("large", size: 20 << 20), interop.file("small", size: 9)], to: "real",
                 options: SessionOptions(filesInFlight: 1)))
         try await queue.start()
         #expect(try await session.value.state == .completed)
         #expect(relay.hasCutAll)
-        try await workshop.checkContent(of: session, on: server)
+        try await interop.checkContent(of: session, on: server)
         var failures = 0
         for await event in events {
             if case .attemptFailed = event.kind { failures += 1 }
@@ -113,15 +113,15 @@ import TransportTUS
         let server = try await startServer(kind)
         let relay = try CuttingRelay(to: server.port)
         defer { relay.stop() }
-        let queue = try await workshop.openQueue(
+        let queue = try await interop.openQueue(
             server.endpoint(port: Int(relay.port)), settings: ["parallelThreshold": "1000000"])
         for bytes in [3 << 20, 2 << 20] { relay.cut(afterBytes: bytes) }
         let session = try await queue.enqueue(
-            try .upload([workshop.file("large", size: 16 << 20 + 3)], to: "real", options: SessionOptions(segmentsPerFile: 4)))
+            try .upload([interop.file("large", size: 16 << 20 + 3)], to: "real", options: SessionOptions(segmentsPerFile: 4)))
         try await queue.start()
         #expect(try await session.value.state == .completed)
         #expect(relay.hasCutAll)
-        try await workshop.checkContent(of: session, on: server)
+        try await interop.checkContent(of: session, on: server)
         let requests = try server.requests
         #expect(requests.count { $0.concat == "partial" } == 4)
         #expect(requests.count { $0.concat?.hasPrefix("final;") == true } == 1)
@@ -134,10 +134,10 @@ import TransportTUS
     @Test(arguments: RealServer.Kind.allCases)
     func removesUploadOfCancelledSession(kind: RealServer.Kind) async throws {
         let server = try await startServer(kind)
-        let queue = try await workshop.openQueue(server.endpoint, settings: ["chunkSize": "1000000"])
+        let queue = try await interop.openQueue(server.endpoint, settings: ["chunkSize": "1000000"])
         // The session is so slow that it is cancelled before it completes.
         let session = try await queue.enqueue(
-            try .upload([workshop.file("large", size: 20 << 20)], to: "real", options: SessionOptions(rateLimit: 2_000_000)))
+            try .upload([interop.file("large", size: 20 << 20)], to: "real", options: SessionOptions(rateLimit: 2_000_000)))
         try await queue.start()
         await session.waitUntilSent(2_500_000)
         #expect(try server.storedFiles.count == 1)
@@ -153,14 +153,14 @@ import TransportTUS
     @Test func adaptsToRequestLimitOfFramework() async throws {
         // By default, aiohttp accepts requests of up to 1 MiB. It does not report this limit; it only rejects larger requests.
         let server = try await startServer(.aiohttpTUS)
-        let queue = try await workshop.openQueue(server.endpoint)
+        let queue = try await interop.openQueue(server.endpoint)
         let session = try await queue.enqueue(
             try .upload(
-                ["first", "second"].map { try workshop.file($0, size: 20 << 20) }, to: "real",
+                ["first", "second"].map { try interop.file($0, size: 20 << 20) }, to: "real",
                 options: SessionOptions(retry: RetryPolicy(maximumAttempts: 100), filesInFlight: 1)))
         try await queue.start()
         #expect(try await session.value.state == .completed)
-        try await workshop.checkContent(of: session, on: server)
+        try await interop.checkContent(of: session, on: server)
         let requests = try server.requests
         checkOffsets(requests)
         let creations = requests.indices.filter { requests[$0].method == "POST" }
@@ -171,9 +171,9 @@ import TransportTUS
 
     @Test func reportsExistingName() async throws {
         let server = try await startServer(.aiohttpTUS)
-        let queue = try await workshop.openQueue(server.endpoint)
+        let queue = try await interop.openQueue(server.endpoint)
         // aiohttp-tus compares names without their extensions, and finds no match for a name without an extension.
-        let path = try workshop.file("file.bin", size: 1_000)
+        let path = try interop.file("file.bin", size: 1_000)
         let first = try await queue.enqueue(try .upload([path], to: "real"))
         try await queue.start()
         #expect(try await first.value.state == .completed)

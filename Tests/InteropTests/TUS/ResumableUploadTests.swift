@@ -10,21 +10,21 @@ import TransferKit
 
 /// The queue and the tus transport, with servers that are killed or that lose uploads.
 @Suite struct ResumableUploadTests {
-    private let workshop: Workshop
+    private let interop: InteropFixture
 
     init() throws {
-        workshop = try Workshop()
+        interop = try InteropFixture()
     }
 
     private func startServer(port: ReservedPort? = nil) async throws -> RealServer {
-        try await RealServer.start(in: workshop.folder.appending(path: "server"), port: port)
+        try await RealServer.start(in: interop.folder.appending(path: "server"), port: port)
     }
 
     @Test func resumesAfterServerRestarts() async throws {
         var server = try await startServer()
-        let queue = try await workshop.openQueue(server.endpoint)
+        let queue = try await interop.openQueue(server.endpoint)
         let events = queue.events
-        let session = try await queue.enqueue(try (0..<30).map { try workshop.file("file-\($0)", size: 300_000) }.upload(to: "real"))
+        let session = try await queue.enqueue(try (0..<30).map { try interop.file("file-\($0)", size: 300_000) }.upload(to: "real"))
         try await queue.start()
         for await event in events {
             if case .itemCompleted(_, position: 9, _) = event.kind { break }
@@ -35,16 +35,16 @@ import TransferKit
         }
         server = try await startServer(port: server.reservedPort)
         #expect(try await session.value.state == .completed)
-        try await workshop.checkContent(of: session, on: server)
+        try await interop.checkContent(of: session, on: server)
         checkOffsets(try server.requests)
         await queue.shutdown()
     }
 
     @Test func continuesAfterQueueReopens() async throws {
         let server = try await startServer()
-        var queue = try await workshop.openQueue(server.endpoint)
+        var queue = try await interop.openQueue(server.endpoint)
         let events = queue.events
-        let id = try await queue.enqueue(try (0..<20).map { try workshop.file("file-\($0)", size: 200_000) }.upload(to: "real")).id
+        let id = try await queue.enqueue(try (0..<20).map { try interop.file("file-\($0)", size: 200_000) }.upload(to: "real")).id
         try await queue.start()
         var completed = 0
         for await event in events {
@@ -52,21 +52,21 @@ import TransferKit
             if completed == 5 { break }
         }
         await queue.shutdown()
-        queue = try await workshop.openQueue(server.endpoint)
+        queue = try await interop.openQueue(server.endpoint)
         let session = try await queue.session(id)
         #expect(try await session.status.statistics.filesDone >= 5)
         try await queue.start()
         #expect(try await session.value.state == .completed)
-        try await workshop.checkContent(of: session, on: server)
+        try await interop.checkContent(of: session, on: server)
         checkOffsets(try server.requests)
         await queue.shutdown()
     }
 
     @Test func restartsLostUpload() async throws {
         let server = try await startServer()
-        let queue = try await workshop.openQueue(server.endpoint)
+        let queue = try await interop.openQueue(server.endpoint)
         let events = queue.events
-        let session = try await queue.enqueue(try .upload([workshop.file("file", size: 12 << 20)], to: "real", options: .slowly))
+        let session = try await queue.enqueue(try .upload([interop.file("file", size: 12 << 20)], to: "real", options: .slowly))
         try await queue.start()
         await session.waitUntilSent(1 << 20)
         try await queue.stopAndWait()
@@ -76,7 +76,7 @@ import TransferKit
         try await queue.update(session.id, SessionUpdate(rateLimit: .unlimited))
         try await queue.start()
         #expect(try await session.value.state == .completed)
-        try await workshop.checkContent(of: session, on: server)
+        try await interop.checkContent(of: session, on: server)
         #expect(await events.restarts(until: session.id).map(\.code) == [.uploadGone])
         let requests = try server.requests
         // curl sends the first DELETE. The transport sends the second DELETE, in case the server still has a part of the lost upload.
@@ -90,12 +90,12 @@ import TransferKit
     @Test func restartsExpiredUpload() async throws {
         let time = Locked(Date(timeIntervalSince1970: 784_111_777))
         let server = TUSLoopbackServer(
-            folder: FilePath(workshop.folder.appending(path: "server").path), options: LoopbackOptions(lifetime: .seconds(60)),
+            folder: FilePath(interop.folder.appending(path: "server").path), options: LoopbackOptions(lifetime: .seconds(60)),
             now: { time.withLock { $0 } })
         let address = try await server.start()
-        let queue = try await workshop.openQueue(address.absoluteString)
+        let queue = try await interop.openQueue(address.absoluteString)
         let events = queue.events
-        let session = try await queue.enqueue(try .upload([workshop.file("file", size: 12 << 20)], to: "real", options: .slowly))
+        let session = try await queue.enqueue(try .upload([interop.file("file", size: 12 << 20)], to: "real", options: .slowly))
         try await queue.start()
         await session.waitUntilSent(1 << 20)
         try await queue.stopAndWait()
@@ -112,7 +112,7 @@ import TransferKit
         try await queue.update(session.id, SessionUpdate(rateLimit: .unlimited))
         try await queue.start()
         #expect(try await session.value.state == .completed)
-        try await workshop.checkContent(of: session, on: server)
+        try await interop.checkContent(of: session, on: server)
         #expect(await events.restarts(until: session.id).map(\.code) == [.uploadGone])
         #expect(server.statistics.requests == ["OPTIONS": 1, "POST": 2, "PATCH": 3, "HEAD": 3, "DELETE": 1])
         await queue.shutdown()

@@ -43,8 +43,9 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The response to a large request may take longer than sending its content. The same is true of the last request of a large upload.
-    @Test func awaitsResponsesToLargeRequests() async throws {
+    /// The transport reports that it waits for the server after the content of a large request, and of the last request of a large upload.
+    /// The queue's longer response timeout then applies.
+    @Test func reportsWaitAfterLargeRequest() async throws {
         let (size, chunk) = (3_000_000, 1_100_000)
         var upload = try TestUpload(
             size: size, offers: "creation",
@@ -58,8 +59,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A response to a small request is expected immediately. If it is late, the server is unreachable.
-    @Test func doesNotAwaitResponsesToSmallRequests() async throws {
+    /// The queue's stall timeout applies to the response to a small request, because a server should respond to it quickly.
+    @Test func doesNotReportWaitAfterSmallRequest() async throws {
         var upload = try TestUpload(
             size: 250, offers: "creation",
             answers: [[.created], [.read(nil), .accepted(100)], [.read(nil), .accepted(200)], [.read(nil), .accepted(250)]])

@@ -49,6 +49,7 @@ final class AgentClient {
 
     /// Returns the public keys of the agent.
     func identities(by deadline: Deadline) throws(Failure) -> [HostKey] {
+        // SSH_AGENTC_REQUEST_IDENTITIES and SSH_AGENT_IDENTITIES_ANSWER.
         var reader = WireReader(try ask([11], by: deadline))
         guard reader.readByte() == 12, let count = reader.readUInt32() else {
             throw Failure(text: "it did not return its list of keys")
@@ -66,6 +67,7 @@ final class AgentClient {
     /// - Parameter flags: 2 for RSA with SHA-256, 4 for RSA with SHA-512.
     /// - Returns: The signature without the name of its algorithm.
     func sign(_ data: [UInt8], with key: HostKey, flags: UInt32, by deadline: Deadline) throws(Failure) -> [UInt8] {
+        // SSH_AGENTC_SIGN_REQUEST and SSH_AGENT_SIGN_RESPONSE, which has the type 14.
         var writer = WireWriter()
         writer.write(byte: 13)
         writer.write(string: key.bytes)

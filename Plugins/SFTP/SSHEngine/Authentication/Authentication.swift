@@ -6,7 +6,9 @@ import TransferCore
 struct Authentication {
     /// The result of an attempt.
     private enum Outcome {
+        /// The server accepted the credentials. The associated value is the method, for the log.
         case accepted(String)
+        /// The server rejected the credentials, or they could not be tried.
         case refused
     }
 
@@ -15,7 +17,9 @@ struct Authentication {
     private let secrets: SecretReader
     private let logger: Logger
     private let deadline: Deadline
+    /// The methods that the server offers.
     private var offered: Set<String> = []
+    /// The number of attempts that the server has counted.
     private var attempts = 0
     /// The attempts that the server rejected, for the error message.
     private var refusals: [String] = []
@@ -166,14 +170,14 @@ struct Authentication {
 
     private mutating func tryKeyboard(_ password: Secret) throws -> Outcome {
         guard offered.contains("keyboard-interactive"), attempts < settings.authentication.maximumAttempts else { return .refused }
-        session.traffic.answers = KeyboardAnswers(password)
-        defer { session.traffic.answers = nil }
+        session.traffic.keyboardResponder = KeyboardResponder(password)
+        defer { session.traffic.keyboardResponder = nil }
         let user = settings.user
         return try attempt("the password (keyboard-interactive)", as: "keyboard-interactive") { [session] in
             unsafe libssh2_userauth_keyboard_interactive_ex(
                 session.pointer, user, UInt32(user.utf8.count),
                 { _, _, _, _, count, prompts, responses, context in
-                    unsafe SocketTraffic.from(context)?.answers?.answer(count, prompts, responses)
+                    unsafe SocketTraffic.from(context)?.keyboardResponder?.respond(count, prompts, responses)
                 })
         }
     }

@@ -11,16 +11,16 @@ struct SecretReader: Sendable {
     /// - Returns: The secret, or the provider's error.
     /// - Throws: The deadline's error, or `CancellationError` if the connection must stop.
     func read(_ reference: CredentialReference, by deadline: Deadline) throws -> Result<Secret, any Error> {
-        let answer = Locked<Result<Secret, any Error>?>(nil)
+        let outcome = Locked<Result<Secret, any Error>?>(nil)
         let task = Task { [provider, mailbox] in
             let result: Result<Secret, any Error>
             do { result = .success(try await provider.secret(for: reference)) } catch { result = .failure(error) }
-            answer.withLock { $0 = result }
+            outcome.withLock { $0 = result }
             mailbox.wake()
         }
         defer { task.cancel() }
         while true {
-            if let result = answer.withLock({ $0 }) { return result }
+            if let result = outcome.withLock({ $0 }) { return result }
             try mailbox.wait(for: 0, on: nil, by: deadline)
         }
     }

@@ -4,8 +4,8 @@ import TransportSupport
 
 /// Runs one channel on the connection's thread: opens it, transfers its bytes, and closes it. Never blocks.
 @safe final class ChannelPump {
-    /// The result of a turn, which is one call to ``advance(_:)``.
-    enum Turn {
+    /// The result of a turn, that is, of one call to ``advance(_:)``.
+    enum Outcome {
         /// The channel can't continue until the socket is ready, or the handler has bytes to send.
         case idle
         /// The channel made progress, and may make more.
@@ -73,7 +73,7 @@ import TransportSupport
     ///
     /// - Parameter buffer: A buffer for received bytes, valid for this turn.
     /// - Throws: The error that ended the whole connection.
-    func advance(_ buffer: UnsafeMutableRawBufferPointer) throws(TransferError) -> Turn {
+    func advance(_ buffer: UnsafeMutableRawBufferPointer) throws(TransferError) -> Outcome {
         switch phase {
         case .opening: try openChannel()
         case .starting(let channel): unsafe try startProgram(channel)
@@ -96,28 +96,30 @@ import TransportSupport
         guard !hasReportedEnd else { return }
         hasReportedEnd = true
         // Notifies the handler only if its channel was opened.
-        if !isBeingOpened { pending.handler.end(error) }
+        if !isProgramPending { pending.handler.end(error) }
     }
 
-    private var isBeingOpened: Bool {
+    /// Whether the channel is being opened, or its program is being started.
+    private var isProgramPending: Bool {
         switch phase {
         case .opening, .starting: true
         case .open, .closing, .freeing: false
         }
     }
 
-    private var waiting: Turn { session.hasPartialPacket ? .stuck : .idle }
+    /// The outcome after a call that returned EAGAIN.
+    private var outcomeOfBlockedCall: Outcome { session.hasPartialPacket ? .stuck : .idle }
 
     // MARK: Opening
 
-    private func openChannel() throws(TransferError) -> Turn {
+    private func openChannel() throws(TransferError) -> Outcome {
         let type = "session"
         guard
             let channel = unsafe libssh2_channel_open_ex(
                 session.pointer, type, UInt32(type.utf8.count), receiveWindow, UInt32(LIBSSH2_CHANNEL_PACKET_DEFAULT), nil, 0)
         else {
             let error = session.lastError
-            if error.code == LIBSSH2_ERROR_EAGAIN { return waiting }
+            if error.code == LIBSSH2_ERROR_EAGAIN { return outcomeOfBlockedCall }
             guard error.code == LIBSSH2_ERROR_CHANNEL_FAILURE else { throw session.failure(error.code) }
             pending.opened.resume(
                 .failure(
@@ -130,7 +132,7 @@ import TransportSupport
         return .moved
     }
 
-    private func startProgram(_ channel: OpaquePointer) throws(TransferError) -> Turn {
+    private func startProgram(_ channel: OpaquePointer) throws(TransferError) -> Outcome {
         let (request, message): (String, [UInt8]) =
             switch pending.program {
             case .subsystem(let name): ("subsystem", Array(name.utf8))
@@ -142,7 +144,7 @@ import TransportSupport
                 UInt32(message.count))
         }
         switch code {
-        case LIBSSH2_ERROR_EAGAIN: return waiting
+        case LIBSSH2_ERROR_EAGAIN: return outcomeOfBlockedCall
         case 0:
             if wantsClose {
                 unsafe phase = .closing(channel)
@@ -176,7 +178,7 @@ import TransportSupport
 
     // MARK: Bytes
 
-    private func pump(_ channel: OpaquePointer, _ buffer: UnsafeMutableRawBufferPointer) throws(TransferError) -> Turn {
+    private func pump(_ channel: OpaquePointer, _ buffer: UnsafeMutableRawBufferPointer) throws(TransferError) -> Outcome {
         var hasMoved = false
         if let call = stuckCall {
             stuckCall = nil
@@ -294,9 +296,9 @@ import TransportSupport
         endHandler(error)
     }
 
-    private func closeChannel(_ channel: OpaquePointer) throws(TransferError) -> Turn {
+    private func closeChannel(_ channel: OpaquePointer) throws(TransferError) -> Outcome {
         let code = unsafe libssh2_channel_close(channel)
-        if code == LIBSSH2_ERROR_EAGAIN { return waiting }
+        if code == LIBSSH2_ERROR_EAGAIN { return outcomeOfBlockedCall }
         if session.isLost(code) { throw session.failure(code) }
         if case .command = pending.program { unsafe recordExit(channel) }
         unsafe phase = .freeing(channel)
@@ -315,9 +317,9 @@ import TransportSupport
         }
     }
 
-    private func freeChannel(_ channel: OpaquePointer) throws(TransferError) -> Turn {
+    private func freeChannel(_ channel: OpaquePointer) throws(TransferError) -> Outcome {
         let code = unsafe libssh2_channel_free(channel)
-        if code == LIBSSH2_ERROR_EAGAIN { return waiting }
+        if code == LIBSSH2_ERROR_EAGAIN { return outcomeOfBlockedCall }
         if session.isLost(code) { throw session.failure(code) }
         endHandler(end.error)
         pending.ended(end)

@@ -147,7 +147,7 @@ final class ConnectionLoop {
         // The connection counts as lost if the socket accepts no bytes for three keepalive intervals. The limit for a silent server is the same.
         if stuck != nil {
             let silent = now - max(stuckSince, session.traffic.lastSent)
-            guard silent < interval * 3 else { throw silence }
+            guard silent < interval * 3 else { throw silentServerError }
             let (events, limit) = session.awaited
             let rest = interval * 3 - silent
             _ = mailbox.sleep([(session.socket, events)], milliseconds: min(rest, limit ?? rest).pollMilliseconds)
@@ -155,7 +155,7 @@ final class ConnectionLoop {
         }
         guard !channels.isEmpty else { return try sleepWithoutChannels(session) }
         let silent = now - max(session.traffic.lastReceived, listensSince)
-        guard silent < interval * 3 else { throw silence }
+        guard silent < interval * 3 else { throw silentServerError }
         let untilKeepalive = interval - min(silent, now - lastKeepalive)
         if untilKeepalive <= .zero { try sendKeepalive(session) }
         let wait = min(interval, max(untilKeepalive, .milliseconds(1)))
@@ -179,7 +179,7 @@ final class ConnectionLoop {
         }
     }
 
-    private var silence: TransferError {
+    private var silentServerError: TransferError {
         TransferError(
             .transient, .stalled,
             "The server \(settings.server) has not responded for \(settings.keepaliveInterval * 3); closing the connection.")

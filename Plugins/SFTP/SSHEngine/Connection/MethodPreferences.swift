@@ -43,7 +43,7 @@ struct MethodPreferences {
         let rsa = ["rsa-sha2-512", "rsa-sha2-256"] + (allowsSHA1 ? ["ssh-rsa"] : [])
         let all = ["ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521"] + rsa
         let first = known.flatMap { $0 == "ssh-rsa" ? rsa : [$0] }.filter { all.contains($0) }
-        let useless = refused.flatMap { $0 == "ssh-rsa" ? rsa : [$0] }
-        return (first + all).reduce(into: []) { if !$0.contains($1), !useless.contains($1) { $0.append($1) } }
+        let excluded = refused.flatMap { $0 == "ssh-rsa" ? rsa : [$0] }
+        return (first + all).reduce(into: []) { if !$0.contains($1), !excluded.contains($1) { $0.append($1) } }
     }
 }

@@ -58,10 +58,10 @@ package final class SSHConnection: Sendable {
             let socket = try await openSocket?()
             do {
                 return try await openOnce(settings, over: socket, credentials: credentials, logger: logger)
-            } catch let stranger as UnpinnedHostKey {
-                let isNew = !shown.contains { $0.type == stranger.key.type }
-                shown.append(stranger.key)
-                settings.refusedKeyTypes.append(stranger.key.type)
+            } catch let unpinned as UnpinnedHostKey {
+                let isNew = !shown.contains { $0.type == unpinned.key.type }
+                shown.append(unpinned.key)
+                settings.refusedKeyTypes.append(unpinned.key.type)
                 guard isNew else { throw HostKeyCheck.unpinned(shown, settings) }
             } catch let error as TransferError where error.failureClass == .unsupported && !shown.isEmpty {
                 // The server has no other key.
@@ -84,11 +84,11 @@ package final class SSHConnection: Sendable {
         let opened = Once<Agreement>()
         let ending = ConnectionEnding()
         // The thread lives as long as the connection, so it must not retain the credentials.
-        let held = Locked<(any CredentialProvider)?>(credentials)
+        let heldCredentials = Locked<(any CredentialProvider)?>(credentials)
         do {
             try startThread {
                 let loop = ConnectionLoop(settings, mailbox: mailbox, logger: logger)
-                loop.run(over: socket, opened, held, ending)
+                loop.run(over: socket, opened, heldCredentials, ending)
             }
         } catch {
             try? socket?.close()
@@ -96,13 +96,13 @@ package final class SSHConnection: Sendable {
         }
         // Each step has its own deadline. This limit for all steps also covers blocking calls, such as the decryption of a key.
         let limit = settings.connectTimeout + settings.handshakeTimeout + settings.authenticationTimeout + .seconds(5)
-        let watch = Task {
+        let timeout = Task {
             try await Task.sleep(for: limit)
             opened.resume(
                 .failure(TransferError(.transient, .timedOut, "The connection to \(settings.server) was not established within \(limit).")))
             mailbox.stop()
         }
-        defer { watch.cancel() }
+        defer { timeout.cancel() }
         let agreement = try await withTaskCancellationHandler {
             try await opened.value()
         } onCancel: {

@@ -34,7 +34,7 @@ struct SessionOpening {
             serverVersion: printable(version.utf8), methods: agreedMethods, hostKeyFingerprint: key.fingerprint,
             authenticationMethod: method)
         logger.info(
-            "SSH connection made",
+            "SSH connection established",
             metadata: [
                 "server": "\(settings.server)", "user": "\(settings.user)", "authentication": "\(method)",
                 "version": "\(agreement.serverVersion)", "methods": "\(agreement.methods.joined(separator: ","))",

@@ -31,7 +31,7 @@ final class SocketTraffic {
     /// The server's reason for disconnecting (RFC 4253, section 11.1).
     var disconnectReason: String?
     /// Responds to the server's prompts during keyboard-interactive authentication.
-    var answers: KeyboardAnswers?
+    var keyboardResponder: KeyboardResponder?
     /// Signs data during public key authentication.
     var signer: AgentSigner?
 

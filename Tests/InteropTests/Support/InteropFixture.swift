@@ -7,8 +7,8 @@ import TransferCore
 import TransferKit
 import TransportTUS
 
-/// A temporary folder for local files, queues and servers.
-final class Workshop: Sendable {
+/// A temporary folder, with a queue, the queue's files, and servers.
+final class InteropFixture: Sendable {
     let folder: URL
 
     init() throws {
@@ -37,12 +37,12 @@ final class Workshop: Sendable {
         try Data(contentsOf: URL(fileURLWithPath: path.string))
     }
 
-    /// Opens this workshop's queue with an account "real" that has one tus endpoint. Retries have no delay.
+    /// Opens the queue in the folder, with an account "real" that has one tus endpoint. Retries have no delay.
     func openQueue(_ endpoint: String, settings: [String: String] = [:]) async throws -> TransferQueue {
         try await openQueue(Account("real", endpoints: [Endpoint(transport: .tus, address: endpoint, settings: settings)]))
     }
 
-    /// Opens this workshop's queue with an account. Retries have no delay.
+    /// Opens the queue in the folder, with an account. Retries have no delay.
     func openQueue(
         _ account: Account, transports: [any Transport] = [TUSTransport()], clock: EngineClock = .system, logger: Logger? = nil
     ) async throws -> TransferQueue {
@@ -76,7 +76,7 @@ final class Workshop: Sendable {
         }
     }
 
-    /// A `tus-loopback` server in this workshop's folder.
+    /// Creates a `tus-loopback` server that stores its files in the folder.
     func loopbackServer(_ options: LoopbackOptions = LoopbackOptions()) -> TUSLoopbackServer {
         TUSLoopbackServer(folder: FilePath(folder.appending(path: "server").path), options: options)
     }

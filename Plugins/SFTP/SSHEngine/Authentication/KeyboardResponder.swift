@@ -9,7 +9,7 @@ import TransferCore
 
 /// Responds to the server's prompts (RFC 4256): with the password to the first three prompts for hidden input, and with an empty string to
 /// all others.
-final class KeyboardAnswers {
+final class KeyboardResponder {
     private let password: Secret
     /// The number of further prompts that get the password.
     private var remainingPasswords = 3
@@ -18,17 +18,17 @@ final class KeyboardAnswers {
         self.password = password
     }
 
-    func answer(
+    func respond(
         _ count: CInt, _ prompts: UnsafePointer<LIBSSH2_USERAUTH_KBDINT_PROMPT>?,
         _ responses: UnsafeMutablePointer<LIBSSH2_USERAUTH_KBDINT_RESPONSE>?
     ) {
         guard let prompts = unsafe prompts, let responses = unsafe responses else { return }
         for index in 0..<Int(max(0, count)) {
             let isHidden = unsafe prompts[index].echo == 0
-            let answer = isHidden && remainingPasswords > 0 ? password.reveal() : ""
+            let response = isHidden && remainingPasswords > 0 ? password.reveal() : ""
             if isHidden { remainingPasswords -= 1 }
             // libssh2 frees the copy.
-            guard let text = unsafe strdup(answer) else { continue }
+            guard let text = unsafe strdup(response) else { continue }
             unsafe responses[index].text = text
             unsafe responses[index].length = unsafe UInt32(strlen(text))
         }

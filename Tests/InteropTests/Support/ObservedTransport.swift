@@ -1,7 +1,7 @@
 import TransferCore
 
 /// Forwards calls to a transport, and notifies the test of attempts, failures and discards.
-struct FallbackTransport<Base: Transport & PartialDiscarding>: Transport, PartialDiscarding {
+struct ObservedTransport<Base: Transport & PartialDiscarding>: Transport, PartialDiscarding {
     let base: Base
     var willBegin: @Sendable (FileAttempt) -> Void = { _ in }
     var didFail: @Sendable (FileAttempt) -> Void = { _ in }

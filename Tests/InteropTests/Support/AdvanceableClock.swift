@@ -4,7 +4,7 @@ import TransferCore
 import TransferKit
 
 /// A clock that follows the machine's time, and that a test can advance to skip long sleeps of the queue.
-final class FallbackClock: Sendable {
+final class AdvanceableClock: Sendable {
     private struct Sleeper {
         let deadline: Duration
         let continuation: CheckedContinuation<Void, any Error>
@@ -30,8 +30,8 @@ final class FallbackClock: Sendable {
     var now: Duration { EngineClock.system.now() + state.withLock { $0.skipped } }
     var date: Date { beginning.date.addingTimeInterval((now - beginning.uptime).inSeconds) }
 
-    /// Advances the time, and wakes the sleepers that are due.
-    func jump(by duration: Duration) {
+    /// Advances the time, and wakes the due sleepers.
+    func advance(by duration: Duration) {
         guard duration > .zero else { return }
         let due = state.withLock { state in
             state.skipped += duration
@@ -43,31 +43,31 @@ final class FallbackClock: Sendable {
         for sleeper in due { wake(sleeper) }
     }
 
-    /// Advances the time by `duration` in steps of one second, and waits for a sample of the stall watch after each step. A single large
-    /// step would not trigger a stall: the stall watch takes a gap of five seconds between two samples for a suspension of the machine.
-    func pass(_ duration: Duration) async {
+    /// Advances the time by `duration` in steps of one second. After each step, waits until the queue has checked for stalled attempts. The
+    /// queue ignores a single large step: if two checks are more than five seconds apart, it assumes that the machine was suspended.
+    func advanceInSteps(by duration: Duration) async {
         let end = now + duration
         while now < end && !Task.isCancelled {
-            jump(by: .seconds(1))
-            await waits(for: .milliseconds(100), times: 1)
+            advance(by: .seconds(1))
+            await awaitSleeps(of: .milliseconds(100), times: 1)
         }
     }
 
-    func jump(to date: Date) {
-        jump(by: .seconds(date.timeIntervalSince(self.date)))
+    func advance(to date: Date) {
+        advance(by: .seconds(date.timeIntervalSince(self.date)))
     }
 
     /// The durations of all sleeps that begin after this call.
-    var waits: AsyncStream<Duration> {
-        let (waits, watcher) = AsyncStream.makeStream(of: Duration.self)
+    var sleeps: AsyncStream<Duration> {
+        let (sleeps, watcher) = AsyncStream.makeStream(of: Duration.self)
         state.withLock { $0.watchers.append(watcher) }
-        return waits
+        return sleeps
     }
 
     /// Returns after `times` sleeps of the given duration have begun.
-    func waits(for duration: Duration, times: Int) async {
+    func awaitSleeps(of duration: Duration, times: Int) async {
         var left = times
-        for await wait in waits where wait == duration {
+        for await sleep in sleeps where sleep == duration {
             left -= 1
             if left == 0 { return }
         }

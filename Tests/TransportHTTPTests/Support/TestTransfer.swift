@@ -1,6 +1,5 @@
 import CurlEngine
 import Foundation
-import Locking
 import Logging
 import ScriptedHTTP
 import SystemPackage
@@ -8,35 +7,13 @@ import TransferCore
 import TransportHTTP
 import TransportSupport
 
-/// Records the reports of an attempt.
-final class Recorder: Sendable {
-    /// The reported numbers of transferred bytes.
-    let positions = AsyncStream.makeStream(of: Int64.self)
-    private let state = Locked<(checkpoints: [Checkpoint], progress: [(sent: Int64, confirmed: Int64)], activity: Int)>(([], [], 0))
-
-    var checkpoints: [Checkpoint] { state.withLock { $0.checkpoints } }
-    /// The number of reports of activity without progress.
-    var activity: Int { state.withLock { $0.activity } }
-    var progress: [(sent: Int64, confirmed: Int64)] { state.withLock { $0.progress } }
-
-    func reporter() -> AttemptReporter {
-        AttemptReporter(
-            progress: { sent, confirmed in
-                self.state.withLock { $0.progress.append((sent, confirmed)) }
-                self.positions.continuation.yield(sent)
-            },
-            checkpoint: { checkpoint in self.state.withLock { $0.checkpoints.append(checkpoint) } },
-            activity: { self.state.withLock { $0.activity += 1 } })
-    }
-}
-
 /// A transfer of one file to or from a scripted server.
 struct TestTransfer {
     let transport: HTTPTransport
     let server: ScriptedServer
     let folder: FilePath
     let recorder: Recorder
-    /// The file to upload, or nil for a download.
+    /// The file to upload; nil for a download, and for an upload of ``source`` or ``form``.
     let file: TemporaryFile?
     var endpoint: Endpoint
     var credentials = FixedCredentials()
@@ -45,18 +22,18 @@ struct TestTransfer {
     /// The local name of a download.
     var localName: FilePath = "file"
     var overwrite = OverwritePolicy.never
-    /// Replaces ``remotePath``, for names that are not UTF-8.
+    /// The remote path instead of ``remotePath``, for names that are not UTF-8.
     var remoteBytes: [UInt8]?
     var number = 1
     var session = "s-1"
-    /// Replaces ``file``.
+    /// The source to upload instead of ``file``.
     var source: UploadSource?
-    /// Replaces ``file`` and ``source``.
+    /// The form to upload instead of ``file`` and ``source``.
     var form: UploadForm?
 
     /// - Parameters:
     ///   - mode: `put`, `form` or `get`.
-    ///   - size: The size of the file to upload, or nil for a download.
+    ///   - size: The size of ``file`` in bytes; nil for no file.
     ///   - wait: Waits for the given duration.
     init(
         _ mode: String, _ path: String = "/files/", size: Int? = nil, recorder: Recorder = Recorder(),

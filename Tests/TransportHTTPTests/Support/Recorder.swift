@@ -1,0 +1,24 @@
+import Locking
+import TransferCore
+
+/// Records the reports of an attempt.
+final class Recorder: Sendable {
+    /// The reported numbers of transferred bytes.
+    let sentBytes = AsyncStream.makeStream(of: Int64.self)
+    private let state = Locked<(checkpoints: [Checkpoint], progress: [(sent: Int64, confirmed: Int64)], activity: Int)>(([], [], 0))
+
+    var checkpoints: [Checkpoint] { state.withLock { $0.checkpoints } }
+    /// The number of reports of activity without progress.
+    var activity: Int { state.withLock { $0.activity } }
+    var progress: [(sent: Int64, confirmed: Int64)] { state.withLock { $0.progress } }
+
+    func reporter() -> AttemptReporter {
+        AttemptReporter(
+            progress: { sent, confirmed in
+                self.state.withLock { $0.progress.append((sent, confirmed)) }
+                self.sentBytes.continuation.yield(sent)
+            },
+            checkpoint: { checkpoint in self.state.withLock { $0.checkpoints.append(checkpoint) } },
+            activity: { self.state.withLock { $0.activity += 1 } })
+    }
+}
