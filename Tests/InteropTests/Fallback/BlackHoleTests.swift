@@ -17,7 +17,7 @@ import TransportTUS
     }
 
     /// The request that the server does not answer.
-    private enum Silence: String, CaseIterable, Sendable {
+    private enum IgnoredRequest: String, CaseIterable, Sendable {
         case options = "OPTIONS"
         case creation = "POST"
         case put = "PUT"
@@ -27,15 +27,15 @@ import TransportTUS
     /// Checks that the queue sends a file to the second endpoint if the first endpoint does not answer a request.
     ///
     /// - Parameter size: The size of the file in bytes. An empty file counts as completely sent before the first request.
-    private func check(_ silence: Silence, size: Int) async throws {
-        let silenceBegan = AsyncStream.makeStream(of: Void.self)
-        let hole = try ScriptedServer { request, _ in
-            if silence == .creation, request.method == "OPTIONS" {
+    private func check(_ ignored: IgnoredRequest, size: Int) async throws {
+        let receivedIgnored = AsyncStream.makeStream(of: Void.self)
+        let silentServer = try ScriptedServer { request, _ in
+            if ignored == .creation, request.method == "OPTIONS" {
                 return [.tus(204, ["Tus-Version": "1.0.0", "Tus-Extension": "creation,creation-with-upload"])]
             }
-            return [.read(nil), .call { silenceBegan.continuation.yield() }, .silence]
+            return [.read(nil), .call { receivedIgnored.continuation.yield() }, .silence]
         }
-        let next = try ScriptedServer { request, _ in
+        let nextServer = try ScriptedServer { request, _ in
             switch request.method {
             case "OPTIONS": [.tus(204, ["Tus-Version": "1.0.0", "Tus-Extension": "creation,creation-with-upload"])]
             case "POST" where request.headers["upload-length"] != nil:
@@ -44,7 +44,7 @@ import TransportTUS
             }
         }
         let endpoint: (ScriptedServer) -> Endpoint = { server in
-            switch silence {
+            switch ignored {
             case .options, .creation: .tus(server.url())
             case .put: .http("http+put://127.0.0.1:\(server.port)/")
             case .form: .http("http+form://127.0.0.1:\(server.port)/")
@@ -52,13 +52,13 @@ import TransportTUS
         }
         let clock = AdvanceableClock()
         let queue = try await interop.openQueue(
-            Account("real", endpoints: [endpoint(hole), endpoint(next)], fallbackAfter: .zero),
+            Account("real", endpoints: [endpoint(silentServer), endpoint(nextServer)], fallbackAfter: .zero),
             transports: [TUSTransport(), HTTPTransport()],
             clock: clock.engineClock)
         let (events, sleeps) = (queue.events, clock.sleeps)
         let session = try await queue.enqueue(try .upload([interop.file("small", size: size)], to: "real"))
         try await queue.start()
-        for await _ in silenceBegan.stream { break }
+        for await _ in receivedIgnored.stream { break }
         let failing = Task { await events.first { if case .attemptFailed(_, let error, _) = $0 { error } else { nil } } }
         // The queue checks for progress ten times a second. This task advances the clock past the stall timeout, but not past the response
         // timeout.
@@ -74,11 +74,11 @@ import TransportTUS
         #expect(await failing.value?.code == .stalled)
         advancing.cancel()
         let item = try #require(try await queue.items(of: session.id).first)
-        #expect(item.remoteURL?.contains(":\(next.port)/") ?? true)
-        #expect(hole.requests.count == (silence == .creation ? 2 : 1), "the silent server got one unanswered request")
+        #expect(item.remoteURL?.contains(":\(nextServer.port)/") ?? true)
+        #expect(silentServer.requests.count == (ignored == .creation ? 2 : 1), "the silent server got one unanswered request")
         await queue.shutdown()
-        hole.stop()
-        next.stop()
+        silentServer.stop()
+        nextServer.stop()
     }
 
     @Test(arguments: [0, 1_000]) func fallsBackIfServerDoesNotAnswerOPTIONS(size: Int) async throws {
@@ -102,16 +102,16 @@ import TransportTUS
     /// A resumed upload begins with a HEAD. Without confirmed bytes at the silent server, the file moves to the next endpoint after one
     /// stall. With confirmed bytes, it moves after three stalls.
     @Test(arguments: [(0, 1), (500, 3)]) func fallsBackIfServerDoesNotAnswerHEAD(confirmed: Int, attempts: Int) async throws {
-        let (unanswered, arrival) = AsyncStream.makeStream(of: String.self)
-        let hole = try ScriptedServer { request, _ in
+        let (unanswered, unansweredContinuation) = AsyncStream.makeStream(of: String.self)
+        let silentServer = try ScriptedServer { request, _ in
             switch request.method {
             case "OPTIONS": [.tus(204, ["Tus-Version": "1.0.0", "Tus-Extension": "creation"])]
             case "POST": [.tus(201, ["Location": "/files/1"])]
             case "PATCH" where request.headers["upload-offset"] == "0" && confirmed > 0: [.tus(204, ["Upload-Offset": "\(confirmed)"])]
-            default: [.read(nil), .call { arrival.yield(request.method) }, .silence]
+            default: [.read(nil), .call { unansweredContinuation.yield(request.method) }, .silence]
             }
         }
-        let next = try ScriptedServer { request, _ in
+        let nextServer = try ScriptedServer { request, _ in
             switch request.method {
             case "OPTIONS": [.tus(204, ["Tus-Version": "1.0.0", "Tus-Extension": "creation,creation-with-upload"])]
             default: [.tus(201, ["Location": "/files/1", "Upload-Offset": "\(request.contentLength)"])]
@@ -119,7 +119,8 @@ import TransportTUS
         }
         let clock = AdvanceableClock()
         let account = Account(
-            "real", endpoints: [.tus(hole.url(), options: TUSOptions(chunkSize: 500)), .tus(next.url())], fallbackAfter: .zero)
+            "real", endpoints: [.tus(silentServer.url(), options: TUSOptions(chunkSize: 500)), .tus(nextServer.url())], fallbackAfter: .zero
+        )
         var queue = try await interop.openQueue(account, clock: clock.engineClock)
         let id = try await queue.enqueue(try .upload([interop.file("small", size: 1_000)], to: "real")).id
         try await queue.start()
@@ -155,11 +156,11 @@ import TransportTUS
         let errors = await failing.value
         #expect(errors.count == attempts && errors.allSatisfy { $0.code == .stalled && $0.failureClass == .unreachable }, "\(errors)")
         #expect(errors.allSatisfy { $0.message.contains("(the stall timeout)") }, "\(errors)")
-        #expect(hole.requests.count { $0.method == "HEAD" } == attempts, "\(hole.requests.map(\.method))")
+        #expect(silentServer.requests.count { $0.method == "HEAD" } == attempts, "\(silentServer.requests.map(\.method))")
         let item = try #require(try await queue.items(of: id).first)
-        #expect(item.remoteURL?.contains(":\(next.port)/") == true)
+        #expect(item.remoteURL?.contains(":\(nextServer.port)/") == true)
         await queue.shutdown()
-        hole.stop()
-        next.stop()
+        silentServer.stop()
+        nextServer.stop()
     }
 }

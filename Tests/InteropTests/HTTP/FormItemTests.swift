@@ -35,7 +35,7 @@ import TransportTUS
         interop = try InteropFixture()
     }
 
-    private func openQueue(_ endpoints: Endpoint..., settings: [String: String] = [:]) async throws -> TransferQueue {
+    private func openQueue(_ endpoints: Endpoint...) async throws -> TransferQueue {
         try await interop.openQueue(
             Account("site", endpoints: endpoints), transports: [HTTPTransport(), TUSTransport(), SFTPTransport()])
     }
@@ -196,7 +196,7 @@ import TransportTUS
     }
 
     /// The account's first endpoint can't receive forms, so the second one receives them. A form that is added to the session after a folder
-    /// is stored in another way, but sent alike.
+    /// is stored differently, but sent in the same way.
     @Test func usesEndpointThatReceivesForms() async throws {
         let server = try await PlainServer.start(.form, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }

@@ -225,9 +225,9 @@ import TransportHTTP
             .download(items: [.remote(try RemotePath("large"))], from: "real", to: folder, options: options()))
         #expect(try await download.value.state == .completed)
         #expect(try interop.content(folder.appending("large")) == interop.content(file))
-        let spoken = version == "2" ? "HTTP/2.0" : "HTTP/1.1"
+        let loggedVersion = version == "2" ? "HTTP/2.0" : "HTTP/1.1"
         let atProxy = try await proxy.requests
-        #expect(atProxy.map { "\($0.version) \($0.method) \($0.status)" } == ["\(spoken) PUT 201", "\(spoken) GET 200"])
+        #expect(atProxy.map { "\($0.version) \($0.method) \($0.status)" } == ["\(loggedVersion) PUT 201", "\(loggedVersion) GET 200"])
         await queue.shutdown()
     }
 

@@ -48,13 +48,13 @@ import TransportTUS
 
     @Test(arguments: RealServer.Kind.allCases, [true, false])
     func resumesAfterLostConnections(kind: RealServer.Kind, streams: Bool) async throws {
-        let cuts = Locked<CuttingRelay?>(nil)
+        let startedRelay = Locked<CuttingRelay?>(nil)
         let site = try await open(kind, streams: streams) { port in
             let relay = try CuttingRelay(to: port)
-            cuts.withLock { $0 = relay }
+            startedRelay.withLock { $0 = relay }
             return Int(relay.port)
         }
-        let relay = try #require(cuts.withLock { $0 })
+        let relay = try #require(startedRelay.withLock { $0 })
         defer { relay.stop() }
         relay.cut(afterBytes: 8 << 20)
         relay.cut(afterBytes: 3 << 20)
@@ -125,7 +125,7 @@ import TransportTUS
         let others = try (1...3).map { try interop.file("other-\($0)", size: 5 << 20) }
 
         let granted = Locked(1 << 20)
-        let (halfSent, halfSending) = AsyncStream.makeStream(of: Void.self)
+        let (firstPaused, firstPausedContinuation) = AsyncStream.makeStream(of: Void.self)
         var cancelled = site.upload
         cancelled.allowance = { limit in
             let bytes = granted.withLock { granted in
@@ -133,38 +133,38 @@ import TransportTUS
                 granted -= bytes
                 return bytes
             }
-            if bytes == 0 { halfSending.finish() }
+            if bytes == 0 { firstPausedContinuation.finish() }
             return Allowance(bytes: bytes, retryAfter: .seconds(3_600))
         }
         let task = Task { [cancelled] in try await cancelled.run(first) }
-        for await _ in halfSent {}
+        for await _ in firstPaused {}
 
-        let isOver = Locked(false)
-        let (waiting, arrivals) = AsyncStream.makeStream(of: FilePath.self)
+        let isUnlimited = Locked(false)
+        let (pausedUploads, pausedContinuation) = AsyncStream.makeStream(of: FilePath.self)
         let receipts = try await withThrowingTaskGroup(of: (FilePath, TransferReceipt).self) { group in
             for path in others {
                 let granted = Locked(2 << 20)
                 var upload = site.upload
                 upload.allowance = { limit in
-                    if isOver.withLock({ $0 }) { return Allowance(bytes: limit) }
+                    if isUnlimited.withLock({ $0 }) { return Allowance(bytes: limit) }
                     let bytes = granted.withLock { granted in
                         let bytes = min(limit, granted)
                         granted -= bytes
                         return bytes
                     }
-                    if bytes == 0 { arrivals.yield(path) }
+                    if bytes == 0 { pausedContinuation.yield(path) }
                     return Allowance(bytes: bytes, retryAfter: .milliseconds(5))
                 }
                 group.addTask { [upload] in (path, try await upload.run(path)) }
             }
             var paused: Set<FilePath> = []
-            for await path in waiting {
+            for await path in pausedUploads {
                 paused.insert(path)
                 if paused.count == others.count { break }
             }
             task.cancel()
             await #expect(throws: CancellationError.self) { try await task.value }
-            isOver.withLock { $0 = true }
+            isUnlimited.withLock { $0 = true }
             return try await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
         }
         for path in others { try site.checkContent(try #require(receipts[path]), path, interop) }
@@ -222,15 +222,15 @@ import TransportTUS
     /// All segments are interrupted when their shared connection breaks. Each segment resumes separately.
     @Test(arguments: [RealServer.Kind.resumableUpload, .tuspyserver])
     func resumesSegmentsAfterLostSharedConnection(kind: RealServer.Kind) async throws {
-        let cuts = Locked<CuttingRelay?>(nil)
+        let startedRelay = Locked<CuttingRelay?>(nil)
         let site = try await open(
             kind, streams: true, settings: ["parallelThreshold": "1000000"], AttemptOptions(segmentsPerFile: 4)
         ) { port in
             let relay = try CuttingRelay(to: port)
-            cuts.withLock { $0 = relay }
+            startedRelay.withLock { $0 = relay }
             return Int(relay.port)
         }
-        let relay = try #require(cuts.withLock { $0 })
+        let relay = try #require(startedRelay.withLock { $0 })
         defer { relay.stop() }
         relay.cut(.fromClient, inAllAfter: 5 << 20)
         let path = try interop.file("large", size: 16 << 20 + 3)

@@ -175,15 +175,15 @@ struct ReportedSizeTests {
             return ScriptedPeer { question in
                 let id = question.id
                 let name = String(decoding: question.body.dropFirst(4).prefix { $0 > 0 }, as: UTF8.self)
-                let named = name.split(separator: "/").first.flatMap { Int64($0) } ?? 0
+                let size = name.split(separator: "/").first.flatMap { Int64($0) } ?? 0
                 switch question.type {
                 case .lstat where policy == .never: return [ScriptedPeer.status(id, .noSuchFile)]
-                case .stat, .lstat: return [attributes(id, named)]
+                case .stat, .lstat: return [attributes(id, size)]
                 case .open:
                     let isDownload = !name.contains(".tq-")
-                    if isDownload, named > 0, !Server.sendsContent(named, policy) { return [ScriptedPeer.status(id, .permissionDenied)] }
+                    if isDownload, size > 0, !Server.sendsContent(size, policy) { return [ScriptedPeer.status(id, .permissionDenied)] }
                     let handle = opened.withLock { opened in
-                        opened.append(named)
+                        opened.append(size)
                         return opened.count - 1
                     }
                     return [ScriptedPeer.packet(.handle, ScriptedPeer.number(Int(id)), ScriptedPeer.number(4), ScriptedPeer.number(handle))]

@@ -12,21 +12,21 @@ import TransportSFTP
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPBusyConnectionTests {
     /// A network path that stalls one connection and no others.
-    private final class Halt: Sendable {
+    private final class StallingPath: Sendable {
         /// Yields when the connection stalls.
-        let begun: AsyncStream<Void>
-        private let begin: AsyncStream<Void>.Continuation
+        let stalls: AsyncStream<Void>
+        private let stallContinuation: AsyncStream<Void>.Continuation
         private let direction: RawServer.Direction
         private let isDue: @Sendable () -> Bool
         private let hasStalled = Locked(false)
-        private let end = DispatchSemaphore(value: 0)
+        private let released = DispatchSemaphore(value: 0)
 
         /// - Parameters:
         ///   - direction: The direction that stalls.
         ///   - isDue: Whether to stall the connection that is passing bytes. Called for each block of bytes.
         init(_ direction: RawServer.Direction, when isDue: @escaping @Sendable () -> Bool) {
             (self.direction, self.isDue) = (direction, isDue)
-            (begun, begin) = AsyncStream.makeStream()
+            (stalls, stallContinuation) = AsyncStream.makeStream()
         }
 
         /// Passed as the argument `passes` of ``RawServer/relay(to:limit:clientLimit:bufferSize:greets:hears:passes:)``. Blocks the relay's
@@ -38,12 +38,12 @@ struct SFTPBusyConnectionTests {
                 return !hasStalled
             }
             guard isFirst else { return true }
-            begin.yield()
-            end.wait()
+            stallContinuation.yield()
+            released.wait()
             return true
         }
 
-        func release() { end.signal() }
+        func release() { released.signal() }
     }
 
     /// The large file's connection stalls, so all later requests on that connection stall too. The small files use another connection.
@@ -51,8 +51,8 @@ struct SFTPBusyConnectionTests {
         let interop = try InteropFixture()
         let folder = try await SFTPServerFolder()
         let (source, target) = isUpload ? (folder.local, folder.files) : (folder.files, folder.local)
-        let halt = Halt(isUpload ? .fromClient : .fromServer) { TransferGate.partSize(in: target) ?? 0 >= 4 << 20 }
-        let relay = try RawServer.relay(to: folder.server.port, passes: halt.passes)
+        let path = StallingPath(isUpload ? .fromClient : .fromServer) { TransferGate.partSize(in: target) ?? 0 >= 4 << 20 }
+        let relay = try RawServer.relay(to: folder.server.port, passes: path.passes)
         let account = Account("real", endpoints: [try folder.endpoint(port: relay.port, ["maxConnections": "2"])])
         let queue = try await interop.openQueue(account, transports: [SFTPTransport()])
         try await queue.setMaxConcurrentSessions(2)
@@ -68,11 +68,11 @@ struct SFTPBusyConnectionTests {
         }
         let large = try await queue.enqueue(try request(["large"]))
         try await queue.start()
-        for await _ in halt.begun { break }
+        for await _ in path.stalls { break }
         let small = try await queue.enqueue(try request(names))
         #expect(try await small.value.statistics.filesDone == names.count)
         #expect(try await large.status.state == .running && relay.accepted == 2)
-        halt.release()
+        path.release()
         #expect(try await large.value.state == .completed)
         #expect(try Data(contentsOf: target.appending(path: "large")) == content)
         for name in names { #expect(try Data(contentsOf: target.appending(path: name)) == Data(name.utf8)) }

@@ -41,8 +41,8 @@ struct SFTPFaultTests {
         #expect(killed.withLock { $0 } == 1)
         #expect(error?.failureClass == .transient && error?.code == .connectionLost, "\(error?.description ?? "")")
         _ = try await folder.transfer(payload, "file", from: checkpoints.withLock { $0.last })
-        let moved = isUpload ? folder.files.appending(path: "file") : folder.local.appending(path: "received")
-        #expect(try Data(contentsOf: moved) == content)
+        let received = isUpload ? folder.files.appending(path: "file") : folder.local.appending(path: "received")
+        #expect(try Data(contentsOf: received) == content)
         await folder.close()
     }
 }

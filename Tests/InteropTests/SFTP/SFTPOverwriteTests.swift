@@ -16,7 +16,7 @@ struct SFTPOverwriteTests {
         case larger
     }
 
-    private static let content = Data("what is moved".utf8)
+    private static let content = Data("transferred content".utf8)
     private static let time = Date(timeIntervalSince1970: 1_700_000_000)
 
     private static func write(_ content: Data, at time: Date, to url: URL) throws {
@@ -25,7 +25,7 @@ struct SFTPOverwriteTests {
     }
 
     private static func make(_ found: Found, at url: URL) throws {
-        let other = Data("what is there".utf8)
+        let other = Data("existing content".utf8)
         switch found {
         case .nothing: break
         case .same: try write(other, at: time, to: url)
@@ -62,18 +62,18 @@ struct SFTPOverwriteTests {
                 : .download(
                     DownloadDestination(
                         root: FilePath(folder.local.path), name: FilePath(name), partName: FilePath(".\(name).part"), overwrite: policy))
-            let moving = { try await folder.transfer(payload, name, AttemptOptions(overwrite: policy)) }
+            let transfer = { try await folder.transfer(payload, name, AttemptOptions(overwrite: policy)) }
             if policy == .never && found != .nothing {
-                let error = await #expect(throws: TransferError.self) { try await moving() }
+                let error = await #expect(throws: TransferError.self) { try await transfer() }
                 #expect(error?.failureClass == .permanent, "\(found): \(error?.description ?? "")")
                 #expect(error?.code.rawValue == (isUpload ? "remoteFileExists" : "fileExists"), "\(found)")
             } else {
-                let receipt = try await moving()
-                let isMoved = found == .nothing || Self.replaces(policy, found) || policy == .rename
-                let expected = isMoved ? Self.content : before
+                let receipt = try await transfer()
+                let isTransferred = found == .nothing || Self.replaces(policy, found) || policy == .rename
+                let expected = isTransferred ? Self.content : before
                 let path = isUpload ? receipt.remoteURL.flatMap { URL(string: $0)?.path } : receipt.localPath?.string ?? target.path
                 #expect(try Data(contentsOf: URL(filePath: try #require(path))) == expected, "\(found)")
-                if isMoved { #expect(receipt.bytes == Int64(Self.content.count), "\(found)") }
+                if isTransferred { #expect(receipt.bytes == Int64(Self.content.count), "\(found)") }
             }
             let isReplaced = found == .nothing || Self.replaces(policy, found)
             #expect(try Data(contentsOf: target) == (isReplaced ? Self.content : before), "\(found)")

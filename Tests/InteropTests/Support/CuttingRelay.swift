@@ -119,13 +119,13 @@ final class CuttingRelay: Sendable {
                 close(server)
                 continue
             }
-            let isWelcome = state.withLock { state in
+            let isAdmitted = state.withLock { state in
                 guard state.target == target else { return false }
                 state.connections.formUnion([client, server])
                 state.accepted += 1
                 return true
             }
-            guard isWelcome else {
+            guard isAdmitted else {
                 close(client)
                 close(server)
                 continue

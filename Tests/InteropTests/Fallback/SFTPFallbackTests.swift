@@ -37,11 +37,11 @@ import TransportSFTP
         let (queue, clock) = (fixture.queue, fixture.clock)
         // The number of requests that hang: the server has read the whole request, so the client makes no more progress.
         let hanging = Locked(0)
-        let (changes, requestHangs) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let (newHangs, newHangsContinuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let other = try ScriptedServer { _, _ in
             let hang = ServerStep.call {
                 hanging.withLock { $0 += 1 }
-                requestHangs.yield()
+                newHangsContinuation.yield()
             }
             return fault == .hangs
                 ? [.read(nil), hang, .silence]
@@ -52,10 +52,11 @@ import TransportSFTP
             .fromClient, inAllAfter: 10 * 20_000 + 1_400_000, then: fault == .refusesConnections ? .refused : .redirected(to: other.port))
         let advancing = Task {
             var known = 0
-            for await _ in changes where hanging.withLock({ $0 }) > known {
+            for await _ in newHangs where hanging.withLock({ $0 }) > known {
                 repeat {
                     known = hanging.withLock { $0 }
-                    // The stall watch sleeps for 100 ms between two samples. After two sleeps, it has sampled every hanging request.
+                    // The queue checks for stalled attempts every 100 ms. After two sleeps, it has checked the attempt of every hanging
+                    // request.
                     await clock.awaitSleeps(of: .milliseconds(100), times: 2)
                 } while known != hanging.withLock { $0 } && !Task.isCancelled
                 await clock.advanceInSteps(by: FallbackFixture.stallTimeout + .seconds(1))
@@ -210,7 +211,7 @@ import TransportSFTP
         let sleeps = fixture.clock.sleeps
         fixture.clock.advance(by: .seconds(100))
         let advancing = Task {
-            // Each jump is shorter than the time limit of a discard.
+            // Each step is shorter than the time limit of a discard.
             for await wait in sleeps where wait >= .seconds(1) { fixture.clock.advance(by: .seconds(100)) }
         }
         for await confirmed in fixture.discards where confirmed > 0 { break }
