@@ -94,12 +94,12 @@ import TransportSupport
 
     @Test func writerCanBeCancelled() async throws {
         let stream = HTTPBodyStream(capacity: 1)
-        let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
+        let (starts, hasStarted) = AsyncStream.makeStream(of: Void.self)
         let task = Task {
-            beginning.finish()
+            hasStarted.finish()
             try await stream.write([1, 2, 3])
         }
-        for await _ in begun {}
+        for await _ in starts {}
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }
     }

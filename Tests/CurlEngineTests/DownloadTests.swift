@@ -15,20 +15,20 @@ private final class RecordingSink: HTTPResponseSink {
         var bytes: [UInt8] = []
     }
 
-    private let (writes, writing) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingOldest(1))
+    private let (writeStarts, writeHasStarted) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingOldest(1))
     private let state = Locked(State())
     private let gate: DispatchSemaphore?
     private let limit: Int
-    private let acceptsOnly: Int
+    private let acceptedStatus: Int
 
     /// - Parameters:
     ///   - gate: A semaphore that each write waits for, and then signals again.
     ///   - limit: The number of bytes after which writes fail.
-    ///   - acceptsOnly: The only response status that the sink accepts.
-    init(gate: DispatchSemaphore? = nil, limit: Int = .max, acceptsOnly: Int = 200) {
+    ///   - acceptedStatus: The only response status that the sink accepts.
+    init(gate: DispatchSemaphore? = nil, limit: Int = .max, acceptedStatus: Int = 200) {
         self.gate = gate
         self.limit = limit
-        self.acceptsOnly = acceptsOnly
+        self.acceptedStatus = acceptedStatus
     }
 
     var bytes: [UInt8] { state.withLock { $0.bytes } }
@@ -36,16 +36,16 @@ private final class RecordingSink: HTTPResponseSink {
 
     /// Waits until the first write has begun, even if that write hangs.
     func firstWrite() async {
-        for await _ in writes { return }
+        for await _ in writeStarts { return }
     }
 
     func accepts(_ head: HTTPResponseHead) throws -> Bool {
         state.withLock { $0.head = head }
-        return head.status == acceptsOnly
+        return head.status == acceptedStatus
     }
 
     func write(_ bytes: RawSpan) throws {
-        writing.yield()
+        writeHasStarted.yield()
         gate?.wait()
         gate?.signal()
         try state.withLock { state in
@@ -182,7 +182,7 @@ private final class RecordingSink: HTTPResponseSink {
         let gate = DispatchSemaphore(value: 0)
         let sinks = (0..<count).map { _ in RecordingSink(gate: gate) }
         let request = HTTPRequest(method: "GET", url: server.url())
-        let (begun, beginning) = AsyncStream.makeStream(of: Int.self)
+        let (starts, hasStarted) = AsyncStream.makeStream(of: Int.self)
         let received = Locked(0)
         let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
             for (number, sink) in sinks.enumerated() {
@@ -191,14 +191,14 @@ private final class RecordingSink: HTTPResponseSink {
                         request, into: sink,
                         pacing: { limit in
                             received.withLock { $0 += limit }
-                            beginning.yield(number)
+                            hasStarted.yield(number)
                             return Allowance(bytes: limit)
                         }
                     ).status
                 }
             }
-            var known: Set<Int> = []
-            for await number in begun where known.insert(number).inserted && known.count == count { break }
+            var started: Set<Int> = []
+            for await number in starts where started.insert(number).inserted && started.count == count { break }
             // Without a limit, all bytes of the other downloads would have arrived by the end of this download.
             _ = try await engine.download(request, into: RecordingSink(), writingOn: WorkerThreads(limit: 1))
             #expect(received.withLock { $0 } <= buffers * 256 * 1024)

@@ -114,11 +114,11 @@ import TransportSupport
     /// libcurl retries the request on a new connection, which is refused. The error must still report that the outcome of the first request is
     /// unknown.
     @Test(arguments: ["POST", "PATCH", "PUT"]) func outcomeIsUnknownIfServerStops(method: String) async throws {
-        let gone = Locked<ScriptedServer?>(nil)
+        let stoppingServer = Locked<ScriptedServer?>(nil)
         let server = try ScriptedServer { _, number in
-            number == 0 ? [.answer(200)] : [.read(1000), .call { gone.withLock { $0 }?.stop() }, .reset]
+            number == 0 ? [.answer(200)] : [.read(1000), .call { stoppingServer.withLock { $0 }?.stop() }, .reset]
         }
-        gone.withLock { $0 = server }
+        stoppingServer.withLock { $0 = server }
         let engine = CurlEngine()
         _ = try await engine.perform(HTTPRequest(method: "GET", url: server.url()))
         let request = HTTPRequest(method: method, url: server.url(), body: .bytes(TemporaryFile.content(size: 1000)))

@@ -21,19 +21,20 @@
         .timeLimit(.minutes(10)), .enabled(if: HangingResolver.isPresent, "NameLookUpTests runs this suite with the hanging resolver.")
     )
     struct LookUpsThatHang {
-        private func begin(_ label: String) -> (name: String, begun: AsyncStream<Void>) {
+        /// Returns a name whose look-up hangs, and a stream that ends when the look-up starts.
+        private func hangingName(_ label: String) -> (name: String, lookUpStarts: AsyncStream<Void>) {
             let name = "\(label).hangs.invalid"
-            let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
-            HangingResolver.onLookUp(of: name) { beginning.finish() }
-            return (name, begun)
+            let (lookUpStarts, hasStarted) = AsyncStream.makeStream(of: Void.self)
+            HangingResolver.onLookUp(of: name) { hasStarted.finish() }
+            return (name, lookUpStarts)
         }
 
         @Test func cancellationDoesNotWaitForLookUp() async throws {
-            let (name, begun) = begin("cancelled")
+            let (name, lookUpStarts) = hangingName("cancelled")
             let server = try ScriptedServer { _, _ in [.answer(200)] }
             let engine = CurlEngine()
             let task = Task { try await engine.perform(HTTPRequest(method: "GET", url: "http://\(name)/")) }
-            for await _ in begun {}
+            for await _ in lookUpStarts {}
             #expect(try await engine.perform(HTTPRequest(method: "GET", url: server.url())).status == 200)
             task.cancel()
             await #expect(throws: CancellationError.self) { try await task.value }
@@ -43,17 +44,17 @@
         }
 
         @Test func shutdownDoesNotWaitForLookUp() async throws {
-            let (name, begun) = begin("shut-down")
+            let (name, lookUpStarts) = hangingName("shut-down")
             let engine = CurlEngine()
             let task = Task { try await engine.connect(host: name, port: 22) }
-            for await _ in begun {}
+            for await _ in lookUpStarts {}
             await engine.shutdown()
             let error = await #expect(throws: CurlEngineError.self) { try await task.value }
             #expect(error?.kind == .shutDown)
         }
 
         @Test func connectTimeoutIncludesLookUp() async throws {
-            let (name, begun) = begin("timed-out")
+            let (name, lookUpStarts) = hangingName("timed-out")
             let engine = CurlEngine()
             var options = ConnectionOptions()
             options.connectTimeout = .milliseconds(50)
@@ -61,7 +62,7 @@
                 try await engine.perform(HTTPRequest(method: "GET", url: "http://\(name)/", connection: options))
             }
             #expect(error?.kind == .timedOut)
-            for await _ in begun {}
+            for await _ in lookUpStarts {}
             await engine.shutdown()
         }
 

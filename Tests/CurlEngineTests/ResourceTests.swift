@@ -19,17 +19,17 @@ import TransportSupport
     /// not blame the server.
     @Test(.oneProcessAtATime) func opensNoConnectionIfDescriptorsAreScarce() async {
         await #expect(processExitsWith: .success) {
-            let server = try OneThreadServer(crowd: 1)
+            let server = try OneThreadServer(batchSize: 1)
             let engine = CurlEngine()
             let request = HTTPRequest(method: "GET", url: server.url)
             var limit = rlimit()
             unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
             // The process inherits descriptors of the test runner, whose number varies.
             var last = dup(STDERR_FILENO)
-            let (before, few) = (limit.rlim_cur, max(256, last + 64))
-            limit.rlim_cur = rlim_t(few)
+            let (before, lowLimit) = (limit.rlim_cur, max(256, last + 64))
+            limit.rlim_cur = rlim_t(lowLimit)
             unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
-            while last >= 0, last < few - 26 { last = dup(STDERR_FILENO) }
+            while last >= 0, last < lowLimit - 26 { last = dup(STDERR_FILENO) }
             let error = await #expect(throws: CurlEngineError.self) { try await engine.perform(request) }
             #expect(error?.kind == .outOfResources, "\(error?.message ?? "")")
             limit.rlim_cur = before
@@ -47,7 +47,7 @@ import TransportSupport
             limit.rlim_cur = min(limit.rlim_max, 8192)
             unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
             let threads = Locked(0)
-            let server = try OneThreadServer(crowd: 1000) { threads.withLock { $0 = countThreads() } }
+            let server = try OneThreadServer(batchSize: 1000) { threads.withLock { $0 = countThreads() } }
             var configuration = CurlEngine.Configuration()
             configuration.maximumConnections = 1000
             let engine = CurlEngine(configuration: configuration)
@@ -69,16 +69,16 @@ import TransportSupport
     @Test(.oneProcessAtATime, arguments: [true, false]) func manyFilesShareThreads(isUpload: Bool) async {
         await #expect(processExitsWith: .success) { [isUpload = isUpload as Bool] in
             let (count, size) = (200, 300_000)
-            let most = Locked(0)
+            let maximumThreadCount = Locked(0)
             let recordThreadCount: @Sendable () -> Void = {
                 let threads = countThreads()
-                most.withLock { $0 = max($0, threads) }
+                maximumThreadCount.withLock { $0 = max($0, threads) }
             }
             let server = try OneThreadServer(
-                crowd: count, content: isUpload ? nil : TemporaryFile.content(size: size), onCrowd: recordThreadCount)
+                batchSize: count, content: isUpload ? nil : TemporaryFile.content(size: size), onBatch: recordThreadCount)
             // Each read or write waits until all transfers have begun to read or write.
-            let begun = DispatchGroup()
-            for _ in 0..<count { begun.enter() }
+            let allStarted = DispatchGroup()
+            for _ in 0..<count { allStarted.enter() }
             var configuration = CurlEngine.Configuration()
             configuration.maximumConnections = count
             let (engine, threads, file) = (CurlEngine(configuration: configuration), WorkerThreads(limit: 4), try TemporaryFile(size: size))
@@ -89,20 +89,20 @@ import TransportSupport
                             let reader = try await FileReader.open(try file.source, on: threads)
                             var request = HTTPRequest(method: "POST", url: server.url, body: .file(reader, offset: 0, length: Int64(size)))
                             request.observeBody = { _ in
-                                begun.wait()
+                                allStarted.wait()
                                 recordThreadCount()
                             }
                             let isFirst = Locked(true)
                             let pacing: @Sendable (Int) -> Allowance = { limit in
                                 isFirst.withLock { isFirst in
-                                    if isFirst { begun.leave() }
+                                    if isFirst { allStarted.leave() }
                                     isFirst = false
                                 }
                                 return Allowance(bytes: limit)
                             }
                             #expect(try await engine.perform(request, pacing: pacing).sent.accepted == Int64(size))
                         } else {
-                            let sink = CountingSink(await: begun, recordThreadCount)
+                            let sink = CountingSink(await: allStarted, recordThreadCount)
                             _ = try await engine.download(HTTPRequest(method: "GET", url: server.url), into: sink)
                             #expect(sink.count == size)
                         }
@@ -111,7 +111,7 @@ import TransportSupport
                 try await group.waitForAll()
             }
             // These are the threads of the server, the engine, the disk and the cooperative pool.
-            #expect(most.withLock { $0 } < 50)
+            #expect(maximumThreadCount.withLock { $0 } < 50)
             await engine.shutdown()
         }
     }
@@ -179,24 +179,24 @@ import TransportSupport
 
 private final class CountingSink: HTTPResponseSink {
     private let bytes = Locked(0)
-    private let begun: DispatchGroup?
+    private let allStarted: DispatchGroup?
     private let onWrite: @Sendable () -> Void
 
-    /// - Parameter begun: A group that this sink leaves when the response begins. Writes wait until all members have left it.
-    init(await begun: DispatchGroup? = nil, _ onWrite: @escaping @Sendable () -> Void = {}) {
-        self.begun = begun
+    /// - Parameter allStarted: A group that this sink leaves when the response begins. Writes wait until all members have left it.
+    init(await allStarted: DispatchGroup? = nil, _ onWrite: @escaping @Sendable () -> Void = {}) {
+        self.allStarted = allStarted
         self.onWrite = onWrite
     }
 
     var count: Int { bytes.withLock { $0 } }
 
     func accepts(_ head: HTTPResponseHead) -> Bool {
-        begun?.leave()
+        allStarted?.leave()
         return head.status == 200
     }
 
     func write(_ piece: RawSpan) {
-        begun?.wait()
+        allStarted?.wait()
         onWrite()
         bytes.withLock { $0 += piece.byteCount }
     }

@@ -14,7 +14,7 @@ import TransportSupport
             .bytes([]), .bytes([1, 2, 3]), .file(reader, offset: 0, length: Int64(size)),
             .sequence([.bytes([4]), .file(reader, offset: Int64(size), length: 10)]), .bytes([5, 6]),
         ])
-        let answer = try await engine.perform(HTTPRequest(method: "POST", url: server.url(), body: body))
+        let response = try await engine.perform(HTTPRequest(method: "POST", url: server.url(), body: body))
         let content = TemporaryFile.content(size: size + 10)
         var expected: [UInt8] = [1, 2, 3]
         expected += content[..<size]
@@ -23,7 +23,7 @@ import TransportSupport
         expected += [5, 6]
         #expect(server.requests.first?.body == expected)
         #expect(server.requests.first?.headers["content-length"] == "\(size + 16)")
-        #expect(answer.sent.accepted == Int64(size + 16))
+        #expect(response.sent.accepted == Int64(size + 16))
         await engine.shutdown()
         server.stop()
     }

@@ -82,15 +82,15 @@ import TransportSupport
         let server = try ScriptedServer { _, _ in [.answer(204)] }
         let engine = CurlEngine()
         let gate = DispatchSemaphore(value: 0)
-        let (began, beginning) = AsyncStream.makeStream(of: Void.self)
+        let (starts, hasStarted) = AsyncStream.makeStream(of: Void.self)
         let request = HTTPRequest(
             method: "PUT", url: server.url(), body: .file(reader, offset: 0, length: 100_000),
             observeBody: { _ in
-                beginning.finish()
+                hasStarted.finish()
                 gate.wait()
             })
         let slow = Task { try await engine.perform(request) }
-        for await _ in began {}
+        for await _ in starts {}
         #expect(try await engine.perform(HTTPRequest(method: "GET", url: server.url())).status == 204)
         gate.signal()
         #expect(try await slow.value.sent.accepted == 100_000)

@@ -11,10 +11,10 @@ import TransportSupport
         let server = try await TLSServer.start()
         defer { server.stop() }
         let engine = CurlEngine()
-        let stranger = await #expect(throws: CurlEngineError.self) {
+        let untrusted = await #expect(throws: CurlEngineError.self) {
             try await engine.perform(HTTPRequest(method: "GET", url: server.url))
         }
-        #expect(stranger?.kind == .tlsNotTrusted)
+        #expect(untrusted?.kind == .tlsNotTrusted)
         let trusted = try await engine.perform(HTTPRequest(method: "GET", url: server.url, certificateAuthorityFile: server.certificate))
         #expect(trusted.status == 200)
         // A request that does not trust the certificate must not reuse the connection of a request that does.
@@ -131,13 +131,13 @@ import TransportSupport
     /// With TLS 1.3, the client receives the rejection only after its handshake is complete.
     @Test(arguments: ["TLSv1_2", "TLSv1_3"]) func reportsRejectedClientCertificate(version: String) async throws {
         let client = try await ClientIdentity.make()
-        let stranger = try await ClientIdentity.make()
+        let otherClient = try await ClientIdentity.make()
         let server = try await TLSServer.start(version: version, clientAuthority: client.certificate)
         defer { server.stop() }
         let engine = CurlEngine()
         var options = ConnectionOptions()
         options.certificateAuthorityFile = server.certificate
-        options.clientCertificate = ClientCertificate(certificateFile: stranger.certificate, keyFile: stranger.key)
+        options.clientCertificate = ClientCertificate(certificateFile: otherClient.certificate, keyFile: otherClient.key)
         let error = await #expect(throws: CurlEngineError.self) {
             try await engine.perform(HTTPRequest(method: "GET", url: server.url, connection: options))
         }

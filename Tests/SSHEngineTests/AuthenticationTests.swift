@@ -51,24 +51,25 @@ struct AuthenticationTests {
     @Test func `each key is tried in turn, and the error lists all tried keys`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
-        let stranger = try await makeKey(server, .ed25519, isAuthorized: false)
+        let unauthorized = try await makeKey(server, .ed25519, isAuthorized: false)
         let encrypted = try await makeKey(server, .ed25519, passphrase: "right one")
         var settings = try server.settings()
         settings.authentication.keyFiles = [
-            .init(path: "/nonexistent/key"), .init(path: stranger), .init(path: FilePath(server.userKey)),
+            .init(path: "/nonexistent/key"), .init(path: unauthorized), .init(path: FilePath(server.userKey)),
         ]
         try await server.connect(settings).close()
 
         let passphrase = CredentialReference(kind: .password, source: .environment("PASSPHRASE"))
         settings.authentication.keyFiles = [
-            .init(path: "/nonexistent/key"), .init(path: stranger), .init(path: FilePath(server.userKey + ".pub")), .init(path: encrypted),
+            .init(path: "/nonexistent/key"), .init(path: unauthorized), .init(path: FilePath(server.userKey + ".pub")),
+            .init(path: encrypted),
             .init(path: encrypted, passphrase: passphrase), .init(path: encrypted, passphrase: .password(.environment("UNSET"))),
         ]
         let error = try await failure(server, settings, secrets: ["PASSPHRASE": "wrong one"])
         #expect(error.failureClass == .credentials)
         #expect(error.code == .credentialsRejected)
         for part in [
-            "the key file \(stranger)", "/nonexistent/key can't be read", "contains a public key", "no passphrase is given",
+            "the key file \(unauthorized)", "/nonexistent/key can't be read", "contains a public key", "no passphrase is given",
             "the passphrase may be wrong", "There is no such secret",
         ] {
             #expect(error.message.contains(part), "\(error.message)")
@@ -184,9 +185,9 @@ struct AuthenticationTests {
         var settings = try server.settings()
         settings.authentication.keyFiles = files
         settings.authentication.maximumAttempts = 2
-        let bounded = try await failure(server, settings)
-        #expect(bounded.failureClass == .credentials)
-        #expect(!bounded.message.contains(files[2].path.string))
+        let limited = try await failure(server, settings)
+        #expect(limited.failureClass == .credentials)
+        #expect(!limited.message.contains(files[2].path.string))
         // The server permits fewer attempts and closes the connection. The error must report rejected credentials, not a lost connection.
         settings.authentication.maximumAttempts = 9
         let refused = try await failure(server, settings)

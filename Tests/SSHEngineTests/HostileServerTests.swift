@@ -75,21 +75,21 @@ struct HostileServerTests {
         #expect(error.message.contains("did not complete the key exchange"))
     }
 
-    @Test func `only a small part of a huge banner is read`() async throws {
-        let passed = Locked(0)
+    @Test func `only a small part of a huge greeting is read`() async throws {
+        let sentBytes = Locked(0)
         let server = try RawServer { connection in
             let line = [UInt8](repeating: 0x78, count: (64 << 10) - 2) + [13, 10]
             for _ in 0..<(1 << 30) / line.count {
                 guard connection.send(line) else { return }
-                passed.withLock { $0 += line.count }
+                sentBytes.withLock { $0 += line.count }
             }
         }
         defer { server.stop() }
         let error = try await failure(settings(server.port))
         #expect(error.code == .notThisProtocol)
         await server.waitUntilIdle()
-        // `passed` includes bytes in socket buffers that the client has not read.
-        #expect(passed.withLock { $0 } < 64 << 20)
+        // `sentBytes` includes bytes in socket buffers that the client has not read.
+        #expect(sentBytes.withLock { $0 } < 64 << 20)
     }
 
     @Test func `a server without a greeting times out`() async throws {

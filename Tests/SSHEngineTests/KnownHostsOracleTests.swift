@@ -40,7 +40,7 @@ import Testing
         defer { try? FileManager.default.removeItem(at: file) }
         let lines = content.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map(Array.init)
         for (host, port) in Self.hosts {
-            let expected = try Self.oracle(port == 22 ? host : "[\(host)]:\(port)", file)
+            let expected = try Self.linesFoundBySSHKeygen(port == 22 ? host : "[\(host)]:\(port)", file)
             let found = try Self.lines(lines, of: HostName(host, port: UInt16(port)))
             #expect(found == expected, "\(host):\(port) in:\n\(content)")
         }
@@ -70,7 +70,7 @@ import Testing
     }
 
     /// Runs ssh-keygen(1), which prints lines of the form `# Host example.com found: line 3 REVOKED`.
-    private static func oracle(_ host: String, _ file: URL) throws -> Lines {
+    private static func linesFoundBySSHKeygen(_ host: String, _ file: URL) throws -> Lines {
         let (_, output) = try StartedProgram.run("/usr/bin/ssh-keygen", ["-F", host, "-f", file.path])
         var lines = Lines()
         for text in String(decoding: output, as: UTF8.self).split(whereSeparator: \.isNewline) where text.hasPrefix("# Host ") {

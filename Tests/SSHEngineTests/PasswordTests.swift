@@ -67,10 +67,10 @@ struct PasswordTests {
     ]) func `only offered methods are tried`(options: [String], methods: [String]) async throws {
         let server = try await start(options + ["LogLevel DEBUG1"])
         defer { server.stop() }
-        let stranger = server.folder.appending(path: "stranger")
-        try await SSHServerProcess.runBlocking { try SSHServerProcess.makeKey(at: stranger, type: .ed25519) }
+        let unauthorized = server.folder.appending(path: "unauthorized")
+        try await SSHServerProcess.runBlocking { try SSHServerProcess.makeKey(at: unauthorized, type: .ed25519) }
         var settings = try settings(server)
-        settings.authentication.keyFiles = [.init(path: FilePath(stranger.path))]
+        settings.authentication.keyFiles = [.init(path: FilePath(unauthorized.path))]
         let trying = settings
         let error = try await #require(throws: TransferError.self) {
             try await server.connect(trying, secrets: ["PASSWORD": "the wrong one"])
@@ -93,9 +93,9 @@ struct PasswordTests {
         // The key is authorized only for the second connection.
         for method in ["password", "publickey (\(key.path))"] {
             try await server.connect(settings, secrets: secrets, logger: log.logger).close()
-            let made = try #require(log.metadata(of: "SSH connection established").last)
-            #expect(made["authentication"] == method && made["user"] == server.user)
-            #expect(made["methods"]?.contains("aes128-ctr") == true)
+            let metadata = try #require(log.metadata(of: "SSH connection established").last)
+            #expect(metadata["authentication"] == method && metadata["user"] == server.user)
+            #expect(metadata["methods"]?.contains("aes128-ctr") == true)
             try server.authorize(key.path + ".pub")
         }
         #expect(log.metadata(of: "SSH authentication refused").map { $0["method"] } == ["publickey (\(key.path))"])

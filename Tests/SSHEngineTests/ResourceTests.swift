@@ -32,15 +32,15 @@ struct ResourceTests {
         let relay = try RawServer.relay(to: server.port)
         defer { relay.stop() }
         let settings = try server.settings(port: relay.port)
-        var unknown = settings
-        unknown.hostKeys = HostKeyPolicy(userFile: nil)
-        let stranger = unknown
-        try await round(server, settings, stranger)
+        var mutableSettings = settings
+        mutableSettings.hostKeys = HostKeyPolicy(userFile: nil)
+        let untrusting = mutableSettings
+        try await round(server, settings, untrusting)
         // The first rounds create resources that exist once per process.
-        for _ in 0..<(Self.isSoak ? 20 : 0) { try await round(server, settings, stranger) }
+        for _ in 0..<(Self.isSoak ? 20 : 0) { try await round(server, settings, untrusting) }
         let before = (try count("/proc/self/fd"), try count("/proc/self/task"))
         let memoryBefore = Self.isSoak ? try memory() : 0
-        for _ in 0..<(Self.isSoak ? 250 : 5) { try await round(server, settings, stranger) }
+        for _ in 0..<(Self.isSoak ? 250 : 5) { try await round(server, settings, untrusting) }
         // The relay closes its end of a connection only after the client has closed the other end.
         await relay.waitUntilIdle()
         if Self.isSoak {
@@ -53,7 +53,7 @@ struct ResourceTests {
     }
 
     /// Opens four connections: one that is closed, one that is released, one that is rejected, and one that is cancelled.
-    private func round(_ server: SSHServerProcess, _ settings: SSHSettings, _ stranger: SSHSettings) async throws {
+    private func round(_ server: SSHServerProcess, _ settings: SSHSettings, _ untrusting: SSHSettings) async throws {
         let closed = try await server.connect(settings)
         let echo = EchoHandler(size: 10_000)
         let channel = try await closed.openSubsystem("echo", handler: echo)
@@ -61,15 +61,15 @@ struct ResourceTests {
         channel.close()
         await closed.close()
 
-        let dropped = TestHandler()
+        let released = TestHandler()
         do {
             let connection = try await server.connect(settings)
-            _ = try await connection.openSubsystem("echo", handler: dropped)
+            _ = try await connection.openSubsystem("echo", handler: released)
         }
-        await dropped.waitForEnd()
-        #expect(dropped.ends == [nil])
+        await released.waitForEnd()
+        #expect(released.ends == [nil])
 
-        await #expect(throws: TransferError.self) { try await server.connect(stranger) }
+        await #expect(throws: TransferError.self) { try await server.connect(untrusting) }
 
         let cancelled = Task { try await server.connect(settings) }
         cancelled.cancel()

@@ -7,7 +7,7 @@ package import TransportSFTP
 /// An SFTP server in this process with scripted responses. It runs on its own dispatch queue.
 package final class ScriptedPeer: SFTPLink {
     /// A request of the client. Only its type and its ID are decoded.
-    package struct Question: Sendable {
+    package struct ReceivedRequest: Sendable {
         /// The type, or nil for an unknown type.
         package var type: PacketType?
         /// The ID of the request, which the response must repeat.
@@ -23,7 +23,7 @@ package final class ScriptedPeer: SFTPLink {
     }
 
     /// Returns the packets that respond to a request. Create them with ``packet(_:_:)``.
-    package typealias Script = @Sendable (Question) -> [[UInt8]]
+    package typealias Script = @Sendable (ReceivedRequest) -> [[UInt8]]
 
     package let client: SFTPClient
     package let commands: (any CommandRunner)? = nil
@@ -31,28 +31,29 @@ package final class ScriptedPeer: SFTPLink {
     private let queue = DispatchQueue(label: "peer")
     private let script: Script
     private let greeting: [UInt8]
-    private let questions = Locked<[Question]>([])
-    private let arrived = Locked<[UInt8]>([])
-    private let gaveUp: Locked<TransferError?>
+    private let receivedRequests = Locked<[ReceivedRequest]>([])
+    private let unparsedBytes = Locked<[UInt8]>([])
+    private let finalError: Locked<TransferError?>
 
     /// - Parameter greeting: The server's first packet, or nil for protocol version 3 without extensions.
     package init(greeting: [UInt8]? = nil, _ script: @escaping Script) {
-        let bell = Locked<@Sendable () -> Void>({})
-        let error = Locked<TransferError?>(nil)
-        client = SFTPClient(serverName: "peer", wake: { bell.withLock { $0 }() }, giveUp: { failure in error.withLock { $0 = failure } })
-        gaveUp = error
+        let wakeAction = Locked<@Sendable () -> Void>({})
+        let finalError = Locked<TransferError?>(nil)
+        client = SFTPClient(
+            serverName: "peer", wake: { wakeAction.withLock { $0 }() }, giveUp: { error in finalError.withLock { $0 = error } })
+        self.finalError = finalError
         self.script = script
         self.greeting = greeting ?? Self.packet(.version, Self.number(3))
-        bell.withLock { $0 = { [weak self] in self?.ring() } }
-        ring()
+        wakeAction.withLock { $0 = { [weak self] in self?.exchangePackets() } }
+        exchangePackets()
     }
 
     /// All requests except the client's first packet (`SSH_FXP_INIT`).
-    package var requests: [Question] { questions.withLock { $0 } }
+    package var requests: [ReceivedRequest] { receivedRequests.withLock { $0 } }
 
     /// The error with which the client gave up the connection. The client reports it only after it has failed all waiting requests, so call
     /// ``close()`` first.
-    package var fault: TransferError? { gaveUp.withLock { $0 } }
+    package var connectionError: TransferError? { finalError.withLock { $0 } }
 
     package func close() async {
         client.end(nil)
@@ -60,39 +61,39 @@ package final class ScriptedPeer: SFTPLink {
         await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
     }
 
-    private func ring() {
+    private func exchangePackets() {
         queue.async { [self] in
             while true {
                 let bytes = client.bytesToSend()
                 guard !bytes.isEmpty else { return }
-                for answer in process(bytes) { unsafe answer.withUnsafeBytes { unsafe client.receive($0) } }
+                for response in process(bytes) { unsafe response.withUnsafeBytes { unsafe client.receive($0) } }
             }
         }
     }
 
     private func process(_ bytes: [UInt8]) -> [[UInt8]] {
-        arrived.withLock { $0 += bytes }
-        var answers: [[UInt8]] = []
+        unparsedBytes.withLock { $0 += bytes }
+        var responses: [[UInt8]] = []
         while let packet = nextPacket() {
             guard packet.first != PacketType.initialize.rawValue else {
-                answers.append(greeting)
+                responses.append(greeting)
                 continue
             }
             let id = packet.dropFirst().prefix(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
-            let question = Question(type: PacketType(rawValue: packet[0]), id: id, body: Array(packet.dropFirst(5)))
-            questions.withLock { $0.append(question) }
-            answers += script(question)
+            let request = ReceivedRequest(type: PacketType(rawValue: packet[0]), id: id, body: Array(packet.dropFirst(5)))
+            receivedRequests.withLock { $0.append(request) }
+            responses += script(request)
         }
-        return answers
+        return responses
     }
 
     private func nextPacket() -> [UInt8]? {
-        arrived.withLock { arrived in
-            guard arrived.count >= 4 else { return nil }
-            let length = arrived.prefix(4).reduce(0) { $0 << 8 | Int($1) }
-            guard arrived.count >= 4 + length else { return nil }
-            defer { arrived.removeFirst(4 + length) }
-            return Array(arrived[4..<4 + length])
+        unparsedBytes.withLock { unparsedBytes in
+            guard unparsedBytes.count >= 4 else { return nil }
+            let length = unparsedBytes.prefix(4).reduce(0) { $0 << 8 | Int($1) }
+            guard unparsedBytes.count >= 4 + length else { return nil }
+            defer { unparsedBytes.removeFirst(4 + length) }
+            return Array(unparsedBytes[4..<4 + length])
         }
     }
 

@@ -110,9 +110,9 @@ import TransportHTTP
 
     /// The length is unknown, and the 416 response has the tag of another version.
     @Test func comparesVersionIn416Response() async throws {
-        let unknown = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nETag: \"v1\"\r\n\r\n4\r\n0123\r\n"
+        let withoutLength = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nETag: \"v1\"\r\n\r\n4\r\n0123\r\n"
         let transfer = try TestTransfer(
-            "get", answers: [[.raw(unknown), .close], [.answer(416, ["Content-Range": "bytes */4", "ETag": "\"v2\""])]])
+            "get", answers: [[.raw(withoutLength), .close], [.answer(416, ["Content-Range": "bytes */4", "ETag": "\"v2\""])]])
         _ = await transfer.failure()
         #expect(await transfer.failure(from: transfer.recorder.checkpoints.last)?.failureClass == .resumeLost)
         await transfer.end()
@@ -132,18 +132,19 @@ import TransportHTTP
     @Test(
         arguments: [
             ("ETag: \"v1\"", ["ETag": "W/\"v2\""]), ("ETag: \"v1\"", ["ETag": "W/\"v1\""]),
-            (date(0, 9), ["Last-Modified": time(5), "Date": time(5)]), (date(0, 9), ["Last-Modified": time(5)]),
+            (dateHeaders(changed: 0, now: 9), ["Last-Modified": time(5), "Date": time(5)]),
+            (dateHeaders(changed: 0, now: 9), ["Last-Modified": time(5)]),
         ] as [(String, [String: String])])
     func rejectsRangeOfOtherVersion(first: String, later: [String: String]) async throws {
-        for status in [206, 416] { try await expectAnotherVersion(first, later, status) }
+        for status in [206, 416] { try await expectOtherVersion(first, later, status) }
     }
 
-    private func expectAnotherVersion(_ first: String, _ later: [String: String], _ status: Int) async throws {
-        let cut = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\(first)\r\n\r\n4\r\n0123\r\n"
+    private func expectOtherVersion(_ first: String, _ later: [String: String], _ status: Int) async throws {
+        let truncated = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\(first)\r\n\r\n4\r\n0123\r\n"
         var headers = later
         headers["Content-Range"] = status == 206 ? "bytes 4-9/10" : "bytes */4"
         let transfer = try TestTransfer(
-            "get", answers: [[.raw(cut), .close], [.answer(status, headers, body: status == 206 ? "EFGHIJ" : "")]])
+            "get", answers: [[.raw(truncated), .close], [.answer(status, headers, body: status == 206 ? "EFGHIJ" : "")]])
         _ = await transfer.failure()
         let checkpoint = try #require(transfer.recorder.checkpoints.last)
         #expect(await transfer.failure(from: checkpoint)?.failureClass == .resumeLost)
@@ -153,7 +154,7 @@ import TransportHTTP
 
     private static func time(_ second: Int) -> String { "Mon, 02 Jun 2025 10:00:0\(second) GMT" }
 
-    private static func date(_ changed: Int, _ now: Int) -> String { "Last-Modified: \(time(changed))\r\nDate: \(time(now))" }
+    private static func dateHeaders(changed: Int, now: Int) -> String { "Last-Modified: \(time(changed))\r\nDate: \(time(now))" }
 
     // MARK: Content codings
 

@@ -83,7 +83,8 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// A form with several files, of which the settings and the metadata contain other text fields. A text field of the form takes precedence.
+    /// The form has several files and a text field. The settings and the metadata add text fields. If a field has the same name as a field
+    /// of the form, the form takes precedence.
     @Test func progressCountsAllFilesOfForm() async throws {
         var transfer = try TestTransfer("form", answers: [[.answer(201)]])
         let (first, second) = (try TemporaryFile(size: 1_500_000), try TemporaryFile(size: 700_000))

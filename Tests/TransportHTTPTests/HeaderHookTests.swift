@@ -8,7 +8,7 @@ import TransportHTTP
 
 /// Calls to an app's header hook.
 @Suite struct HeaderHookTests {
-    /// The script of a server that accepts tokens from a given number.
+    /// The script of a server that rejects tokens whose number is below the given number.
     private static func script(from number: Int, status: Int = 401, _ success: ServerStep = .answer(201)) -> ScriptedServer.Script {
         { request, _ in
             let token = request.headers["authorization"]?.split(separator: "-").last.flatMap { Int($0) } ?? -1

@@ -11,7 +11,7 @@ import TransportSupport
 
 /// Streams that are sent by PUT while the app produces them.
 @Suite struct LiveStreamTests {
-    /// The amount that the transport sends before it gives up the first bytes of a stream.
+    /// The number of bytes that the transport sends before it releases the first bytes of a stream.
     private static let releaseInterval = 4 << 20
 
     /// A stream whose bytes become readable as the test decides.
@@ -70,7 +70,8 @@ import TransportSupport
         await stream.transfer.end()
     }
 
-    /// A server with a declared length takes the last byte for the end of the file, so that byte waits until the producer has finished.
+    /// A server that knows the length considers the file complete when the last byte arrives. So the client sends this byte only after the
+    /// producer has finished.
     @Test(arguments: [false, true]) func lastByteWaitsForEndOfStream(fails: Bool) async throws {
         let (arrivals, hasArrived) = AsyncStream.makeStream(of: Void.self)
         let isComplete = Locked(false)
@@ -173,8 +174,8 @@ import TransportSupport
         await stream.transfer.end()
     }
 
-    /// The queue frees the bytes that a checkpoint covers, so the file can't be sent again.
-    @Test func longStreamFailsForGoodAfterFailure() async throws {
+    /// The queue frees the bytes that a checkpoint covers, so the stream can't be sent again.
+    @Test func longStreamCannotBeRepeatedAfterFailure() async throws {
         let size = 2 * Self.releaseInterval
         let stream = try Stream(size: size, available: size - 1) { _, _ in [.read(2 * Self.releaseInterval - 1), .reset] }
         let failure = await stream.transfer.failure()

@@ -198,12 +198,12 @@ import TransportHTTP
     @Test(arguments: [1, 3]) func fillsGapBeforeReceivedRanges(parallel: Int) async throws {
         let server = RangeServer(size: 10_000)
         let breaksConnections = Locked(true)
-        let other = DispatchSemaphore(value: 0)
+        let sentLaterRange = DispatchSemaphore(value: 0)
         var transfer = try Self.transfer { request, number in
             guard breaksConnections.withLock({ $0 }), let range = RangeServer.range(request) else { return [server.answer(request)] }
-            if range.lowerBound >= 1000 { return [server.answer(request), .call { other.signal() }] }
+            if range.lowerBound >= 1000 { return [server.answer(request), .call { sentLaterRange.signal() }] }
             // Requests in the first range receive only a few bytes.
-            let wait = ServerStep.call { if number == 0 { _ = other.wait(timeout: .now() + 60) } }
+            let wait = ServerStep.call { if number == 0 { _ = sentLaterRange.wait(timeout: .now() + 60) } }
             return [server.beginning(request, bytes: 100), wait, .close]
         }
         _ = await transfer.failure()

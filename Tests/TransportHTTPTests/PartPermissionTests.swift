@@ -25,8 +25,7 @@ import TransportHTTP
             ]
         }
         transfer.overwrite = overwrite
-        let begun = transfer
-        let task = Task { try await begun.run() }
+        let task = Task { [transfer] in try await transfer.run() }
         for await _ in arrived {}
         for await count in transfer.recorder.sentBytes.stream where count > 0 { break }
         #expect(try mode(transfer.folder.appending(".file.part")) == 0o600)

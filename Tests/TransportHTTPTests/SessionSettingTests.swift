@@ -157,13 +157,13 @@ import TransportHTTP
             ("https://me:secret@host.example/", "contains a user name or a password"),
             ("https://host.example/#secret", "ends with a fragment"),
         ], ["put", "form", "get"])
-    func rejectsInvalidUploadURLs(_ place: (url: String, words: String), mode: String) {
+    func rejectsInvalidUploadURLs(_ invalid: (url: String, words: String), mode: String) {
         let endpoint = Endpoint.http("https+\(mode)://host/")
         let error = #expect(throws: TransferError.self) {
-            try HTTPTransport.validate(AttemptOptions(uploadURL: place.url), for: .upload, at: endpoint)
+            try HTTPTransport.validate(AttemptOptions(uploadURL: invalid.url), for: .upload, at: endpoint)
         }
         #expect(error?.failureClass == .permanent && error?.code == .invalidUploadURL)
-        #expect(error?.message.contains(place.words) == true, "\(String(describing: error))")
+        #expect(error?.message.contains(invalid.words) == true, "\(String(describing: error))")
         #expect(error?.description.contains("secret") == false)
     }
 

@@ -12,26 +12,26 @@ import TransportSFTP
 struct CancellationTests {
     /// The transport requests the new part file before the server has confirmed the removal of an old one. So the server may open the new
     /// file after the attempt was cancelled.
-    @Test(arguments: [false, true]) func closesPartFileOpenedByCancelledAttempt(isOpenAlready: Bool) async throws {
+    @Test(arguments: [false, true]) func closesPartFileOpenedByCancelledAttempt(opensBeforeCancellation: Bool) async throws {
         let path = FilePath(FileManager.default.temporaryDirectory.appending(path: "sftp-cancelled-\(UUID().uuidString)").path)
         try content(1000).write(to: URL(filePath: path.string))
         defer { try? FileManager.default.removeItem(atPath: path.string) }
         let held = Locked<UInt32?>(nil)
-        let peer = ScriptedPeer { question in
-            switch question.type {
-            case .lstat: return [ScriptedPeer.status(question.id, .noSuchFile)]
+        let peer = ScriptedPeer { request in
+            switch request.type {
+            case .lstat: return [ScriptedPeer.status(request.id, .noSuchFile)]
             // The attempt is cancelled while it waits for this response.
             case .remove: return []
-            case .open where isOpenAlready: return [ScriptedPeer.handle(question.id)]
+            case .open where opensBeforeCancellation: return [ScriptedPeer.handle(request.id)]
             case .open:
-                held.withLock { $0 = question.id }
+                held.withLock { $0 = request.id }
                 return []
             default:
                 let opening = held.withLock { held in
                     defer { held = nil }
                     return held
                 }
-                return (opening.map { [ScriptedPeer.handle($0)] } ?? []) + [ScriptedPeer.status(question.id, .ok)]
+                return (opening.map { [ScriptedPeer.handle($0)] } ?? []) + [ScriptedPeer.status(request.id, .ok)]
             }
         }
         let transport = SFTPTransport(connector: PeerConnector(peer: peer))

@@ -132,13 +132,13 @@ struct ChecksumTests {
 
     /// The server accepts files, but does not let the account read them.
     @Test func doesNotSendUnverifiableFile() async throws {
-        let peer = ScriptedPeer { question in
-            switch question.type {
-            case .open where Self.opensForReading(question.body):
-                [ScriptedPeer.status(question.id, .permissionDenied)]
-            case .open: [ScriptedPeer.handle(question.id)]
-            case .lstat: [ScriptedPeer.status(question.id, .noSuchFile)]
-            default: [ScriptedPeer.status(question.id, .ok)]
+        let peer = ScriptedPeer { request in
+            switch request.type {
+            case .open where Self.opensForReading(request.body):
+                [ScriptedPeer.status(request.id, .permissionDenied)]
+            case .open: [ScriptedPeer.handle(request.id)]
+            case .lstat: [ScriptedPeer.status(request.id, .noSuchFile)]
+            default: [ScriptedPeer.status(request.id, .ok)]
             }
         }
         try await ProcessFixture.with { fixture in

@@ -10,21 +10,21 @@ import TransportSupport
 final class OneThreadServer: Sendable {
     let port: UInt16
     private let listener: CInt
-    /// The number of requests that must arrive before the first response.
-    private let crowd: Int
-    private let answer: [UInt8]
-    private let onCrowd: @Sendable () -> Void
+    /// The number of requests that must arrive before the server responds to them.
+    private let batchSize: Int
+    private let response: [UInt8]
+    private let onBatch: @Sendable () -> Void
 
     /// - Parameters:
-    ///   - crowd: The number of requests that must arrive before the server responds.
+    ///   - batchSize: The number of requests that must arrive before the server responds to them.
     ///   - content: The content of each response, or nil for 204 without content.
-    ///   - onCrowd: Called when `crowd` requests have arrived, before the responses.
-    init(crowd: Int = 1, content: [UInt8]? = nil, onCrowd: @escaping @Sendable () -> Void = {}) throws {
+    ///   - onBatch: Called when `batchSize` requests have arrived, before the responses.
+    init(batchSize: Int = 1, content: [UInt8]? = nil, onBatch: @escaping @Sendable () -> Void = {}) throws {
         struct CannotListen: Error {}
-        self.crowd = crowd
+        self.batchSize = batchSize
         let head = content.map { "HTTP/1.1 200 OK\r\nContent-Length: \($0.count)\r\n\r\n" } ?? "HTTP/1.1 204 No Content\r\n\r\n"
-        answer = Array(head.utf8) + (content ?? [])
-        self.onCrowd = onCrowd
+        response = Array(head.utf8) + (content ?? [])
+        self.onBatch = onBatch
         listener = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -66,16 +66,16 @@ final class OneThreadServer: Sendable {
                     continue
                 }
                 let request = (received.removeValue(forKey: socket) ?? []) + buffer[..<count]
-                if Self.isWhole(request) { waiting.append(socket) } else { received[socket] = request }
+                if Self.isComplete(request) { waiting.append(socket) } else { received[socket] = request }
             }
-            guard waiting.count >= crowd else { continue }
-            onCrowd()
-            for socket in waiting { unsafe send(socket, answer, answer.count, CInt(MSG_NOSIGNAL)) }
+            guard waiting.count >= batchSize else { continue }
+            onBatch()
+            for socket in waiting { unsafe send(socket, response, response.count, CInt(MSG_NOSIGNAL)) }
             waiting.removeAll()
         }
     }
 
-    private static func isWhole(_ request: [UInt8]) -> Bool {
+    private static func isComplete(_ request: [UInt8]) -> Bool {
         guard let end = request.firstRange(of: Array("\r\n\r\n".utf8)) else { return false }
         let fields = String(decoding: request[..<end.lowerBound], as: UTF8.self).split(separator: "\r\n")
         let length = fields.first { $0.hasPrefix("Content-Length: ") }.flatMap { Int($0.dropFirst("Content-Length: ".count)) }

@@ -172,11 +172,11 @@ struct ReportedSizeTests {
 
         func connect(to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger) async throws -> any SFTPLink {
             let opened = Locked<[Int64]>([])
-            return ScriptedPeer { question in
-                let id = question.id
-                let name = String(decoding: question.body.dropFirst(4).prefix { $0 > 0 }, as: UTF8.self)
+            return ScriptedPeer { request in
+                let id = request.id
+                let name = String(decoding: request.body.dropFirst(4).prefix { $0 > 0 }, as: UTF8.self)
                 let size = name.split(separator: "/").first.flatMap { Int64($0) } ?? 0
-                switch question.type {
+                switch request.type {
                 case .lstat where policy == .never: return [ScriptedPeer.status(id, .noSuchFile)]
                 case .stat, .lstat: return [attributes(id, size)]
                 case .open:
@@ -188,7 +188,7 @@ struct ReportedSizeTests {
                     }
                     return [ScriptedPeer.packet(.handle, ScriptedPeer.number(Int(id)), ScriptedPeer.number(4), ScriptedPeer.number(handle))]
                 case .fstat:
-                    let handle = question.body.suffix(4).reduce(0) { $0 << 8 | Int($1) }
+                    let handle = request.body.suffix(4).reduce(0) { $0 << 8 | Int($1) }
                     return [attributes(id, opened.withLock { $0[handle] })]
                 case .read: return [ScriptedPeer.status(id, .endOfFile)]
                 default: return [ScriptedPeer.status(id, .ok)]

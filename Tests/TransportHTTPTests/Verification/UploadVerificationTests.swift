@@ -41,7 +41,7 @@ import TransportSupport
         await transfer.end()
     }
 
-    /// The server reports the checksum unasked.
+    /// The server reports the checksum although the client did not request it.
     @Test(arguments: [201, 204]) func comparesReportedChecksum(status: Int) async throws {
         let transfer = try transfer(answers: [
             [.answer(status, ["Repr-Digest": Self.digest()])], [.answer(status, ["Repr-Digest": Self.digest(of: [1])])],
@@ -71,10 +71,10 @@ import TransportSupport
     // MARK: Sizes
 
     @Test func comparesSizeOnRequest() async throws {
-        let same = String(repeating: "a", count: Self.size)
+        let otherContent = String(repeating: "a", count: Self.size)
         let transfer = try transfer(
             .size, HTTPOptions(uploadCheck: .head),
-            answers: [[.answer(201)], [.answer(200, body: same)], [.answer(201)], [.answer(200, body: "a" + same)]])
+            answers: [[.answer(201)], [.answer(200, body: otherContent)], [.answer(201)], [.answer(200, body: "a" + otherContent)]])
         let receipt = try await transfer.run()
         #expect(receipt.checksum == nil && receipt.warnings.isEmpty)
         let error = await transfer.failure()
@@ -144,13 +144,13 @@ import TransportSupport
         await transfer.end()
     }
 
-    @Test func asksForChecksumAfterUpload() async throws {
-        let same = String(repeating: "a", count: Self.size)
+    @Test func requestsChecksumAfterUpload() async throws {
+        let otherContent = String(repeating: "a", count: Self.size)
         let transfer = try transfer(
             .checksum,
             answers: [
-                [.answer(201)], [.answer(200, ["Repr-Digest": Self.digest()], body: same)], [.answer(201)],
-                [.answer(200, ["Repr-Digest": Self.digest(of: [1])], body: same)],
+                [.answer(201)], [.answer(200, ["Repr-Digest": Self.digest()], body: otherContent)], [.answer(201)],
+                [.answer(200, ["Repr-Digest": Self.digest(of: [1])], body: otherContent)],
             ])
         #expect(try await transfer.run().checksum == Self.checksum().text)
         #expect(await transfer.failure()?.code == .checksumMismatch)

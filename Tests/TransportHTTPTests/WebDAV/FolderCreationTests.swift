@@ -28,7 +28,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func asksOncePerSession() async throws {
+    @Test func createsFolderOncePerSession() async throws {
         let server = FolderServer(["/files/", "/files/a/"])
         var transfer = try transfer("a/1") { request, _ in server.answer(request) }
         _ = try await transfer.run()
@@ -76,7 +76,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// The folders after the fixed part of the address count as missing. The query may authorize the request.
+    /// Only folders below the fixed part of the address, `/in/`, are created. The requests keep the query, because it may authorize them.
     @Test func createsFoldersOfAddressesWithPlaceholders() async throws {
         let server = FolderServer(["/in/"])
         let transfer = try transfer("a/b.bin", to: "/in/{transfer}/{name}?key=1") { request, _ in server.answer(request) }
@@ -107,7 +107,7 @@ import TransportHTTP
     }
 
     /// The server may respond differently for the next file.
-    @Test func asksAgainAfterFailureOfServer() async throws {
+    @Test func triesAgainAfterServerError() async throws {
         let transfer = try transfer("a/1") { request, _ in [.answer(request.method == "PUT" ? 201 : 500)] }
         for _ in 0..<2 { _ = try await transfer.run() }
         #expect(requests(transfer) == ["MKCOL /files/a/", "PUT /files/a/1", "MKCOL /files/a/", "PUT /files/a/1"])

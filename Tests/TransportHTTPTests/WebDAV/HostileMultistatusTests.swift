@@ -145,7 +145,7 @@ import TransportHTTP
             return [.raw(head + root)] + [ServerStep](repeating: .raw(chunk), count: 10_000)
         }
         let (entries, error) = await listing.run(atMost: 5_000)
-        #expect(error is TestListing.Enough && (5_000..<6_000).contains(entries.count))
+        #expect(error is TestListing.LimitReached && (5_000..<6_000).contains(entries.count))
         await listing.end()
     }
 

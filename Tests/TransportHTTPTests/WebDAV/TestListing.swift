@@ -39,7 +39,7 @@ struct TestListing {
                     listed += entries
                     return listed.count
                 }
-                if count >= limit { throw Enough() }
+                if count >= limit { throw LimitReached() }
             }
         } catch {
             failure = error
@@ -62,7 +62,7 @@ struct TestListing {
         server.stop()
     }
 
-    struct Enough: Error {}
+    struct LimitReached: Error {}
 
     /// A response that lists the folder itself, and the given members.
     static func multistatus(_ members: String...) -> String { multistatus(members) }

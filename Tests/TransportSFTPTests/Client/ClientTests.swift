@@ -7,9 +7,9 @@ import TransportSFTP
 @Suite struct ClientTests {
     @Test func matchesResponsesInAnyOrder() async throws {
         let held = Locked<[UInt32]>([])
-        let peer = ScriptedPeer { question in
+        let peer = ScriptedPeer { request in
             let ids = held.withLock { held in
-                held.append(question.id)
+                held.append(request.id)
                 return held
             }
             // When all requests have arrived, responds to them in reverse order.
@@ -38,13 +38,13 @@ import TransportSFTP
 
     @Test func closesHandleOfCancelledRequest() async throws {
         let openID = Locked<UInt32?>(nil)
-        let peer = ScriptedPeer { question in
-            switch question.type {
+        let peer = ScriptedPeer { request in
+            switch request.type {
             case .open:
-                openID.withLock { $0 = question.id }
+                openID.withLock { $0 = request.id }
                 return []
             // Responds to each later request, and to the pending open request.
-            default: return (openID.withLock { $0 }.map { [ScriptedPeer.handle($0)] } ?? []) + [ScriptedPeer.status(question.id, .ok)]
+            default: return (openID.withLock { $0 }.map { [ScriptedPeer.handle($0)] } ?? []) + [ScriptedPeer.status(request.id, .ok)]
             }
         }
         let task = Task { try await peer.client.open(.open([0x61], [.read])) }
@@ -72,7 +72,7 @@ import TransportSFTP
                 #expect(error.code == code && error.failureClass == .unreachable)
             }
             await peer.close()
-            #expect(peer.fault?.code == code)
+            #expect(peer.connectionError?.code == code)
         }
     }
 
@@ -81,8 +81,8 @@ import TransportSFTP
             { ScriptedPeer.attributes($0 + 1, size: 1) }, { _ in ScriptedPeer.packet(.version, ScriptedPeer.number(3)) },
             { _ in [0xFF, 0xFF, 0xFF, 0xFF] }, { _ in ScriptedPeer.packet(.open, ScriptedPeer.number(1)) },
         ]
-        for answer in nonsense {
-            let peer = ScriptedPeer { [answer($0.id)] }
+        for response in nonsense {
+            let peer = ScriptedPeer { [response($0.id)] }
             do {
                 _ = try await peer.client.attributes(.lstat([0x61]))
                 Issue.record("The client accepted an invalid response.")
@@ -91,7 +91,7 @@ import TransportSFTP
             }
             #expect(!peer.client.isOpen)
             await peer.close()
-            #expect(peer.fault != nil)
+            #expect(peer.connectionError != nil)
         }
     }
 
@@ -109,8 +109,8 @@ import TransportSFTP
         let greeting = ScriptedPeer.packet(
             .version, ScriptedPeer.number(3), ScriptedPeer.number(text.count), text, ScriptedPeer.number(1), [0x31])
         let number = (0..<8).map { UInt8(truncatingIfNeeded: limit >> (56 - 8 * $0)) }
-        let peer = ScriptedPeer(greeting: greeting) { question in
-            [ScriptedPeer.packet(.extendedReply, ScriptedPeer.number(Int(question.id)), number, number, number, number)]
+        let peer = ScriptedPeer(greeting: greeting) { request in
+            [ScriptedPeer.packet(.extendedReply, ScriptedPeer.number(Int(request.id)), number, number, number, number)]
         }
         let features = try await peer.client.features()
         #expect(features.readSize == size && features.writeSize == size)

@@ -29,13 +29,13 @@ struct HostileServerTests {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         try prepare(folder)
-        let peer = ScriptedPeer { question in
-            switch question.type {
-            case .stat: [ScriptedPeer.attributes(question.id, size: reported)]
-            case .fstat: [ScriptedPeer.attributes(question.id, size: finalSize ?? reported)]
-            case .open: [ScriptedPeer.handle(question.id)]
-            case .read: [read(question.id, question.range.offset, question.range.count)]
-            default: [ScriptedPeer.status(question.id, .ok)]
+        let peer = ScriptedPeer { request in
+            switch request.type {
+            case .stat: [ScriptedPeer.attributes(request.id, size: reported)]
+            case .fstat: [ScriptedPeer.attributes(request.id, size: finalSize ?? reported)]
+            case .open: [ScriptedPeer.handle(request.id)]
+            case .read: [read(request.id, request.range.offset, request.range.count)]
+            default: [ScriptedPeer.status(request.id, .ok)]
             }
         }
         let transport = SFTPTransport(connector: PeerConnector(peer: peer))
@@ -146,11 +146,11 @@ struct HostileServerTests {
         let path = FilePath(FileManager.default.temporaryDirectory.appending(path: "sftp-sizes-\(UUID().uuidString)").path)
         try content(1000).write(to: URL(filePath: path.string))
         defer { try? FileManager.default.removeItem(atPath: path.string) }
-        let peer = ScriptedPeer { question in
-            switch question.type {
-            case .open: [ScriptedPeer.handle(question.id)]
-            case .lstat, .fstat, .stat: [ScriptedPeer.attributes(question.id, size: reported)]
-            default: [ScriptedPeer.status(question.id, .ok)]
+        let peer = ScriptedPeer { request in
+            switch request.type {
+            case .open: [ScriptedPeer.handle(request.id)]
+            case .lstat, .fstat, .stat: [ScriptedPeer.attributes(request.id, size: reported)]
+            default: [ScriptedPeer.status(request.id, .ok)]
             }
         }
         let transport = SFTPTransport(connector: PeerConnector(peer: peer))
@@ -172,8 +172,4 @@ struct HostileServerTests {
         }
         await transport.shutdown()
     }
-}
-
-struct NoCredentials: CredentialProvider {
-    func secret(for reference: CredentialReference) async throws -> Secret { Secret("") }
 }

@@ -48,15 +48,15 @@ struct PoolTests {
     }
 
     @Test func opensFirstConnectionAloneAndOthersGradually() async throws {
-        let open = Locked<(now: Int, most: [Int])>((0, []))
+        let open = Locked<(count: Int, history: [Int])>((0, []))
         let clock = clock
         let connector = TestConnector { _ in
             open.withLock { open in
-                open.now += 1
-                open.most.append(open.now)
+                open.count += 1
+                open.history.append(open.count)
             }
             try await clock.policy.sleep(.seconds(1))
-            open.withLock { $0.now -= 1 }
+            open.withLock { $0.count -= 1 }
             return ScriptedPeer { _ in [] }
         }
         let transport = SFTPTransport(connector: connector, policy: clock.policy)
@@ -74,7 +74,7 @@ struct PoolTests {
         for task in tasks { task.cancel() }
         for task in tasks { _ = await task.result }
         await transport.shutdown()
-        #expect(open.withLock { $0.most } == [1, 1, 2, 3])
+        #expect(open.withLock { $0.history } == [1, 1, 2, 3])
     }
 
     @Test func pausesAfterRefusedConnection() async throws {
@@ -113,8 +113,8 @@ struct PoolTests {
     // MARK: Silent servers
 
     @Test func timesOutServerThatNeverStartsSFTP() async throws {
-        let mute = ScriptedPeer(greeting: []) { _ in [] }
-        let transport = SFTPTransport(connector: TestConnector { $0 == 0 ? mute : Self.completingPeer() }, policy: clock.policy)
+        let silent = ScriptedPeer(greeting: []) { _ in [] }
+        let transport = SFTPTransport(connector: TestConnector { $0 == 0 ? silent : Self.completingPeer() }, policy: clock.policy)
         let waiting = (0..<3).map { _ in Task { try await check(transport) } }
         await clock.waitForSleeper(for: clock.policy.beginTime)
         clock.advance(by: clock.policy.beginTime)
@@ -122,7 +122,7 @@ struct PoolTests {
             let error = await #expect(throws: TransferError.self) { try await task.value }
             #expect(error?.failureClass == .unreachable && error?.code == .timedOut, "\(error?.description ?? "")")
         }
-        #expect(!mute.client.isOpen)
+        #expect(!silent.client.isOpen)
         // The next check opens another connection.
         try await check(transport)
         await transport.shutdown()
@@ -146,7 +146,7 @@ struct PoolTests {
     }
 
     /// Suspends the server of the first connection, and starts a check that waits for its response.
-    private func waitForSuspended(
+    private func suspendServerDuringCheck(
         _ connector: ProcessConnector, _ transport: SFTPTransport
     ) async throws -> (server: ServerProcess, waiting: Task<Void, any Error>) {
         try await check(transport)
@@ -166,7 +166,7 @@ struct PoolTests {
         // Disables this shorter limit.
         policy.silenceAfterCancellation = .seconds(1_000_000)
         let transport = SFTPTransport(connector: connector, policy: policy)
-        let (first, hanging) = try await waitForSuspended(connector, transport)
+        let (first, hanging) = try await suspendServerDuringCheck(connector, transport)
         hanging.cancel()
         await #expect(throws: CancellationError.self) { try await hanging.value }
         #expect(first.client.isOpen)
@@ -183,7 +183,7 @@ struct PoolTests {
     @Test func keepsSilentConnectionForWaitingRequest() async throws {
         let connector = ProcessConnector()
         let transport = SFTPTransport(connector: connector, policy: clock.policy)
-        let (first, slow) = try await waitForSuspended(connector, transport)
+        let (first, slow) = try await suspendServerDuringCheck(connector, transport)
         clock.advance(by: clock.policy.silence)
         try await check(transport)
         #expect(connector.servers.count == 2 && first.client.isOpen)
@@ -210,7 +210,7 @@ struct PoolTests {
     @Test func silentConnectionCostsOneAttempt() async throws {
         let connector = ProcessConnector()
         let transport = SFTPTransport(connector: connector, policy: clock.policy)
-        let (first, hanging) = try await waitForSuspended(connector, transport)
+        let (first, hanging) = try await suspendServerDuringCheck(connector, transport)
         clock.advance(by: clock.policy.silenceAfterCancellation)
         hanging.cancel()
         await #expect(throws: CancellationError.self) { try await hanging.value }
@@ -256,12 +256,12 @@ struct PoolTests {
                 return number == 1
             }
             // The first server never confirms written bytes.
-            let peer = ScriptedPeer { question in
-                switch question.type {
+            let peer = ScriptedPeer { request in
+                switch request.type {
                 case .write where isFirst: []
-                case .open: [ScriptedPeer.handle(question.id)]
-                case .lstat: [ScriptedPeer.status(question.id, .noSuchFile)]
-                default: [ScriptedPeer.status(question.id, .ok)]
+                case .open: [ScriptedPeer.handle(request.id)]
+                case .lstat: [ScriptedPeer.status(request.id, .noSuchFile)]
+                default: [ScriptedPeer.status(request.id, .ok)]
                 }
             }
             peers.withLock { $0.append(peer) }

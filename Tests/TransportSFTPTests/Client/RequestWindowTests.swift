@@ -28,7 +28,7 @@ import TransportSFTP
                 sent.withLock { $0 += 1 }
             }
         }
-        var most = 0
+        var maximum = 0
         var credit = 0
         for step in 0..<10 * seconds {
             // Sends as much as the window permits.
@@ -37,7 +37,7 @@ import TransportSFTP
                 before = sent.withLock { $0 }
                 for _ in 0..<1_000 { await Task.yield() }
             }
-            if step >= 10 * (seconds - 1) { most = max(most, window.inFlight) }
+            if step >= 10 * (seconds - 1) { maximum = max(maximum, window.inFlight) }
             clock.advance(by: .milliseconds(100))
             credit = min(credit + bytes, window.inFlight)
             while credit >= Self.piece {
@@ -47,7 +47,7 @@ import TransportSFTP
         }
         sender.cancel()
         _ = await sender.result
-        return most
+        return maximum
     }
 
     /// Next to a large file on the same connection, a small file waits only about a second for each response. With a full window, it would

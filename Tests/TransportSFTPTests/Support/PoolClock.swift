@@ -1,6 +1,4 @@
 import Locking
-import Logging
-import TransferCore
 import TransportSFTP
 
 /// A clock for a connection pool. It runs like the system's clock, but tests can advance it.
@@ -74,27 +72,5 @@ final class PoolClock: Sendable {
             }
             sleeper?.continuation.resume(throwing: CancellationError())
         }
-    }
-}
-
-/// Opens connections by calling a closure of the test.
-final class TestConnector: SFTPConnector {
-    private let count = Locked(0)
-    private let make: @Sendable (Int) async throws -> any SFTPLink
-
-    /// - Parameter make: Opens a connection. Receives the number of the connection, counted from 0.
-    init(_ make: @escaping @Sendable (Int) async throws -> any SFTPLink) {
-        self.make = make
-    }
-
-    /// The number of requested connections.
-    var attempts: Int { count.withLock { $0 } }
-
-    func connect(to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger) async throws -> any SFTPLink {
-        let number = count.withLock { count in
-            defer { count += 1 }
-            return count
-        }
-        return try await make(number)
     }
 }

@@ -19,7 +19,7 @@ final class ServerProcess: SFTPLink {
     let commands: (any CommandRunner)?
     let hostKeyFingerprint: String? = nil
     private let process: PipedProcess
-    private let doorbell: DispatchSemaphore
+    private let wakeSignal: DispatchSemaphore
     private let cuts: CutPlan
     private let sent = Locked(0)
     private let ending = Locked<(threads: Int, isOver: Bool, waiters: [CheckedContinuation<Void, Never>])>((2, false, []))
@@ -32,13 +32,13 @@ final class ServerProcess: SFTPLink {
         self.commands = commands
         guard let program = Self.programs.first(where: { FileManager.default.isExecutableFile(atPath: $0) }) else { throw Missing() }
         process = try PipedProcess([program] + options)
-        let bell = DispatchSemaphore(value: 0)
-        doorbell = bell
+        let signal = DispatchSemaphore(value: 0)
+        wakeSignal = signal
         self.cuts = cuts
-        client = SFTPClient(serverName: "pipe", wake: { bell.signal() })
+        client = SFTPClient(serverName: "pipe", wake: { signal.signal() })
         try startThread { self.read() }
         try startThread { self.write() }
-        bell.signal()
+        signal.signal()
     }
 
     /// Kills the process, which simulates a crash.
@@ -61,7 +61,7 @@ final class ServerProcess: SFTPLink {
 
     func close() async {
         client.end(TransferError(.transient, .connectionLost, "The test closed the connection."))
-        doorbell.signal()
+        wakeSignal.signal()
         await withCheckedContinuation { continuation in
             let isOver = ending.withLock { ending in
                 if !ending.isOver { ending.waiters.append(continuation) }
@@ -79,17 +79,17 @@ final class ServerProcess: SFTPLink {
             let passed = cuts.pass(count, .fromServer)
             unsafe buffer.withUnsafeBytes { unsafe client.receive(UnsafeRawBufferPointer(rebasing: $0.prefix(passed))) }
             if passed < count { break }
-            doorbell.signal()
+            wakeSignal.signal()
         }
         client.end(nil)
-        doorbell.signal()
+        wakeSignal.signal()
         shutdown(process.socket, CInt(SHUT_RDWR))
         endThread()
     }
 
     private func write() {
         while client.isOpen {
-            doorbell.wait()
+            wakeSignal.wait()
             while true {
                 let bytes = client.bytesToSend()
                 guard !bytes.isEmpty else { break }

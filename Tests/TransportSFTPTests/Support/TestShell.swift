@@ -45,12 +45,12 @@ final class TestShell: CommandRunner {
 
 /// Runs commands that complete with a given output when the test calls ``release()``.
 final class HeldShell: CommandRunner {
-    private let state = Locked<(inputs: [[UInt8]], answers: [AsyncStream<Void>.Continuation])>(([], []))
-    private let answer: @Sendable ([UInt8]) -> [UInt8]
+    private let state = Locked<(inputs: [[UInt8]], continuations: [AsyncStream<Void>.Continuation])>(([], []))
+    private let output: @Sendable ([UInt8]) -> [UInt8]
 
-    /// - Parameter answer: Returns the output for an input. The first command has no input, and completes immediately.
-    init(_ answer: @escaping @Sendable ([UInt8]) -> [UInt8]) {
-        self.answer = answer
+    /// - Parameter output: Returns the output for an input. The first command has no input, and completes immediately.
+    init(_ output: @escaping @Sendable ([UInt8]) -> [UInt8]) {
+        self.output = output
     }
 
     /// The inputs of all commands so far except the first, which has no input.
@@ -58,11 +58,11 @@ final class HeldShell: CommandRunner {
 
     /// Completes all running commands.
     func release() {
-        let answers = state.withLock { state in
-            defer { state.answers = [] }
-            return state.answers
+        let continuations = state.withLock { state in
+            defer { state.continuations = [] }
+            return state.continuations
         }
-        for continuation in answers { continuation.finish() }
+        for continuation in continuations { continuation.finish() }
     }
 
     func run(_ command: [UInt8], input: [UInt8]) async throws -> [UInt8] {
@@ -70,11 +70,11 @@ final class HeldShell: CommandRunner {
             let (stream, continuation) = AsyncStream<Void>.makeStream()
             state.withLock { state in
                 state.inputs.append(input)
-                state.answers.append(continuation)
+                state.continuations.append(continuation)
             }
             for await _ in stream {}
             try Task.checkCancellation()
         }
-        return answer(input)
+        return output(input)
     }
 }

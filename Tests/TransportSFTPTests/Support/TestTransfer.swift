@@ -1,5 +1,4 @@
 import Foundation
-import Locking
 import Logging
 import SystemPackage
 import TransferCore
@@ -106,34 +105,4 @@ extension ProcessFixture {
         try FileManager.default.setAttributes(
             [.modificationDate: Date(timeIntervalSince1970: Double(seconds))], ofItemAtPath: file.path)
     }
-}
-
-/// Records the reports of an attempt.
-final class Recorder: Sendable {
-    private let state = Locked<(checkpoints: [Checkpoint], sent: [Int64])>(([], []))
-    private let isOver = Locked(false)
-
-    /// Whether the attempt has finished, so tests that wait for a report can stop.
-    var isFinished: Bool { isOver.withLock { $0 } }
-
-    func finish() { isOver.withLock { $0 = true } }
-
-    var checkpoints: [Checkpoint] { state.withLock { $0.checkpoints } }
-    var sent: [Int64] { state.withLock { $0.sent } }
-
-    var reporter: AttemptReporter {
-        AttemptReporter(
-            progress: { sent, _ in self.state.withLock { $0.sent.append(sent) } },
-            checkpoint: { checkpoint in self.state.withLock { $0.checkpoints.append(checkpoint) } })
-    }
-}
-
-/// Returns pseudorandom bytes, which depend on the seed.
-func content(_ size: Int, seed: UInt64 = 1) -> Data {
-    var generator = Generator(state: seed)
-    var data = Data(capacity: size + 8)
-    while data.count < size {
-        unsafe withUnsafeBytes(of: generator.next()) { unsafe data.append(contentsOf: $0) }
-    }
-    return data.prefix(size)
 }

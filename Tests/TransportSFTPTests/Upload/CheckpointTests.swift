@@ -243,28 +243,28 @@ struct CheckpointTests {
         let bytes = [UInt8](content(size))
         let withheld = Locked<[[UInt8]]>([])
         let (cancellations, cancellation) = AsyncStream.makeStream(of: Void.self)
-        let peer = ScriptedPeer(greeting: greeting) { question in
-            switch question.type {
-            case .open: return [ScriptedPeer.handle(question.id)]
-            case .lstat: return [ScriptedPeer.status(question.id, .noSuchFile)]
-            case .fstat: return [ScriptedPeer.attributes(question.id, size: UInt64(reported))]
-            case .read: return [ScriptedPeer.data(question.id, bytes.dropFirst(question.range.offset).prefix(question.range.count))]
+        let peer = ScriptedPeer(greeting: greeting) { request in
+            switch request.type {
+            case .open: return [ScriptedPeer.handle(request.id)]
+            case .lstat: return [ScriptedPeer.status(request.id, .noSuchFile)]
+            case .fstat: return [ScriptedPeer.attributes(request.id, size: UInt64(reported))]
+            case .read: return [ScriptedPeer.data(request.id, bytes.dropFirst(request.range.offset).prefix(request.range.count))]
             case .write: events.withLock { $0.append(.write) }
             case .rename: events.withLock { $0.append(.rename) }
             case .extended:
-                let isSync = question.body.starts(with: string("fsync@openssh.com"))
+                let isSync = request.body.starts(with: string("fsync@openssh.com"))
                 events.withLock { $0.append(isSync ? .sync : .rename) }
                 let result = isSync ? syncs.withLock { $0.isEmpty ? nil : $0.removeFirst() } : nil
-                let answer = ScriptedPeer.status(question.id, result ?? .ok)
+                let response = ScriptedPeer.status(request.id, result ?? .ok)
                 if isCancelledAtSync, isSync, events.withLock({ $0.count { $0 == .sync } }) == 1 {
-                    withheld.withLock { $0 = [answer] }
+                    withheld.withLock { $0 = [response] }
                     cancellation.yield()
                     return []
                 }
-                return withheld.withLock { $0 } + [answer]
+                return withheld.withLock { $0 } + [response]
             default: break
             }
-            return [ScriptedPeer.status(question.id, .ok)]
+            return [ScriptedPeer.status(request.id, .ok)]
         }
         let transport = SFTPTransport(connector: PeerConnector(peer: peer))
         let attempt = FileAttempt(

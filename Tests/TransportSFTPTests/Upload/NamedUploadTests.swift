@@ -101,11 +101,11 @@ import TransportSFTP
             transfer.settings["partFiles"] = setting
             let source = try transfer.source(content(1_000_000))
             try await interruptUpload(transfer, source)
-            let begun = fixture.names
+            let originalNames = fixture.names
             transfer.settings["partFiles"] = setting == "true" ? "false" : "true"
             let checkpoint = Checkpoint(data: try #require(transfer.recorder.checkpoints.first).data, confirmed: 100_000)
             try await interruptUpload(transfer, source, from: checkpoint)
-            #expect(fixture.names == begun)
+            #expect(fixture.names == originalNames)
             _ = try await transfer.upload(source, from: checkpoint)
             #expect(transfer.stored == content(1_000_000) && fixture.names == ["a.bin"])
         }
@@ -126,12 +126,12 @@ import TransportSFTP
         defer { try? FileManager.default.removeItem(atPath: path.string) }
         let string = { (text: String) in ScriptedPeer.number(text.utf8.count) + Array(text.utf8) }
         let greeting = ScriptedPeer.packet(.version, ScriptedPeer.number(3) + string("fsync@openssh.com") + string("1"))
-        let peer = ScriptedPeer(greeting: greeting) { question in
-            switch question.type {
-            case .open: [ScriptedPeer.handle(question.id)]
-            case .lstat: [ScriptedPeer.status(question.id, .noSuchFile)]
-            case .fstat: [ScriptedPeer.attributes(question.id, size: 4096)]
-            default: [ScriptedPeer.status(question.id, .ok)]
+        let peer = ScriptedPeer(greeting: greeting) { request in
+            switch request.type {
+            case .open: [ScriptedPeer.handle(request.id)]
+            case .lstat: [ScriptedPeer.status(request.id, .noSuchFile)]
+            case .fstat: [ScriptedPeer.attributes(request.id, size: 4096)]
+            default: [ScriptedPeer.status(request.id, .ok)]
             }
         }
         let transport = SFTPTransport(connector: PeerConnector(peer: peer))

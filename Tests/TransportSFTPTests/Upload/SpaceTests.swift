@@ -24,21 +24,21 @@ struct SpaceTests {
         let number = ScriptedPeer.number
         let string = { (text: String) in number(text.utf8.count) + Array(text.utf8) }
         let greeting = ScriptedPeer.packet(.version, number(3) + extensions.flatMap { string($0) + string("2") })
-        let peer = ScriptedPeer(greeting: greeting) { question in
-            switch question.type {
-            case .open: [ScriptedPeer.handle(question.id)]
-            case .lstat: [ScriptedPeer.status(question.id, .noSuchFile)]
-            case .fstat: [ScriptedPeer.attributes(question.id, size: UInt64(size))]
+        let peer = ScriptedPeer(greeting: greeting) { request in
+            switch request.type {
+            case .open: [ScriptedPeer.handle(request.id)]
+            case .lstat: [ScriptedPeer.status(request.id, .noSuchFile)]
+            case .fstat: [ScriptedPeer.attributes(request.id, size: UInt64(size))]
             // The fields are block sizes and block counts of 64 bits each. The size of a block is 1,024 bytes.
             case .extended:
                 [
                     ScriptedPeer.packet(
                         .extendedReply,
-                        [Int(question.id), 0, 4096, 0, 1024, 0, 99, 0, 99, 0, free / 1024].flatMap(number)
+                        [Int(request.id), 0, 4096, 0, 1024, 0, 99, 0, 99, 0, free / 1024].flatMap(number)
                             + [UInt8](repeating: 0, count: 48))
                 ]
-            case .write where refuses: [ScriptedPeer.status(question.id, .failure)]
-            default: [ScriptedPeer.status(question.id, .ok)]
+            case .write where refuses: [ScriptedPeer.status(request.id, .failure)]
+            default: [ScriptedPeer.status(request.id, .ok)]
             }
         }
         let transport = SFTPTransport(connector: PeerConnector(peer: peer))
@@ -82,8 +82,8 @@ struct SpaceTests {
 
     /// The transport keeps the part file, so the upload can resume when there is enough space.
     @Test func keepsPartFileOfResumedUploadOnFullDisk() async throws {
-        let begun = try await upload(3_000_000, free: 0, extensions: ["fstatvfs@openssh.com"])
-        let checkpoint = Checkpoint(data: try #require(begun.checkpoints.last).data, confirmed: 1_000_000)
+        let first = try await upload(3_000_000, free: 0, extensions: ["fstatvfs@openssh.com"])
+        let checkpoint = Checkpoint(data: try #require(first.checkpoints.last).data, confirmed: 1_000_000)
         let extensions = ["fstatvfs@openssh.com", "fsync@openssh.com"]
         let (requests, error, _) = try await upload(3_000_000, free: 1_024_000, extensions: extensions, from: checkpoint)
         #expect(error?.message == "peer has 1024000 bytes free for reel.mov, which needs 2000000 more.")

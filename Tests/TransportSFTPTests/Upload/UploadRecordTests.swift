@@ -21,7 +21,7 @@ import TransportSFTP
         var positions: [Int: Int64] = [:]
     }
 
-    private func plan(_ size: Int64) -> UploadCheckpoint {
+    private func newCheckpoint(_ size: Int64) -> UploadCheckpoint {
         var checkpoint = UploadCheckpoint(part: [1], final: [2], stage: .writing)
         checkpoint.ranges = [UploadCheckpoint.Range(start: 0, end: size, confirmed: 0)]
         return checkpoint
@@ -70,7 +70,7 @@ import TransportSFTP
         var generator = Generator(state: seed)
         let size = Int64.random(in: 1...60_000_000, using: &generator)
         let saved = Saved()
-        var checkpoint = plan(size)
+        var checkpoint = newCheckpoint(size)
         for round in 0..<6 {
             var claims: [Range<Int64>] = []
             let isLast = round == 5

@@ -213,11 +213,11 @@ import TransportSFTP
     }
 
     @Test func retriesUnexplainedFailuresTwice() async throws {
-        let peer = ScriptedPeer { question in
-            switch question.type {
-            case .lstat, .stat: [ScriptedPeer.status(question.id, .noSuchFile)]
-            case .remove: [ScriptedPeer.status(question.id, .ok)]
-            default: [ScriptedPeer.status(question.id, .failure)]
+        let peer = ScriptedPeer { request in
+            switch request.type {
+            case .lstat, .stat: [ScriptedPeer.status(request.id, .noSuchFile)]
+            case .remove: [ScriptedPeer.status(request.id, .ok)]
+            default: [ScriptedPeer.status(request.id, .failure)]
             }
         }
         try await ProcessFixture.with { fixture in
@@ -240,16 +240,16 @@ import TransportSFTP
     /// The server's status contains no reason, so the transport determines the reason.
     @Test func explainsGenericFailure() async throws {
         let checks = Locked(0)
-        let peer = ScriptedPeer { question in
-            switch question.type {
+        let peer = ScriptedPeer { request in
+            switch request.type {
             // The first check finds no file. Then another client creates one.
             case .lstat
             where checks.withLock({ checks in
                 checks += 1; return checks
-            }) > 1: [ScriptedPeer.attributes(question.id, size: 3)]
-            case .lstat: [ScriptedPeer.status(question.id, .noSuchFile)]
-            case .open: [ScriptedPeer.status(question.id, .failure)]
-            default: [ScriptedPeer.status(question.id, .ok)]
+            }) > 1: [ScriptedPeer.attributes(request.id, size: 3)]
+            case .lstat: [ScriptedPeer.status(request.id, .noSuchFile)]
+            case .open: [ScriptedPeer.status(request.id, .failure)]
+            default: [ScriptedPeer.status(request.id, .ok)]
             }
         }
         try await ProcessFixture.with { fixture in

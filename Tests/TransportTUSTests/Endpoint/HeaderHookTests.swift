@@ -98,7 +98,7 @@ import TransportTUS
         await refusing.end()
     }
 
-    @Test(arguments: [["/files/"], ["/files/", "/other/"]]) func renewsOncePerAccount(paths: [String]) async throws {
+    @Test(arguments: [["/files/"], ["/files/", "/other/"]]) func renewsOncePerEndpoint(paths: [String]) async throws {
         let tokens = Tokens()
         let count = 8
         let barrier = Locked<[CheckedContinuation<Void, Never>]>([])
@@ -168,7 +168,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The server has not accepted any request of the second account, so the header may be the cause.
+    /// The server has not accepted any request to the second endpoint, so the header may be the cause.
     @Test(arguments: Hook.allCases) func treats403BeforeSuccessAsCredentialError(hook: Hook) async throws {
         var upload = try TestUpload(size: 10, headers: hook.make()) { request, number in
             request.path == "/other/" ? [.tus(403)] : Self.script(from: 0)(request, number)
@@ -245,18 +245,18 @@ import TransportTUS
     }
 
     @Test func cancellationDoesNotWaitForHook() async throws {
-        let (began, beginning) = AsyncStream.makeStream(of: Void.self)
+        let (hookCalls, hookCallsContinuation) = AsyncStream.makeStream(of: Void.self)
         let (released, release) = AsyncStream.makeStream(of: Void.self)
         let upload = try TestUpload(
             size: 10,
             headers: { _, headers in
-                beginning.finish()
+                hookCallsContinuation.finish()
                 // This hook ignores cancellation.
                 await Task { for await _ in released {} }.value
                 return headers
             }, Self.script(from: 0))
         let task = Task { try await upload.run() }
-        for await _ in began {}
+        for await _ in hookCalls {}
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }
         release.finish()

@@ -52,7 +52,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The headers of one file were rejected, so those of the other files of the account may be outdated too.
+    /// The headers of one file were rejected, so those of other files at the same endpoint may be outdated too.
     @Test func renewalAppliesToOtherFiles() async throws {
         let tokens = Tokens()
         let transport = TUSTransport(reusingHeaders: .untilRejected, headers: tokens.hook)
@@ -71,7 +71,7 @@ import TransportTUS
     }
 
     /// A trusted origin gets only headers that the hook returned for it.
-    @Test func asksAgainForOtherOrigin() async throws {
+    @Test func callsHookAgainForOtherOrigin() async throws {
         let tokens = Tokens()
         let transport = TUSTransport(reusingHeaders: .untilRejected, headers: tokens.hook)
         let other = try ScriptedServer { _, _ in [.accepted(10)] }

@@ -7,7 +7,7 @@ import TransportTUS
     private static let token = "s3cr3t"
 
     private func upload(
-        size: Int = 10, origins: [ScriptedServer] = [], from checkpoint: Bool = false, _ script: @escaping ScriptedServer.Script
+        size: Int = 10, origins: [ScriptedServer] = [], _ script: @escaping ScriptedServer.Script
     ) throws -> TestUpload {
         var upload = try TestUpload(size: size, script)
         upload.endpoint.credentials = [.bearer(.environment("T"))]

@@ -56,19 +56,19 @@ import TransportTUS
     /// aiohttp-tus lists its features only if the request contains `Tus-Resumable`.
     @Test func repeatsOPTIONSWithVersion() async throws {
         let server = Locked<ScriptedServer?>(nil)
-        let made = try TestUpload(
+        let upload = try TestUpload(
             size: 1,
             options: server.withLock({ $0 })?.requests.last?.headers["tus-resumable"] == "1.0.0"
                 ? [.tus(204, ["Tus-Extension": "creation,termination", "Tus-Max-Size": "1000"])] : [.answer(200)],
             answers: [])
-        server.withLock { $0 = made.server }
-        let report = try await made.transport.check(made.endpoint, credentials: made.credentials)
+        server.withLock { $0 = upload.server }
+        let report = try await upload.transport.check(upload.endpoint, credentials: upload.credentials)
         #expect(report.version == "1.0.0")
         #expect(report.features == ["creation", "termination"])
         #expect(report.maximumSize == 1000)
-        #expect(made.featureRequests == 2 && made.methods.isEmpty)
+        #expect(upload.featureRequests == 2 && upload.methods.isEmpty)
         server.withLock { $0 = nil }
-        await made.end()
+        await upload.end()
     }
 
     @Test func reportsCredentialsRejectedByHEAD() async throws {

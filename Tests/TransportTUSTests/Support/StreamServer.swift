@@ -1,7 +1,5 @@
 import Locking
 import ScriptedHTTP
-import SystemPackage
-import TransferCore
 
 /// A tus server with one upload whose length may arrive later (extension *creation-defer-length*), and with configurable faults.
 final class StreamServer: Sendable {
@@ -68,51 +66,5 @@ final class StreamServer: Sendable {
         if let declaredLength { state.length = declaredLength }
         state.stored += request.contentLength
         return interimSteps + [.accepted(state.stored)]
-    }
-}
-
-/// A stream that an app writes to a file, a given number of bytes ahead of the confirmed offset. Confirmed bytes are overwritten with zeros, because
-/// the queue returns their space to the disk.
-struct TestStream {
-    let source: UploadSource
-    /// Whether the transport requested all remaining bytes of the stream.
-    let wasRequested: Locked<Bool>
-
-    /// - Parameters:
-    ///   - ahead: The number of bytes that the app writes ahead of the confirmed offset. The transport learns the end of the stream when
-    ///     the app would write more than `total` bytes.
-    ///   - length: The length that the app announces, or nil.
-    ///   - end: The state that follows the last byte, such as a failure. Nil for a complete stream.
-    ///   - onEnd: Called before the end is reported.
-    init(
-        _ file: TemporaryFile, total: Int, ahead: Int, length: Int? = nil, end: SourceGrowth.Extent? = nil,
-        onEnd: @escaping @Sendable () -> Void = {}
-    ) throws {
-        let (growth, wasRequested, path) = (Locked<SourceGrowth?>(nil), Locked(false), file.path)
-        let advance: @Sendable (Int) -> Void = { reach in
-            let isEnd = reach > total
-            if isEnd { onEnd() }
-            growth.withLock { $0 }?.update(isEnd ? end ?? .complete(Int64(total)) : .growing(Int64(reach)))
-        }
-        let made = SourceGrowth(
-            .growing(0), length: length.map { Int64($0) },
-            release: { offset in
-                Self.clear(path, before: Int(offset))
-                advance(Int(offset) + ahead)
-            },
-            lift: { offset in
-                guard offset == .max else { return }
-                wasRequested.withLock { $0 = true }
-                advance(.max)
-            })
-        growth.withLock { $0 = made }
-        advance(ahead)
-        self.wasRequested = wasRequested
-        source = UploadSource(path: path, identity: try file.source.identity, growth: made)
-    }
-
-    private static func clear(_ path: FilePath, before offset: Int) {
-        guard let file = try? FileDescriptor.open(path, .writeOnly) else { return }
-        _ = try? file.closeAfter { try file.writeAll(toAbsoluteOffset: 0, [UInt8](repeating: 0, count: offset)) }
     }
 }

@@ -24,12 +24,12 @@ import TransportTUS
 
     /// The client reports activity before the network accepts any byte of the repeated content, because the network may never accept one.
     @Test func reportsActivityBeforeRepeatedContent() async throws {
-        let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
+        let (repetitions, hasRepeated) = AsyncStream.makeStream(of: Void.self)
         let upload = try TestUpload(
             size: 600_000, offers: "creation",
-            answers: [[.created], [.answer(413)], [.offset(0)], [.call { beginning.finish() }, .silence]])
+            answers: [[.created], [.answer(413)], [.offset(0)], [.call { hasRepeated.finish() }, .silence]])
         let attempt = Task { try await upload.run() }
-        for await _ in begun {}
+        for await _ in repetitions {}
         #expect(upload.recorder.activity > 0)
         attempt.cancel()
         _ = await attempt.result

@@ -233,8 +233,7 @@ import TransportTUS
                 return Allowance(bytes: granted, retryAfter: granted == 0 ? .seconds(3600) : .zero)
             }
         }
-        let begun = upload
-        let task = Task { try await begun.run() }
+        let task = Task { [upload] in try await upload.run() }
         for await _ in arrived {}
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }

@@ -12,20 +12,20 @@ import TransportTUS
     ///
     /// - Parameters:
     ///   - ahead: The number of bytes that the producer may be ahead.
-    ///   - begun: The number of available bytes when the upload begins.
+    ///   - initial: The number of available bytes when the upload begins.
     ///   - pace: The number of bytes that are produced during a request, or nil for all permitted bytes.
-    private func sizes(total: Int, ahead: Int, begun: Int, pace: Int? = nil) async throws -> [Int] {
-        let (produced, handle) = (Locked(begun), Locked<SourceGrowth?>(nil))
-        let resume: @Sendable (Int, Bool) -> Void = { confirmed, isUrgent in
-            let now = produced.withLock { produced in
-                if !isUrgent || produced == confirmed { produced = min(total, confirmed + ahead, produced + (pace ?? total)) }
+    private func sizes(total: Int, ahead: Int, initial: Int, pace: Int? = nil) async throws -> [Int] {
+        let (produced, sharedGrowth) = (Locked(initial), Locked<SourceGrowth?>(nil))
+        let resume: @Sendable (Int, Bool) -> Void = { confirmed, onlyIfNeeded in
+            let available = produced.withLock { produced in
+                if !onlyIfNeeded || produced == confirmed { produced = min(total, confirmed + ahead, produced + (pace ?? total)) }
                 return produced
             }
-            handle.withLock { $0 }?.update(now < total ? .growing(Int64(now)) : .complete(Int64(total)))
+            sharedGrowth.withLock { $0 }?.update(available < total ? .growing(Int64(available)) : .complete(Int64(total)))
         }
         // Between two requests, the producer writes only if the upload waits for more bytes.
-        let growth = SourceGrowth(.growing(Int64(begun)), release: { resume(Int($0), true) })
-        handle.withLock { $0 = growth }
+        let growth = SourceGrowth(.growing(Int64(initial)), release: { resume(Int($0), true) })
+        sharedGrowth.withLock { $0 = growth }
         let upload = try TestUpload(size: total, offers: "creation,creation-defer-length") { request, _ in
             guard request.method == "PATCH" else { return [.created] }
             let offset = request.headers["upload-offset"].flatMap { Int($0) } ?? 0
@@ -45,7 +45,7 @@ import TransportTUS
     /// The producer writes the last bytes of the window while a request is already in flight.
     @Test func sendsRequestsOfEqualSize() async throws {
         let (ahead, total) = (8 << 20, 40 << 20)
-        let sizes = try await sizes(total: total, ahead: ahead, begun: ahead - Self.writeSize)
+        let sizes = try await sizes(total: total, ahead: ahead, initial: ahead - Self.writeSize)
         #expect(sizes.dropLast().allSatisfy { $0 >= (ahead - Self.writeSize) / 2 }, "\(sizes)")
         #expect(Set(sizes.dropFirst().dropLast(2)) == [ahead / 2], "\(sizes)")
         #expect(sizes.count <= total / (ahead / 2) + 1)
@@ -54,20 +54,20 @@ import TransportTUS
     /// The first bytes are sent as soon as they are available.
     @Test func sendsFirstBytesImmediately() async throws {
         let ahead = 4 << 20
-        let sizes = try await sizes(total: 20 << 20, ahead: ahead, begun: Self.writeSize)
+        let sizes = try await sizes(total: 20 << 20, ahead: ahead, initial: Self.writeSize)
         #expect(sizes.first == Self.writeSize)
         #expect(Set(sizes.dropFirst().dropLast(2)) == [ahead / 2], "\(sizes)")
     }
 
     /// Bytes of a slow producer are sent as they are produced, without waiting for more.
     @Test func doesNotWaitForSlowProducer() async throws {
-        let sizes = try await sizes(total: 20 * Self.writeSize, ahead: 8 << 20, begun: Self.writeSize, pace: Self.writeSize)
+        let sizes = try await sizes(total: 20 * Self.writeSize, ahead: 8 << 20, initial: Self.writeSize, pace: Self.writeSize)
         #expect(sizes.dropLast().allSatisfy { $0 == Self.writeSize }, "\(sizes)")
     }
 
     /// The window is smaller than two requests of a useful size.
     @Test func doesNotDivideSmallWindow() async throws {
-        let sizes = try await sizes(total: 3_000_000, ahead: 1_000_000, begun: 1_000_000)
+        let sizes = try await sizes(total: 3_000_000, ahead: 1_000_000, initial: 1_000_000)
         #expect(sizes == [1_000_000, 1_000_000, 1_000_000])
     }
 }

@@ -39,15 +39,15 @@ import TransportTUS
 
     @Test func storesCheckpointBeforeCreation() async throws {
         let recorder = Locked<Recorder?>(nil)
-        let known = Locked<[Int]>([])
+        let checkpointCounts = Locked<[Int]>([])
         let upload = try TestUpload(size: 1) { request, _ in
             let count = recorder.withLock { $0 }?.checkpoints.count ?? -1
-            known.withLock { $0.append(count) }
+            checkpointCounts.withLock { $0.append(count) }
             return [request.method == "POST" ? .created : .accepted(1)]
         }
         recorder.withLock { $0 = upload.recorder }
         _ = try await upload.run()
-        #expect(known.withLock { $0 } == [1, 2])
+        #expect(checkpointCounts.withLock { $0 } == [1, 2])
         await upload.end()
     }
 

@@ -5,7 +5,7 @@ import TransferCore
 import TransportHTTP
 
 /// Servers that report success before they have received the whole file.
-@Suite struct EarlyAnswerTests {
+@Suite struct EarlyResponseTests {
     /// Reads the start of a large body, responds with success and closes the connection.
     private static func answer(_ status: Int = 200, _ headers: String = "Content-Length: 0\r\n") -> [ServerStep] {
         [

@@ -6,7 +6,7 @@ import TransferCore
 import TransportHTTP
 
 /// Servers that report impossible sizes, ranges or dates.
-@Suite struct HostileAnswerTests {
+@Suite struct HostileResponseTests {
     /// The server repeats the requested range although the file is shorter, or names another impossible range. The client then requests the whole
     /// file.
     @Test(arguments: ["bytes 0-16777215/10", "bytes 5-9/10", "bytes 0-9/x", "lines 0-9/10"])

@@ -7,42 +7,6 @@ import TransferCore
 import TransportSupport
 import TransportTUS
 
-/// Records the reports of an attempt.
-final class Recorder: Sendable {
-    private let state = Locked<(checkpoints: [Checkpoint], progress: [(sent: Int64, confirmed: Int64)])>(([], []))
-    private let signs = Locked<(activity: Int, waiting: Int)>((0, 0))
-
-    /// Yields each reported checkpoint.
-    let saved: AsyncStream<Checkpoint>
-    private let save: AsyncStream<Checkpoint>.Continuation
-
-    init() {
-        (saved, save) = AsyncStream.makeStream()
-    }
-
-    /// Ends ``saved``.
-    func end() { save.finish() }
-
-    var checkpoints: [Checkpoint] { state.withLock { $0.checkpoints } }
-    var progress: [(sent: Int64, confirmed: Int64)] { state.withLock { $0.progress } }
-
-    /// The number of activity reports. An attempt sends them while it works without transferring new bytes.
-    var activity: Int { signs.withLock { $0.activity } }
-    /// The number of reports that the attempt is waiting for a response.
-    var waiting: Int { signs.withLock { $0.waiting } }
-
-    func reporter(allowance: @escaping @Sendable (Int) -> Allowance = { Allowance(bytes: $0) }) -> AttemptReporter {
-        AttemptReporter(
-            progress: { sent, confirmed in self.state.withLock { $0.progress.append((sent, confirmed)) } },
-            checkpoint: { checkpoint in
-                self.state.withLock { $0.checkpoints.append(checkpoint) }
-                self.save.yield(checkpoint)
-            },
-            allowance: allowance, activity: { self.signs.withLock { $0.activity += 1 } },
-            wait: { self.signs.withLock { $0.waiting += 1 } })
-    }
-}
-
 /// An upload of one file to a scripted server.
 ///
 /// Two kinds of requests bypass the script, and are missing from ``requests``: `OPTIONS` requests, and the request that tests whether checksums
@@ -81,12 +45,12 @@ struct TestUpload {
         transport = TUSTransport(headers: headers, disks: disks, now: now)
         file = try TemporaryFile(size: size)
         let (count, isTried) = (Locked(0), Locked(false))
-        let answer: ServerStep =
+        let optionsResponse: ServerStep =
             offers.map { offers in
                 .tus(204, features.merging(["Tus-Version": "1.0.0", "Tus-Extension": offers]) { given, _ in given })
             } ?? .answer(404)
         server = try ScriptedServer(headLimit: headLimit) { request, _ in
-            if request.method == "OPTIONS" { return options() ?? [answer] }
+            if request.method == "OPTIONS" { return options() ?? [optionsResponse] }
             let isTrial = isTried.withLock { isTried in
                 defer { isTried = isTried || request.headers["trailer"] != nil }
                 return !isTried && request.headers["trailer"] != nil

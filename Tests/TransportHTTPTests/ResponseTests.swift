@@ -5,7 +5,7 @@ import TransferCore
 import TransportHTTP
 
 /// How the transport classifies responses and follows redirects.
-@Suite struct AnswerTests {
+@Suite struct ResponseTests {
     @Test(arguments: [
         (301, FailureClass.permanent, TransferError.Code.rejected), (304, .permanent, .rejected), (400, .permanent, .rejected),
         (401, .credentials, .credentialsRejected), (403, .permanent, .forbidden), (404, .unsupported, .notThisProtocol),

@@ -1,0 +1,24 @@
+import Foundation
+
+/// A generator that returns the same numbers for the same seed (SplitMix64).
+struct Generator: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ mixed >> 31
+    }
+}
+
+/// Returns pseudorandom bytes, which depend on the seed.
+func content(_ size: Int, seed: UInt64 = 1) -> Data {
+    var generator = Generator(state: seed)
+    var data = Data(capacity: size + 8)
+    while data.count < size {
+        unsafe withUnsafeBytes(of: generator.next()) { unsafe data.append(contentsOf: $0) }
+    }
+    return data.prefix(size)
+}

@@ -1,0 +1,22 @@
+import Locking
+import TransferCore
+
+/// Records the reports of an attempt.
+final class Recorder: Sendable {
+    private let state = Locked<(checkpoints: [Checkpoint], sent: [Int64])>(([], []))
+    private let isOver = Locked(false)
+
+    /// Whether the attempt has finished, so tests that wait for a report can stop.
+    var isFinished: Bool { isOver.withLock { $0 } }
+
+    func finish() { isOver.withLock { $0 = true } }
+
+    var checkpoints: [Checkpoint] { state.withLock { $0.checkpoints } }
+    var sent: [Int64] { state.withLock { $0.sent } }
+
+    var reporter: AttemptReporter {
+        AttemptReporter(
+            progress: { sent, _ in self.state.withLock { $0.sent.append(sent) } },
+            checkpoint: { checkpoint in self.state.withLock { $0.checkpoints.append(checkpoint) } })
+    }
+}
