@@ -35,10 +35,10 @@ import TransportSupport
     /// An additional file of a form is on a disk that does not respond.
     @Test func hangingAdditionalFileDoesNotDelayOthers() async throws {
         let transfer = try TestTransfer("form", size: 10, disks: disks) { _, _ in [.answer(201)] }
-        let companion = try TemporaryFile(size: 10)
+        let additionalFile = try TemporaryFile(size: 10)
         var slow = transfer
-        slow.endpoint.settings["file.picture"] = companion.path.string
-        let hanging = disks.threads(forFilesIn: companion.path.removingLastComponent())
+        slow.endpoint.settings["file.picture"] = additionalFile.path.string
+        let hanging = disks.threads(forFilesIn: additionalFile.path.removingLastComponent())
         try hanging.submit { [gate] in gate.wait() }
         let waiting = Task { [slow] in try await slow.run() }
         _ = try await transfer.run()

@@ -35,11 +35,11 @@ extension HTTPUpload {
     }
 
     /// The form for one file, with the additional files of the settings before it.
-    func form(_ file: FileReader, _ size: Int64, with companions: [FormBody.File]) -> FormBody {
+    func form(_ file: FileReader, _ size: Int64, with additionalFiles: [FormBody.File]) -> FormBody {
         let name = attempt.remotePath.lastComponent
         let last = FormBody.File(
             field: server.options.fileField, name: name, mediaType: mediaType(ofFile: name), reader: file, size: size)
-        return FormBody(fields() + companions.map(FormBody.Part.file) + [.file(last)])
+        return FormBody(fields() + additionalFiles.map(FormBody.Part.file) + [.file(last)])
     }
 
     /// The text fields of the settings and the metadata, sorted by name. The metadata takes precedence.

@@ -57,9 +57,9 @@ struct HTTPUpload {
         if let growth = source.growth, canSendLive(growth), let receipt = try await sendLive(file, growth, folder) { return receipt }
         let size = try await completeSize(source)
         if isForm {
-            let companions = try await FormFiles(server.options, for: source, names).open(on: disks)
-            let form = form(file, size, with: companions)
-            let answer = try await send(form, from: [file] + companions.map(\.reader))
+            let additionalFiles = try await FormFiles(server.options, for: source, names).open(on: disks)
+            let form = form(file, size, with: additionalFiles)
+            let answer = try await send(form, from: [file] + additionalFiles.map(\.reader))
             return receipt(answer, size, source.growth)
         }
         let answer = try await put(file, size, folder)

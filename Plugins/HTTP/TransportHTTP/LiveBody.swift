@@ -13,7 +13,7 @@ import TransportSupport
 /// The body of a request that sends a growing source while the app produces it.
 ///
 /// Reads the source's file as it grows, at most as fast as the connection accepts the bytes. Each time the request is sent, for example after a
-/// redirect, the body starts again from byte 0, until ``release()`` gives up the first bytes.
+/// redirect, the body starts again from byte 0, until ``release()`` has released the first bytes.
 final class LiveBody: Sendable {
     private struct State {
         var reading: Task<Void, Never>?
@@ -38,13 +38,13 @@ final class LiveBody: Sendable {
         self.threads = threads
     }
 
-    /// The number of bytes that can't be sent again.
+    /// The number of released bytes, which can't be sent again.
     var released: Int64 { state.withLock { $0.released } }
 
     /// Starts the body of the next request. Ends the body of the request before it.
     func start() -> HTTPBody {
         let stream = HTTPBodyStream(capacity: Self.chunkSize)
-        // Checked under the same lock as the reset of `accepted`. Otherwise, `release()` could give up bytes of the previous request after
+        // Checked under the same lock as the reset of `accepted`. Otherwise, `release()` could release bytes of the previous request after
         // the check.
         let canStart = state.withLock { state in
             state.accepted = 0
@@ -70,9 +70,10 @@ final class LiveBody: Sendable {
         growth.confirmed(before: count)
     }
 
-    /// Gives up the bytes that the connection accepted, if they are many. From then on, the body can't start again.
+    /// Releases the bytes that the connection accepted, if they are at least ``releaseInterval`` more than before. From then on, the body
+    /// can't start again.
     ///
-    /// - Returns: The number of bytes to give up; nil if they are still too few.
+    /// - Returns: The number of released bytes; nil if this call released none.
     func release() -> Int64? {
         state.withLock { state in
             guard state.accepted - state.released >= Self.releaseInterval else { return nil }
@@ -117,7 +118,7 @@ final class LiveBody: Sendable {
         }
     }
 
-    /// The error for a stream that failed after its first bytes were given up.
+    /// The error for a stream that failed after its first bytes were released.
     func lost(_ reason: String) -> TransferError {
         TransferError(
             .sourceLost, .producerGone,

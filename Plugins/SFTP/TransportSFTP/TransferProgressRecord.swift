@@ -41,10 +41,10 @@ extension AttemptReporter {
     /// - Throws: `CancellationError`.
     func awaitAllowance(upTo limit: Int64) async throws -> Int64 {
         while true {
-            let answer = allowance(upTo: Int(clamping: limit))
-            if answer.bytes > 0 { return min(Int64(answer.bytes), limit) }
+            let granted = allowance(upTo: Int(clamping: limit))
+            if granted.bytes > 0 { return min(Int64(granted.bytes), limit) }
             // A wait of zero would make this loop poll continuously.
-            try await Task.sleep(for: max(answer.retryAfter, .milliseconds(1)))
+            try await Task.sleep(for: max(granted.retryAfter, .milliseconds(1)))
         }
     }
 }

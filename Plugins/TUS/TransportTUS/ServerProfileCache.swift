@@ -112,7 +112,7 @@ final class ServerProfileCache: Sendable {
     /// otherwise nil.
     func requestBeforeOutage(of upload: String) -> UnansweredRequest? {
         state.withLock { state in
-            state.interruptedRequests[upload].flatMap { $0.wasFollowedByOutage && $0.request.taken > 0 ? $0.request : nil }
+            state.interruptedRequests[upload].flatMap { $0.wasFollowedByOutage && $0.request.accepted > 0 ? $0.request : nil }
         }
     }
 

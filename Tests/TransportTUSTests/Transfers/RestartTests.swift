@@ -49,10 +49,10 @@ import TransportTUS
         for _ in 0..<20 where storedBytes.withLock({ $0 }) < size {
             let before = upload.requests.count
             upload.recorder = Recorder()
-            let (transport, start, begun) = (TUSTransport(), checkpoint, upload)
+            let (transport, start, copy) = (TUSTransport(), checkpoint, upload)
             let program = Task {
-                defer { begun.recorder.end() }
-                return try await begun.run(from: start, by: transport)
+                defer { copy.recorder.end() }
+                return try await copy.run(from: start, by: transport)
             }
             for await saved in upload.recorder.saved {
                 checkpoint = saved

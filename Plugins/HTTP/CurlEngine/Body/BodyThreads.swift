@@ -17,13 +17,13 @@ struct BodyThreads {
 
     /// Creates the source of a request's body.
     func source(_ pending: PendingRequest) throws(CurlEngineError) -> BodySource {
-        try source(pending.request.body, of: pending.id, showing: pending.request.observeBody)
+        try source(pending.request.body, of: pending.id, observedBy: pending.request.observeBody)
     }
 
     /// - Parameter observe: Called on reader threads with the bytes of file bodies. If `observe` is set, reader threads read even the cached bytes,
     ///   so that `observe` sees every byte.
     private func source(
-        _ body: HTTPBody, of id: PendingRequest.ID, showing observe: (@Sendable (RawSpan) -> Void)?
+        _ body: HTTPBody, of id: PendingRequest.ID, observedBy observe: (@Sendable (RawSpan) -> Void)?
     ) throws(CurlEngineError) -> BodySource {
         switch body {
         case .none: return .none
@@ -33,7 +33,7 @@ struct BodyThreads {
             let canReadCached = observe == nil && readers.readsCachedFilesDirectly
             let body = FileBody(file, offset: offset, length: length, canReadCached: canReadCached) {
                 [mailbox] chunk throws(TransferError) in
-                try threads.submit { mailbox.post(.uploadChunkRead(id, FileBody.fill(chunk, from: file, showing: observe))) }
+                try threads.submit { mailbox.post(.uploadChunkRead(id, FileBody.fill(chunk, from: file, observedBy: observe))) }
             }
             return .file(body)
         case .stream(let stream, let length):
@@ -43,7 +43,7 @@ struct BodyThreads {
             return .stream(StreamBody(stream), remaining: length)
         case .sequence(let bodies):
             var parts: [BodySource] = []
-            for body in bodies where body.length != 0 { parts.append(try source(body, of: id, showing: observe)) }
+            for body in bodies where body.length != 0 { parts.append(try source(body, of: id, observedBy: observe)) }
             return .sequence(parts)
         }
     }

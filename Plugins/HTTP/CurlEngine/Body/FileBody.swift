@@ -34,7 +34,7 @@ final class FileBody {
 
     /// The size of a chunk in bytes, small enough for many concurrent transfers.
     private static let chunkSize = 256 * 1024
-    /// The number of bytes that the system should read ahead after a chunk that was not cached.
+    /// The number of bytes that the system should read ahead after a chunk that a reader thread has read.
     private static let readAheadSize = 8 * 1024 * 1024
 
     private let file: FileReader
@@ -125,7 +125,7 @@ final class FileBody {
     }
 
     /// Fills a chunk from the disk, and passes it to the observer. Called on a reader thread, because it blocks.
-    static func fill(_ chunk: FileChunk, from file: FileReader, showing observe: (@Sendable (RawSpan) -> Void)?) -> FileChunk {
+    static func fill(_ chunk: FileChunk, from file: FileReader, observedBy observe: (@Sendable (RawSpan) -> Void)?) -> FileChunk {
         var chunk = chunk
         let bytes = unsafe chunk.storage.bytes
         var count: Int

@@ -11,7 +11,9 @@ final class StreamBody {
 
     private let stream: HTTPBodyStream
     private var pieces: [[UInt8]] = []
-    private var piece = 0
+    /// The index of the first piece with unread bytes.
+    private var pieceIndex = 0
+    /// The position of the first unread byte in that piece.
     private var position = 0
 
     init(_ stream: HTTPBodyStream) {
@@ -20,11 +22,11 @@ final class StreamBody {
 
     /// Returns the number of available bytes without waiting.
     func availability() -> Availability {
-        if piece < pieces.count { return .bytes(pieces[piece].count - position) }
+        if pieceIndex < pieces.count { return .bytes(pieces[pieceIndex].count - position) }
         switch stream.take() {
         case .pieces(let more):
             pieces = more
-            piece = 0
+            pieceIndex = 0
             return .bytes(more[0].count)
         case .later: return .later
         case .end: return .end
@@ -34,14 +36,14 @@ final class StreamBody {
 
     /// Fills a buffer. The buffer's size must not exceed the number of bytes that ``availability()`` returned.
     func read(into buffer: UnsafeMutableRawBufferPointer) {
-        unsafe pieces[piece].withUnsafeBytes { bytes in
+        unsafe pieces[pieceIndex].withUnsafeBytes { bytes in
             unsafe buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[position..<position + buffer.count]))
         }
         position += buffer.count
-        guard position == pieces[piece].count else { return }
+        guard position == pieces[pieceIndex].count else { return }
         // Frees the piece, which has been copied completely.
-        pieces[piece] = []
-        piece += 1
+        pieces[pieceIndex] = []
+        pieceIndex += 1
         position = 0
     }
 }

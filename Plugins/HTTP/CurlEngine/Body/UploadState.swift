@@ -14,7 +14,7 @@ struct UploadState {
     private let isChunked: Bool
     private var pace: Pace
     private let progress: (@Sendable (Int64) -> Void)?
-    /// The number of framing bytes that libcurl sent for HTTP chunks, in addition to the body.
+    /// The number of bytes that libcurl adds to the bytes read so far, to frame them as HTTP chunks.
     private var framing: Int64 = 0
     private(set) var sent = SentBytes()
     private(set) var isPaused = false

@@ -37,11 +37,11 @@ struct Pace {
 
     @discardableResult
     private mutating func requestCredit(upTo limit: Int) -> Int {
-        guard let answer = allowance?(limit) else { return 0 }
-        let bytes = max(0, min(answer.bytes, limit))
+        guard let granted = allowance?(limit) else { return 0 }
+        let bytes = max(0, min(granted.bytes, limit))
         credit += bytes
         // With a wait of zero, the loop would consult the rate limits again and again without a pause.
-        if bytes == 0 { resumesAt = .now + max(answer.retryAfter, .milliseconds(1)) }
+        if bytes == 0 { resumesAt = .now + max(granted.retryAfter, .milliseconds(1)) }
         return bytes
     }
 }

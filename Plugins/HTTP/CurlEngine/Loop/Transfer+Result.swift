@@ -42,8 +42,8 @@ extension Transfer {
             effectiveURL: handle.getString(CURLINFO_EFFECTIVE_URL) ?? pending.request.url, sent: upload.sent)
     }
 
-    /// Whether the whole response arrived before the connection broke, while the request's body was still being sent. The response is then valid,
-    /// although the server did not receive the whole body.
+    /// Whether the whole response to a request with a body arrived before the connection broke. The response is then valid, although the
+    /// server may not have received the whole body.
     private var hasEarlyResponse: Bool {
         !pending.request.body.isNone && download == nil && response.isWhole
     }

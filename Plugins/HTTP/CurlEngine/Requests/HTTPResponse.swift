@@ -29,6 +29,6 @@ public struct SentBytes: Hashable, Sendable {
     public var accepted: Int64 = 0
 
     /// The number of bytes that were read from the body; the server can't have received more. It can exceed ``accepted``, because libcurl
-    /// resets its count of accepted bytes when it repeats a request.
+    /// buffers bytes, and resets its count of accepted bytes when it repeats a request.
     public var read: Int64 = 0
 }

@@ -31,9 +31,9 @@ extension HTTPResponse {
 
     /// Whether this is the error page of nginx, Apache or Go for a plain HTTP request on a TLS port.
     package var requiresTLS: Bool {
-        let signs = ["HTTP request was sent to HTTPS port", "speaking plain HTTP to an SSL-enabled", "HTTP request to an HTTPS server"]
+        let phrases = ["HTTP request was sent to HTTPS port", "speaking plain HTTP to an SSL-enabled", "HTTP request to an HTTPS server"]
         let text = String(decoding: body, as: UTF8.self)
-        return status == 400 && signs.contains { text.contains($0) }
+        return status == 400 && phrases.contains { text.contains($0) }
     }
 
     /// Whether a broken connection may have caused the response. If a connection closes in one direction before the whole request has

@@ -19,7 +19,7 @@ struct FileRange: Sendable, Hashable {
 /// A large file has more ranges than connections, and the ranges are requested in the file's order. Connections of different speeds
 /// therefore finish at about the same time, and the received bytes are mostly contiguous from the start.
 struct RangePlan: Sendable {
-    /// The limits, in bytes, of ``maximumRangeSize`` for a file that is split.
+    /// The limits, in bytes, of ``maximumRangeSize`` for a file that is split. A low ``threshold`` reduces the lower limit.
     private static let smallest: Int64 = 16 << 20
     private static let largest: Int64 = 128 << 20
     private static let rangesPerConnection: Int64 = 4

@@ -36,7 +36,7 @@ struct DAVElementReader {
         case reference
         /// Within a tag. The associated value is the quotation mark of the current attribute value.
         case tag(quote: UInt8?)
-        /// The associated values count the last bytes that can belong to the end: `-->`, `?>` or `]]>`.
+        /// The associated values of this case and the next two show how much of the end has been read: of `-->`, `?>` or `]]>`.
         case comment(dashes: Int)
         case instruction(mayEnd: Bool)
         case characterData(brackets: Int)

@@ -52,8 +52,8 @@ package struct ServerLimits: Hashable, Sendable {
     package var writeLength: UInt64
     package var openHandles: UInt64
 
-    package init(_ reply: [UInt8]) throws(ProtocolFault) {
-        var reader = PacketReader(reply[...])
+    package init(_ response: [UInt8]) throws(ProtocolFault) {
+        var reader = PacketReader(response[...])
         packetLength = try reader.uint64()
         readLength = try reader.uint64()
         writeLength = try reader.uint64()
@@ -66,8 +66,8 @@ package struct FileSystemSpace: Hashable, Sendable {
     /// The number of free bytes for users other than root. Quotas may be lower.
     package var available: UInt64
 
-    package init(_ reply: [UInt8]) throws(ProtocolFault) {
-        var reader = PacketReader(reply[...])
+    package init(_ response: [UInt8]) throws(ProtocolFault) {
+        var reader = PacketReader(response[...])
         _ = try reader.uint64()
         let fragment = try reader.uint64()
         _ = try reader.uint64()

@@ -14,7 +14,7 @@ package actor RemoteChecksums {
     private struct ChecksumRequest {
         let path: [UInt8]
         let size: Int64
-        let answer: Once<Checksum?>
+        let result: Once<Checksum?>
     }
 
     private let runner: (any CommandRunner)?
@@ -39,9 +39,9 @@ package actor RemoteChecksums {
     ///
     /// - Throws: `CancellationError` immediately when the task is cancelled.
     package nonisolated func algorithm() async throws -> ChecksumAlgorithm? {
-        let answer = Once<ChecksumAlgorithm?>()
-        Task { answer.resume(.success(await self.requestAlgorithm())) }
-        return try await answer.valueUnlessCancelled()
+        let result = Once<ChecksumAlgorithm?>()
+        Task { result.resume(.success(await self.requestAlgorithm())) }
+        return try await result.valueUnlessCancelled()
     }
 
     private func requestAlgorithm() async -> ChecksumAlgorithm? {
@@ -59,9 +59,9 @@ package actor RemoteChecksums {
     /// - Throws: `CancellationError` immediately when the task is cancelled.
     package nonisolated func digest(of path: [UInt8], size: Int64) async throws -> Checksum? {
         guard try await algorithm() != nil else { return nil }
-        let answer = Once<Checksum?>()
-        await add(ChecksumRequest(path: path, size: size, answer: answer))
-        return try await answer.valueUnlessCancelled { Task { await self.remove(answer) } }
+        let result = Once<Checksum?>()
+        await add(ChecksumRequest(path: path, size: size, result: result))
+        return try await result.valueUnlessCancelled { Task { await self.remove(result) } }
     }
 
     /// The number of files whose command has not started.
@@ -72,8 +72,8 @@ package actor RemoteChecksums {
         startCommands()
     }
 
-    private func remove(_ answer: Once<Checksum?>) {
-        waiting.removeAll { $0.answer === answer }
+    private func remove(_ result: Once<Checksum?>) {
+        waiting.removeAll { $0.result === result }
     }
 
     private func startCommands() {
@@ -94,7 +94,7 @@ package actor RemoteChecksums {
     private func compute(_ batch: [ChecksumRequest], _ bytes: Int64) async {
         let digests = await run(batch.map(\.path), within: Self.minimumTimeLimit + .seconds(bytes / Self.slowestRate))?.digests ?? []
         for (index, request) in batch.enumerated() {
-            request.answer.resume(.success(index < digests.count ? digests[index] : nil))
+            request.result.resume(.success(index < digests.count ? digests[index] : nil))
         }
         // After a failed command, requests no further checksums over this connection.
         if digests.isEmpty { algorithmTask = Task { nil } }

@@ -27,8 +27,8 @@ struct TUSFeatures: Hashable, Sendable {
 
     /// Parses a response to `OPTIONS`; nil if the response lists neither versions nor extensions of the protocol.
     init?(_ headers: HTTPHeaders, in dialect: Dialect) {
-        let signs = [dialect.versionsHeader, dialect.versionHeader, dialect.extensionsHeader]
-        guard signs.contains(where: { headers[$0] != nil }) else { return nil }
+        let identifyingHeaders = [dialect.versionsHeader, dialect.versionHeader, dialect.extensionsHeader]
+        guard identifyingHeaders.contains(where: { headers[$0] != nil }) else { return nil }
         versions = Self.list(headers[dialect.versionsHeader])
         extensions = Self.list(headers[dialect.extensionsHeader])
         maximumSize = headers[dialect.maximumSizeHeader].flatMap { Int64($0) }.flatMap { $0 >= 0 ? $0 : nil }

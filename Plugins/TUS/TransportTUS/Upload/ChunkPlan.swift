@@ -39,7 +39,7 @@ struct ChunkPlan {
     ///
     /// - Parameter offset: The server's offset when the upload resumes.
     func learn(from interrupted: UnansweredRequest?, at offset: Int64) {
-        guard let interrupted, offset <= interrupted.offset, interrupted.taken > Self.buffered else { return }
-        _ = shrink(below: interrupted.taken)
+        guard let interrupted, offset <= interrupted.offset, interrupted.accepted > Self.buffered else { return }
+        _ = shrink(below: interrupted.accepted)
     }
 }

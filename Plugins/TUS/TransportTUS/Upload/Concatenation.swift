@@ -19,8 +19,8 @@ struct Concatenation {
     static func plan(_ count: Int, of size: Int64) -> TUSCheckpoint {
         let segmentSize = quotient(size, Int64(count))
         var checkpoint = TUSCheckpoint()
-        checkpoint.partSize = segmentSize
-        checkpoint.parts = Array(repeating: RemoteUpload(), count: Int(quotient(size, segmentSize)))
+        checkpoint.segmentSize = segmentSize
+        checkpoint.segments = Array(repeating: RemoteUpload(), count: Int(quotient(size, segmentSize)))
         return checkpoint
     }
 
@@ -55,12 +55,12 @@ struct Concatenation {
 
     private func ranges() async throws(TransferError) -> [Range<Int64>] {
         let checkpoint = await record.checkpoint
-        guard let parts = checkpoint.parts, let partSize = checkpoint.partSize, partSize > 0,
-            Int64(parts.count) == Self.quotient(size, partSize)
+        guard let segments = checkpoint.segments, let segmentSize = checkpoint.segmentSize, segmentSize > 0,
+            Int64(segments.count) == Self.quotient(size, segmentSize)
         else {
             throw TransferError(.resumeLost, .uploadGone, "The stored segments do not match the file's size of \(size) bytes.")
         }
-        return stride(from: 0, to: size, by: Int64.Stride(partSize)).map { $0..<$0 + min(partSize, size - $0) }
+        return stride(from: 0, to: size, by: Int64.Stride(segmentSize)).map { $0..<$0 + min(segmentSize, size - $0) }
     }
 
     /// Runs a closure for all segments in parallel.
@@ -74,7 +74,7 @@ struct Concatenation {
             for (number, range) in ranges.enumerated() {
                 group.addTask {
                     do {
-                        try await body(.part(number), range)
+                        try await body(.segment(number), range)
                         return nil
                     } catch let error as TransferError where error.failureClass == .transient && error.retryAfter == nil {
                         return error
@@ -127,8 +127,8 @@ struct Concatenation {
     /// - Parameter isEarly: Whether segments are still incomplete. A server may announce support for such an early request and still
     ///   respond with 400; the concatenation is then requested after all segments are complete.
     private func createFinal(isEarly: Bool = false) async throws {
-        let parts = await record.checkpoint.parts ?? []
-        let addresses = parts.compactMap(\.url).map(address(ofSegment:))
+        let segments = await record.checkpoint.segments ?? []
+        let addresses = segments.compactMap(\.url).map(address(ofSegment:))
         try await record.save { $0.asksForWhole = true }
         var headers = HTTPHeaders()
         headers[server.dialect.concatenationHeader] = "final;\(addresses.joined(separator: " "))"
@@ -155,7 +155,7 @@ struct Concatenation {
 
     private func hasAllSegments() async throws -> Bool {
         do {
-            for url in await record.checkpoint.parts?.compactMap(\.url) ?? [] { _ = try await server.offset(of: url, length: nil) }
+            for url in await record.checkpoint.segments?.compactMap(\.url) ?? [] { _ = try await server.offset(of: url, length: nil) }
             return true
         } catch let error as TransferError where error.failureClass == .resumeLost {
             return false
@@ -176,7 +176,7 @@ struct Concatenation {
 
     /// Removes the segments, which would use space on the server until they expire.
     private func removeSegments() async throws -> RemainingSegments {
-        var remaining = RemainingSegments(urls: await record.checkpoint.parts?.compactMap(\.url) ?? [])
+        var remaining = RemainingSegments(urls: await record.checkpoint.segments?.compactMap(\.url) ?? [])
         try await withThrowingTaskGroup(of: (url: String, failure: TransferError?).self) { group in
             for url in remaining.urls {
                 group.addTask {

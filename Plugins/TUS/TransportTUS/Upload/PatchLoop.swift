@@ -170,7 +170,7 @@ struct PatchLoop {
         } catch let error as CurlEngineError {
             reach = max(reach, offset + error.sent.read)
             record.reportSent(offset + error.sent.accepted, of: slot)
-            try await saveInterruption(UnansweredRequest(offset: offset, taken: error.sent.accepted))
+            try await saveInterruption(UnansweredRequest(offset: offset, accepted: error.sent.accepted))
             let failure = server.client.transferError(error, at: url, isEndpoint: false)
             if error.neverArrived { throw failure }
             if error.wasServerGone { server.profiles.recordOutage(of: url) }
@@ -178,7 +178,7 @@ struct PatchLoop {
             let mayBeRefused = !sentExpect && isLost && !error.wasServerGone && error.sent.accepted < count
             return try await recover(failure, from: offset, count: count, mayBeRefused: mayBeRefused)
         } catch let error as CancellationError {
-            let request = UnansweredRequest(offset: offset, taken: watch.taken)
+            let request = UnansweredRequest(offset: offset, accepted: watch.accepted)
             server.profiles.record(request, of: url)
             await Task { [record, slot] in try? await record.saveAbandoned(request, of: slot) }.value
             throw error
@@ -195,7 +195,7 @@ struct PatchLoop {
             if answer.status == 401 || answer.status == 403, mayBeRenewed { rejectedSince = renewals } else { rejectedSince = nil }
             let failure = try await server.refused(answer)
             if answer.isFromGateway {
-                try await saveGatewayResponse(UnansweredRequest(offset: offset, taken: answer.response.sent.accepted))
+                try await saveGatewayResponse(UnansweredRequest(offset: offset, accepted: answer.response.sent.accepted))
             }
             // The checkpoint may still contain this request as unanswered, from the time before its response.
             if wasUnanswered { try await record.save() }
@@ -252,14 +252,14 @@ struct PatchLoop {
 
     /// Saves a request to which a gateway responded instead of the server. The server may have uncounted bytes of the request.
     private func saveGatewayResponse(_ request: UnansweredRequest) async throws {
-        guard request.taken > 0 else { return }
+        guard request.accepted > 0 else { return }
         try await record.save { [slot] in $0[slot].uncountedRequest = request }
     }
 
     private func saveInterruption(_ interrupted: UnansweredRequest) async throws {
         server.profiles.record(interrupted, of: url)
-        var significant = interrupted.taken > ChunkPlan.buffered ? interrupted : nil
-        significant?.wasServerThere = true
+        var significant = interrupted.accepted > ChunkPlan.buffered ? interrupted : nil
+        significant?.hasObservedEnd = true
         guard await record[slot].unanswered != significant else { return }
         try await record.save { [slot] in $0[slot].unanswered = significant }
     }

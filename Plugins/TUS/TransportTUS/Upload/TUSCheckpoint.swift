@@ -39,9 +39,14 @@ struct UnansweredRequest: Codable, Hashable, Sendable {
     /// The offset at which the request started.
     var offset: Int64
     /// The minimum number of bytes that the network accepted.
-    var taken: Int64
+    var accepted: Int64
     /// Whether the process that sent the request observed how it ended; nil if that process cancelled the request or was killed.
-    var wasServerThere: Bool?
+    var hasObservedEnd: Bool?
+
+    /// The names in stored checkpoints, which must not change.
+    private enum CodingKeys: String, CodingKey {
+        case offset, accepted = "taken", hasObservedEnd = "wasServerThere"
+    }
 }
 
 extension RemoteUpload {
@@ -50,7 +55,7 @@ extension RemoteUpload {
 
     /// The last `PATCH`, if the server may have uncounted bytes of this request. Either the request is the ``uncountedRequest``, or it ended
     /// early because of a pause or because the process was killed. In the second case, the server may have failed at the same time.
-    var possiblyUncounted: UnansweredRequest? { uncountedRequest ?? unanswered.flatMap { $0.wasServerThere == true ? nil : $0 } }
+    var possiblyUncounted: UnansweredRequest? { uncountedRequest ?? unanswered.flatMap { $0.hasObservedEnd == true ? nil : $0 } }
 }
 
 extension Int64 {
@@ -67,7 +72,7 @@ extension RemoteUpload {
         uncounted?.clampPosition()
         for request in [\RemoteUpload.uncountedRequest, \.unanswered] {
             self[keyPath: request]?.offset.clampPosition()
-            self[keyPath: request]?.taken.clampPosition()
+            self[keyPath: request]?.accepted.clampPosition()
         }
     }
 }
@@ -78,10 +83,10 @@ struct TUSCheckpoint: Codable, Sendable {
     var whole = RemoteUpload()
 
     /// The uploads of the file's segments, in order; nil for a file without segments.
-    var parts: [RemoteUpload]?
+    var segments: [RemoteUpload]?
 
     /// The size of each segment except the last, which may be smaller.
-    var partSize: Int64?
+    var segmentSize: Int64?
 
     /// Whether the final upload was requested. It may exist even if no response arrived.
     var asksForWhole: Bool?
@@ -90,7 +95,7 @@ struct TUSCheckpoint: Codable, Sendable {
     var chunkLimit: Int64?
 
     private enum CodingKeys: String, CodingKey {
-        case parts, partSize, asksForWhole, chunkLimit
+        case segments = "parts", segmentSize = "partSize", asksForWhole, chunkLimit
     }
 
     init(whole: RemoteUpload = RemoteUpload()) {
@@ -106,31 +111,31 @@ struct TUSCheckpoint: Codable, Sendable {
 
     /// Creates a checkpoint that lists uploads to remove.
     init(leftovers urls: [String]) {
-        parts = urls.map { RemoteUpload(url: $0) }
-        partSize = 1
+        segments = urls.map { RemoteUpload(url: $0) }
+        segmentSize = 1
     }
 
     /// Parses a checkpoint; nil if it is not a valid checkpoint of this transport.
     init?(_ checkpoint: Checkpoint) {
         guard let decoded = try? JSONDecoder().decode(TUSCheckpoint.self, from: checkpoint.data) else { return nil }
-        guard decoded.parts == nil || decoded.partSize.map({ $0 > 0 }) == true else { return nil }
+        guard decoded.segments == nil || decoded.segmentSize.map({ $0 > 0 }) == true else { return nil }
         self = decoded
         whole.clamp()
-        partSize?.clampPosition()
+        segmentSize?.clampPosition()
         if let limit = chunkLimit, limit < 1 { chunkLimit = nil }
-        parts = parts?.map { part in
-            var part = part
-            part.clamp()
-            part.confirmed = part.confirmed.map { min($0, partSize ?? $0) }
-            return part
+        segments = segments?.map { segment in
+            var segment = segment
+            segment.clamp()
+            segment.confirmed = segment.confirmed.map { min($0, segmentSize ?? $0) }
+            return segment
         }
     }
 
     init(from decoder: any Decoder) throws {
         whole = try RemoteUpload(from: decoder)
         let container = try decoder.container(keyedBy: CodingKeys.self)
-        parts = try container.decodeIfPresent([RemoteUpload].self, forKey: .parts)
-        partSize = try container.decodeIfPresent(Int64.self, forKey: .partSize)
+        segments = try container.decodeIfPresent([RemoteUpload].self, forKey: .segments)
+        segmentSize = try container.decodeIfPresent(Int64.self, forKey: .segmentSize)
         asksForWhole = try container.decodeIfPresent(Bool.self, forKey: .asksForWhole)
         chunkLimit = try container.decodeIfPresent(Int64.self, forKey: .chunkLimit)
     }
@@ -138,8 +143,8 @@ struct TUSCheckpoint: Codable, Sendable {
     func encode(to encoder: any Encoder) throws {
         try whole.encode(to: encoder)
         var container = encoder.container(keyedBy: CodingKeys.self)
-        try container.encodeIfPresent(parts, forKey: .parts)
-        try container.encodeIfPresent(partSize, forKey: .partSize)
+        try container.encodeIfPresent(segments, forKey: .segments)
+        try container.encodeIfPresent(segmentSize, forKey: .segmentSize)
         try container.encodeIfPresent(asksForWhole, forKey: .asksForWhole)
         try container.encodeIfPresent(chunkLimit, forKey: .chunkLimit)
     }
@@ -153,19 +158,19 @@ struct TUSCheckpoint: Codable, Sendable {
 
     /// The time at which the first of the uploads expires, in seconds since 1970.
     private var expires: Int? {
-        ([whole] + (parts ?? [])).compactMap(\.expires).min()
+        ([whole] + (segments ?? [])).compactMap(\.expires).min()
     }
 
     /// The number of bytes of the file that the server confirmed. With segments, they are not contiguous.
     var confirmed: Int64 {
-        parts.map { Self.sum($0, \.confirmed) } ?? whole.confirmed ?? 0
+        segments.map { Self.sum($0, \.confirmed) } ?? whole.confirmed ?? 0
     }
 
     /// The number of bytes that the server kept without comparing their checksum.
-    var unverified: Int64 { Self.sum([whole] + (parts ?? []), \.unverified) }
+    var unverified: Int64 { Self.sum([whole] + (segments ?? []), \.unverified) }
 
     /// The number of uncounted bytes that the server may have, over all uploads.
-    var uncounted: Int64 { Self.sum([whole] + (parts ?? []), \.uncounted) }
+    var uncounted: Int64 { Self.sum([whole] + (segments ?? []), \.uncounted) }
 
     /// Returns the sum of a property over all uploads, limited to avoid overflow.
     private static func sum(_ uploads: [RemoteUpload], _ number: (RemoteUpload) -> Int64?) -> Int64 {
@@ -173,9 +178,9 @@ struct TUSCheckpoint: Codable, Sendable {
     }
 
     /// The URLs of all uploads.
-    var urls: [String] { (parts ?? []).compactMap(\.url) + (whole.url.map { [$0] } ?? []) }
+    var urls: [String] { (segments ?? []).compactMap(\.url) + (whole.url.map { [$0] } ?? []) }
 
     /// The URLs of the uploads that belong to this transfer alone. An upload that the app supplied is not among them: a later attempt may have
     /// completed it.
-    var ownURLs: [String] { whole.isGiven == true ? (parts ?? []).compactMap(\.url) : urls }
+    var ownURLs: [String] { whole.isGiven == true ? (segments ?? []).compactMap(\.url) : urls }
 }

@@ -92,12 +92,12 @@ struct TUSUpload {
     private func transfer(_ receipt: inout TransferReceipt) async throws {
         var known = await record.checkpoint
         var remoteOffset: TUSServer.RemoteOffset?
-        if known.parts == nil {
+        if known.segments == nil {
             remoteOffset =
                 options.uploadURL == nil
                 ? try await restartIfUncounted(&known, length: size) : try await checkThatGivenUploadIsEmpty(known, length: size)
         }
-        let needsFeatures = known.whole.url == nil || known.parts != nil || options.verification == .checksum
+        let needsFeatures = known.whole.url == nil || known.segments != nil || options.verification == .checksum
         let features = needsFeatures ? try await server.features(for: options.verification) : .minimal
         let check = ContentCheck(
             options.verification, features, canSendTrailers: server.options.requests.httpVersion == .http1)
@@ -105,7 +105,7 @@ struct TUSUpload {
             check == .readingBack && size > 0
             ? ReadBack(server: server, file: file, record: record, threads: threads, reporter: reporter) : nil
         readBack?.begin()
-        if known.parts == nil, known.whole.url == nil {
+        if known.segments == nil, known.whole.url == nil {
             try server.checkSize(size, atMost: features.maximumSize)
             // Segments can't be read back before they are concatenated.
             if check != .readingBack, usesConcatenation(features) {
@@ -113,7 +113,7 @@ struct TUSUpload {
                 try await record.begin(known)
             }
         }
-        if known.parts != nil {
+        if known.segments != nil {
             let concatenation = Concatenation(
                 server: server, features: features, record: record, metadata: metadata, size: size,
                 patchLoop: { slot, range, url in patchLoop(slot, range, to: url, check) })

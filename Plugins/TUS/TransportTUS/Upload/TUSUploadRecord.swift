@@ -9,7 +9,7 @@ actor TUSUploadRecord {
     enum Slot: Hashable, Sendable {
         case whole
         /// A segment of the file, by its number from 0.
-        case part(Int)
+        case segment(Int)
     }
 
     /// The progress of one upload, in bytes from its start.
@@ -39,10 +39,10 @@ actor TUSUploadRecord {
         self.chunkLimit = chunkLimit
         verified = Locked(.max)
         // The total must include the confirmed bytes of all segments, even before each of them makes progress.
-        let parts = (checkpoint.parts ?? []).enumerated().map { number, part in
-            (Slot.part(number), Position(sent: part.confirmed ?? 0, confirmed: part.confirmed ?? 0))
+        let segments = (checkpoint.segments ?? []).enumerated().map { number, segment in
+            (Slot.segment(number), Position(sent: segment.confirmed ?? 0, confirmed: segment.confirmed ?? 0))
         }
-        positions = Locked(Dictionary(uniqueKeysWithValues: parts))
+        positions = Locked(Dictionary(uniqueKeysWithValues: segments))
     }
 
     subscript(slot: Slot) -> RemoteUpload { checkpoint[slot] }
@@ -127,8 +127,8 @@ actor TUSUploadRecord {
 
     /// While a `PATCH` runs, saves how many of its bytes the network has accepted.
     func saveCounts(_ counts: AsyncStream<Int64>, from offset: Int64, of slot: Slot) async throws {
-        for await taken in counts {
-            try await save { $0[slot].unanswered = UnansweredRequest(offset: offset, taken: taken) }
+        for await accepted in counts {
+            try await save { $0[slot].unanswered = UnansweredRequest(offset: offset, accepted: accepted) }
         }
     }
 
@@ -147,13 +147,13 @@ actor TUSUploadRecord {
         let uncountedRequest = request ?? checkpoint[slot].possiblyUncounted
         checkpoint[slot].uncountedRequest = nil
         guard let uncountedRequest, uncountedRequest.offset == offset else { return }
-        checkpoint[slot].uncounted = min((checkpoint[slot].uncounted ?? 0) + uncountedRequest.taken, RemoteUpload.sizes.upperBound)
+        checkpoint[slot].uncounted = min((checkpoint[slot].uncounted ?? 0) + uncountedRequest.accepted, RemoteUpload.sizes.upperBound)
     }
 
     /// Saves a request that this process ended before its response. The server may fail at the same moment, and only its next response shows whether
     /// it kept any of the request.
     func saveAbandoned(_ request: UnansweredRequest, of slot: Slot) async throws {
-        guard request.taken > 0 else { return }
+        guard request.accepted > 0 else { return }
         try await save { $0[slot].unanswered = request }
     }
 
@@ -180,13 +180,13 @@ extension TUSCheckpoint {
         get {
             switch slot {
             case .whole: whole
-            case .part(let number): parts.flatMap { $0.indices.contains(number) ? $0[number] : nil } ?? RemoteUpload()
+            case .segment(let number): segments.flatMap { $0.indices.contains(number) ? $0[number] : nil } ?? RemoteUpload()
             }
         }
         set {
             switch slot {
             case .whole: whole = newValue
-            case .part(let number): if parts?.indices.contains(number) == true { parts?[number] = newValue }
+            case .segment(let number): if segments?.indices.contains(number) == true { segments?[number] = newValue }
             }
         }
     }

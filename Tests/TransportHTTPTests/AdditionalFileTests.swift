@@ -7,14 +7,14 @@ import TransferCore
 import TransportHTTP
 
 /// Additional files in a form.
-@Suite struct CompanionTests {
+@Suite struct AdditionalFileTests {
     /// The names, types and contents of a form's parts.
     private static func parts(_ request: ReceivedRequest) -> [String] {
         let boundary = request.headers["content-type"]?.split(separator: "=").last ?? ""
         return String(decoding: request.body, as: UTF8.self).components(separatedBy: "--\(boundary)").dropFirst().dropLast()
     }
 
-    private static func companion(_ transfer: TestTransfer, _ name: String, _ text: String) throws -> FilePath {
+    private static func additionalFile(_ transfer: TestTransfer, _ name: String, _ text: String) throws -> FilePath {
         let path = transfer.folder.appending(name)
         try Data(text.utf8).write(to: URL(fileURLWithPath: path.string))
         return path
@@ -22,9 +22,9 @@ import TransportHTTP
 
     @Test func additionalFilesPrecedeUploadedFile() async throws {
         var transfer = try TestTransfer("form", size: 3, answers: [[.answer(200)]])
-        let sheet = try Self.companion(transfer, "sheet.csv", "a,b")
-        _ = try Self.companion(transfer, "a.bin.jpg", "picture")
-        let empty = try Self.companion(transfer, "empty", "")
+        let sheet = try Self.additionalFile(transfer, "sheet.csv", "a,b")
+        _ = try Self.additionalFile(transfer, "a.bin.jpg", "picture")
+        let empty = try Self.additionalFile(transfer, "empty", "")
         transfer.endpoint.settings = ["file.picture": "\(transfer.folder)/{name}.jpg", "field.project": "blue"]
         transfer.options.settings = ["file.sheets": "\(sheet)\n\(empty)"]
         let receipt = try await transfer.run()
@@ -72,7 +72,7 @@ import TransportHTTP
     @Test func detectsChangedAdditionalFile() async throws {
         let changes = Locked<@Sendable () -> Void>({})
         var transfer = try TestTransfer("form", size: 3, answers: [[.read(nil), .call { changes.withLock { $0 }() }, .answer(200)]])
-        let path = try Self.companion(transfer, "x", "before")
+        let path = try Self.additionalFile(transfer, "x", "before")
         changes.withLock { $0 = { try? Data("after, and longer".utf8).write(to: URL(fileURLWithPath: path.string)) } }
         transfer.endpoint.settings = ["file.x": path.string]
         let failure = await transfer.failure()
