@@ -129,32 +129,6 @@ final class ServerProcess: SFTPLink {
     }
 }
 
-/// The numbers of bytes after which connections break.
-final class CutPlan: Sendable {
-    enum Direction: Sendable {
-        case fromClient
-        case fromServer
-    }
-
-    private let remaining = Locked<[Direction: Int]>([:])
-
-    /// Breaks a connection after `bytes` further bytes have passed in a direction, counted over all connections.
-    func cut(_ direction: Direction, after bytes: Int) {
-        remaining.withLock { $0[direction] = bytes }
-    }
-
-    /// Counts bytes that arrived in a direction.
-    ///
-    /// - Returns: The number of bytes to forward. If it is less than `count`, the connection breaks.
-    func pass(_ count: Int, _ direction: Direction) -> Int {
-        remaining.withLock { remaining in
-            guard let left = remaining[direction] else { return count }
-            remaining[direction] = left > count ? left - count : nil
-            return left > count ? count : max(0, min(left, count - 1))
-        }
-    }
-}
-
 /// A program whose standard input and output are one end of a socket pair.
 private struct PipedProcess {
     let identifier: pid_t
@@ -184,30 +158,5 @@ private struct PipedProcess {
         var status: CInt = 0
         while unsafe waitpid(identifier, &status, 0) < 0, errno == EINTR {}
         Glibc.close(socket)
-    }
-}
-
-/// Starts a server process for each connection, instead of connecting to a host. Refuses connections to the host `refused`.
-final class ProcessConnector: SFTPConnector {
-    let cuts = CutPlan()
-    private let options: [String]
-    private let commands: (any CommandRunner)?
-    private let links = Locked<[ServerProcess]>([])
-
-    init(_ options: [String] = [], commands: (any CommandRunner)? = nil) {
-        self.options = options
-        self.commands = commands
-    }
-
-    /// The servers of all connections so far.
-    var servers: [ServerProcess] { links.withLock { $0 } }
-
-    func connect(to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger) async throws -> any SFTPLink {
-        guard !endpoint.address.contains("@refused") else {
-            throw TransferError(.unreachable, .connectionRefused, "The connection was refused.")
-        }
-        let server = try ServerProcess(options, cuts: cuts, commands: commands)
-        links.withLock { $0.append(server) }
-        return server
     }
 }

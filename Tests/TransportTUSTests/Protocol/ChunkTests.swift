@@ -5,51 +5,6 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// `PATCH` requests that are sent as `POST` with `X-HTTP-Method-Override`.
-@Suite struct MethodOverrideTests {
-    private static let script: ScriptedServer.Script = { request, _ in
-        switch request.method {
-        case "POST" where request.headers["x-http-method-override"] == "PATCH": [.accepted(10)]
-        case "POST": [.created]
-        case "HEAD": [.offset(0)]
-        default: [.answer(405)]
-        }
-    }
-
-    @Test(arguments: [405, 501]) func overridesPATCHIfNotAllowed(status: Int) async throws {
-        let upload = try TestUpload(size: 10) { request, number in
-            request.method == "PATCH" ? [.answer(status)] : Self.script(request, number)
-        }
-        _ = try await upload.run()
-        #expect(upload.methods == ["POST", "PATCH", "HEAD", "POST"])
-        let request = try #require(upload.requests.last)
-        #expect(request.path == "/files/1")
-        #expect(request.headers["upload-offset"] == "0")
-        #expect(request.body == TemporaryFile.content(size: 10))
-        // The transport remembers the override.
-        _ = try await upload.run()
-        #expect(upload.methods.suffix(2) == ["POST", "POST"])
-        await upload.end()
-    }
-
-    @Test func settingEnablesMethodOverride() async throws {
-        var upload = try TestUpload(size: 10, Self.script)
-        upload.endpoint.settings["methodOverride"] = "true"
-        _ = try await upload.run()
-        #expect(upload.methods == ["POST", "POST"])
-        await upload.end()
-    }
-
-    @Test func failsIfOverrideIsRefused() async throws {
-        let upload = try TestUpload(size: 10) { request, number in
-            request.headers["x-http-method-override"] != nil ? [.answer(405)] : Self.script(request, number)
-        }
-        #expect(await upload.failure()?.failureClass == .permanent)
-        #expect(upload.methods == ["POST", "PATCH", "HEAD", "POST", "HEAD"])
-        await upload.end()
-    }
-}
-
 /// The size of each request.
 @Suite struct ChunkTests {
     /// A server that stores all content, and rejects requests with more than `limit` bytes.
@@ -269,58 +224,6 @@ import TransportTUS
         _ = await upload.failure()
         _ = try await upload.run(from: upload.recorder.checkpoints.last)
         #expect(sizes(upload) == [4_000_000, 3_999_999])
-        await upload.end()
-    }
-}
-
-/// Uploads with an expiry date.
-@Suite struct ExpiryTests {
-    private static let date = "Wed, 25 Jun 2014 16:00:00 GMT"
-    private static let later = "Wed, 25 Jun 2014 16:00:01 GMT"
-
-    @Test(
-        arguments: [(later, date, nil), (date, date, FailureClass.resumeLost), (date, later, .resumeLost)]
-            as [(String, String, FailureClass?)])
-    func comparesExpiryDateWithServerClock(expires: String, now: String, failure: FailureClass?) async throws {
-        let upload = try TestUpload(
-            size: 10,
-            answers: [
-                [.tus(201, ["Location": "/files/1", "Upload-Expires": expires])], [.read(nil), .reset], [.offset(0)],
-                [.tus(200, ["Upload-Offset": "0", "Date": now])], [.accepted(10)],
-            ])
-        #expect(await upload.failure()?.failureClass == .transient)
-        let error = await upload.failure(from: upload.recorder.checkpoints.last)
-        #expect(error?.failureClass == failure)
-        #expect(upload.methods.last == (failure == nil ? "PATCH" : "HEAD"))
-        await upload.end()
-    }
-
-    @Test func usesLastExpiryDate() async throws {
-        let upload = try TestUpload(
-            size: 10,
-            answers: [
-                [.tus(201, ["Location": "/files/1", "Upload-Expires": Self.date])],
-                [.tus(204, ["Upload-Offset": "5", "Upload-Expires": Self.later])], [.offset(5)], [.read(nil), .reset], [.offset(5)],
-                [.tus(200, ["Upload-Offset": "5", "Date": Self.date])], [.accepted(10)],
-            ])
-        #expect(await upload.failure()?.failureClass == .transient)
-        // The checkpoint contains the last reported date, for the status display.
-        #expect(upload.recorder.checkpoints.last?.expiresAt == Date(timeIntervalSince1970: 1_403_712_001))
-        _ = try await upload.run(from: upload.recorder.checkpoints.last)
-        await upload.end()
-    }
-
-    @Test func ignoresExpiryOfCompleteUpload() async throws {
-        let upload = try TestUpload(
-            size: 10, answers: [[.tus(200, ["Upload-Offset": "10", "Date": Self.later, "Upload-Expires": Self.date])]])
-        _ = try await upload.run(from: try upload.checkpoint())
-        await upload.end()
-    }
-
-    @Test(arguments: ["soon", "", "Wed, 45 Jun 2014 16:00:00 GMT"]) func ignoresInvalidDates(expires: String) async throws {
-        let upload = try TestUpload(
-            size: 10, answers: [[.tus(200, ["Upload-Offset": "0", "Date": Self.later, "Upload-Expires": expires])], [.accepted(10)]])
-        _ = try await upload.run(from: try upload.checkpoint())
         await upload.end()
     }
 }

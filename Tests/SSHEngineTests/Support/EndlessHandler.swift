@@ -1,0 +1,12 @@
+import SSHEngine
+import TransferCore
+
+/// Sends endlessly, and records the number of received bytes and the end of the channel.
+final class EndlessHandler: SSHChannelHandler {
+    let recorder = TestHandler(keeps: false)
+    private let chunk = [UInt8](repeating: 0x55, count: 32_000)
+
+    func receive(_ bytes: UnsafeRawBufferPointer) { unsafe recorder.receive(bytes) }
+    func bytesToSend() -> [UInt8] { chunk }
+    func end(_ error: TransferError?) { recorder.end(error) }
+}
