@@ -22,7 +22,7 @@ struct TransferOptions: ParsableArguments {
         parsing: .unconditional,
         help: ArgumentHelp(
             "The maximum number of files in flight, and of segments of a large file, 1 to 64 "
-                + "(default: 1 large file or 6 small files; over SFTP, 64 small files).",
+                + "(default: 1 large file, or as many small files as the path and the server handle well).",
             valueName: "number"))
     var parallel: Int?
 

@@ -10,7 +10,8 @@ public protocol Transport: Sendable {
     /// The transport's name in stored accounts and checkpoints. Never change it after a release.
     var id: TransportID { get }
 
-    /// The number of small files that a session transfers at the same time, unless the session sets its own number. 1 to 64; 6 by default.
+    /// The number of small files that a session transfers at the same time at first, unless the session sets its own number. 1 to 64; 6 by default.
+    /// The queue then adapts the number, up to 64, to the number of files that are completed per second.
     ///
     /// A small file has at most 1 MiB, and spends most of its time waiting for responses. Use a high number if a connection can carry many concurrent
     /// requests. Larger files are transferred one at a time. The queue reads this property on its executors whenever it starts a file.

@@ -99,6 +99,10 @@ private func makeSparse(_ path: FilePath, size: Int64) throws {
             let error = try await #require(throws: QueueError.self) { try await queue.enqueue(.upload(items: [item], to: account)) }
             #expect(error.code == .invalidRequest && error.message.contains("ftp") && !error.message.contains("4711"))
         }
+        var created = TransferItem(path)
+        created.creationURL = "https://other.example/capability-4711"
+        let untrusted = try await #require(throws: QueueError.self) { try await queue.enqueue(.upload(items: [created], to: "tus")) }
+        #expect(untrusted.code == .invalidRequest && untrusted.message.contains("origins") && !untrusted.message.contains("4711"))
         #expect(await queue.status().sessions == 0)
         await queue.shutdown()
     }

@@ -54,8 +54,8 @@ enum ControlTargets {
         guard case .stage(let part) = request else { return }
         var batch = StagedBatch(limit: 1 << 20)
         batch.append(part, size: 1)
-        for request in (try? batch.requests()) ?? [] { _ = try? request.options.validate() }
-        _ = try? batch.transferItems()
+        for request in (try? batch.requests(in: nil)) ?? [] { _ = try? request.options.validate() }
+        _ = try? batch.transferItems(in: nil)
         if case .sessions(let sessions) = part { for session in sessions { require(session.cost > 0, "A session has a size.") } }
     }
 }

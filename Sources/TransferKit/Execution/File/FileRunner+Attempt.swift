@@ -118,16 +118,21 @@ extension FileRunner {
             try Task.checkCancellation()
         }
         let (attempt, transport, active) = (prepared.attempt, prepared.transport, prepared.active)
-        defer { turns.end(file.position) }
+        turns.begin(file.position)
+        var outcome: FileConcurrency.Outcome?
+        defer { turns.end(file.position, active.size ?? 0 <= FileWindow.smallSize ? outcome : nil) }
         let task = Self.begin(attempt, with: transport, reporter(for: prepared))
         active.whenStalled { task.cancel() }
         do {
-            return try await withTaskCancellationHandler {
+            let receipt = try await withTaskCancellationHandler {
                 try await task.value
             } onCancel: {
                 task.cancel()
             }
+            outcome = .completed
+            return receipt
         } catch let error as TransferError {
+            outcome = FileConcurrency.Outcome(error)
             throw error
         } catch let error as QueueError {
             throw error

@@ -1,17 +1,25 @@
 import Locking
 import TransferCore
 
-/// Limits the number of files of a session that make requests concurrently. Further prepared files wait for their turn.
+/// Limits the number of small files of a session that make requests concurrently, and adapts the limit to the path. Further prepared files wait for
+/// their turn.
 ///
 /// A file waits for its turn only when its transport saves the first checkpoint. This machine can therefore prepare files while other files
 /// wait for responses.
 package final class RequestTurns: Sendable {
     private struct State: Sendable {
-        var limit = Int.max
+        /// The endpoint to which the limit is adapted.
+        var address: String?
+        /// nil while the limit is not adapted.
+        var concurrency: FileConcurrency?
+        /// The uptime at which the files in flight could begin their requests, by position.
+        var began: [Int64: Duration] = [:]
         /// The positions of the files whose turn it is.
         var active: Set<Int64> = []
         var waiting: [Int: (position: Int64, continuation: CheckedContinuation<Void, any Error>)] = [:]
         var nextTicket = 0
+
+        var limit: Int { concurrency?.limit ?? .max }
 
         /// Gives turns to waiting files in the order of the session, as far as the limit allows. Returns their continuations.
         mutating func admit() -> [CheckedContinuation<Void, any Error>] {
@@ -33,23 +41,43 @@ package final class RequestTurns: Sendable {
         }
     }
 
+    private let clock: EngineClock
     private let state = Locked(State())
 
-    package init() {}
-
-    /// Sets the maximum number of files that may have a turn at the same time.
-    package func setLimit(_ limit: Int) {
-        let admitted = state.withLock { state in
-            state.limit = limit
-            return state.admit()
-        }
-        for continuation in admitted { continuation.resume() }
+    package init(clock: EngineClock = .system) {
+        self.clock = clock
     }
 
-    /// Waits for a file's turn, which lasts until ``end(_:)`` is called.
+    /// Returns the maximum number of small files that may make requests to an endpoint concurrently.
+    ///
+    /// - Parameter initial: The number at first; nil for no limit.
+    package func limit(at address: String, startingAt initial: Int?) -> Int {
+        let (limit, admitted) = state.withLock { state in
+            if state.address != address || (state.concurrency == nil) != (initial == nil) {
+                state.address = address
+                state.concurrency = initial.map { FileConcurrency(initial: $0, maximum: FileWindow.maximumFiles) }
+            }
+            return (state.limit, state.admit())
+        }
+        for continuation in admitted { continuation.resume() }
+        return limit
+    }
+
+    /// Records that a file may begin its requests. A file that then waits for its turn begins later.
+    package func begin(_ position: Int64) {
+        let now = clock.now()
+        state.withLock { $0.began[position] = now }
+    }
+
+    /// Waits for a file's turn, which lasts until ``end(_:_:)`` is called.
     ///
     /// - Throws: `CancellationError`.
     package func wait(for position: Int64) async throws {
+        try await waitForTurn(position)
+        begin(position)
+    }
+
+    private func waitForTurn(_ position: Int64) async throws {
         guard !state.withLock({ $0.tryToGiveTurn(to: position) }) else { return }
         let ticket = state.withLock { state in
             state.nextTicket += 1
@@ -71,8 +99,15 @@ package final class RequestTurns: Sendable {
     }
 
     /// Ends the turn of a file whose attempt is over.
-    package func end(_ position: Int64) {
+    ///
+    /// - Parameter outcome: The outcome to which the limit adapts; nil for an attempt that says nothing about the path.
+    package func end(_ position: Int64, _ outcome: FileConcurrency.Outcome? = nil) {
+        let now = clock.now()
         let admitted = state.withLock { state in
+            let reachesLimit = max(state.active.count, state.active.isEmpty ? state.began.count : 0) >= state.limit
+            if let began = state.began.removeValue(forKey: position), let outcome {
+                state.concurrency?.fileEnded(outcome, began: began, now: now, reachesLimit: reachesLimit)
+            }
             state.active.remove(position)
             return state.admit()
         }

@@ -1,14 +1,15 @@
 /// Decides which files of a session may be in flight concurrently.
 ///
 /// If the app sets ``SessionOptions/filesInFlight``, the window admits that number of files, at most 64, regardless of their size.
-/// Otherwise, several small files may be in flight, because latency dominates their transfer time. The transport determines their number. A
-/// large file saturates the connection, so it is in flight alone, which also preserves the order of completion.
+/// Otherwise, several small files may be in flight, because latency dominates their transfer time. Their number adapts to the path; see
+/// ``FileConcurrency``. A large file saturates the connection, so it is in flight alone, which also preserves the order of completion.
 package struct FileWindow: Sendable {
     /// The maximum size of a small file, in bytes.
     package static let smallSize: Int64 = 1 << 20
-    private static let maximumFiles = 64
+    /// The maximum number of files in flight.
+    package static let maximumFiles = 64
 
-    /// The number of small files that the transport wants in flight; see ``TransferCore/Transport/smallFilesInFlight``.
+    /// The number of small files that may be in flight.
     package var smallFiles: Int
 
     /// The number of additional small files to prepare; see ``TransferCore/Transport/smallFilesAhead``.
@@ -28,9 +29,11 @@ package struct FileWindow: Sendable {
     package func admits(size: Int64, limit: Int?) -> Bool {
         if let limit { return sizes.count < min(max(limit, 1), Self.maximumFiles) }
         guard !sizes.isEmpty else { return true }
-        return sizes.count < min(max(smallFiles, 1) + max(smallFilesAhead, 0), Self.maximumFiles) && size <= Self.smallSize
-            && sizes.values.allSatisfy { $0 <= Self.smallSize }
+        let maximum = min(bounded(smallFiles, from: 1) + bounded(smallFilesAhead, from: 0), Self.maximumFiles)
+        return sizes.count < maximum && size <= Self.smallSize && sizes.values.allSatisfy { $0 <= Self.smallSize }
     }
+
+    private func bounded(_ number: Int, from minimum: Int) -> Int { min(max(number, minimum), Self.maximumFiles) }
 
     package mutating func insert(_ position: Int64, size: Int64) {
         sizes[position] = size

@@ -47,7 +47,7 @@ struct SessionFiles {
 
     private var feed = FileFeed()
     private var window = FileWindow()
-    private let turns = RequestTurns()
+    private let turns: RequestTurns
     private var waiting: [Int64: Waiting] = [:]
     /// The files that start, in order, once the data that they need is durable.
     private var prepared: [Starting] = []
@@ -70,6 +70,7 @@ struct SessionFiles {
     init(context: RunContext, histories: [Int64: FileHistory]) {
         self.context = context
         record = EndpointRecord(location: context.live.endpointBefore)
+        turns = RequestTurns(clock: context.clock)
         self.histories = histories
     }
 
@@ -171,10 +172,10 @@ struct SessionFiles {
             }
             unavailable = availability.available.isEmpty ? availability.error : nil
             let inOrder = availability.ordered(for: next, context.transports)
-            if let transport = inOrder.available.first.flatMap({ context.transports[$0.transport] }) {
-                window.smallFiles = transport.smallFilesInFlight
+            if let endpoint = inOrder.available.first, let transport = context.transports[endpoint.transport] {
+                let initial = context.options.filesInFlight == nil ? transport.smallFilesInFlight : nil
+                window.smallFiles = turns.limit(at: endpoint.address, startingAt: initial)
                 window.smallFilesAhead = transport.smallFilesAhead
-                turns.setLimit(context.options.filesInFlight == nil ? max(1, window.smallFiles) : .max)
             }
             guard unavailable == nil, let (file, checkpoints) = takeNext() else { return }
             readAhead(&group)

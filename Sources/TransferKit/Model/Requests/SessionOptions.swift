@@ -47,8 +47,8 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// The rate limit of the whole session, in bytes per second; nil for no limit.
     public var rateLimit: Int64?
 
-    /// The maximum number of files in flight, 1 to 64. Default: nil, for one file above 1 MiB at a time, or several smaller files (6, or 64
-    /// with SFTP).
+    /// The maximum number of files in flight, 1 to 64. Default: nil, for one file above 1 MiB at a time, or several smaller files. Their number
+    /// adapts to the path and the server, up to 64.
     public var filesInFlight: Int?
 
     /// How the transfer verifies that the received content equals the sent content. Default: by size. An update affects files that start later.

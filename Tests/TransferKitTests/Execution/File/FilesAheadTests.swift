@@ -26,9 +26,9 @@ import TransferKit
         let live = try #require(fixture.live.withLock { $0 })
         while live.activeFiles.count(where: \.awaitsSource) < 6 { await Task.yield() }
         #expect(live.activeFiles.count == 12)
+        #expect(transport.seen.peak == 6)
         transport.open()
         #expect(try await run.value?.isFinished == true)
-        #expect(transport.seen.peak == 6)
         #expect(transport.seen.requested.sorted() == Array(0..<200))
         await fixture.close()
     }
@@ -60,7 +60,7 @@ import TransferKit
     }
 
     @Test func waitingFilesTakeTurnsInOrder() async throws {
-        turns.setLimit(1)
+        _ = turns.limit(at: "memory", startingAt: 1)
         try await turns.wait(for: 0)
         // A file that already has its turn does not wait again.
         try await turns.wait(for: 0)
@@ -85,16 +85,16 @@ import TransferKit
     }
 
     @Test func higherLimitPermitsMoreFiles() async throws {
-        turns.setLimit(1)
+        _ = turns.limit(at: "memory", startingAt: 1)
         try await turns.wait(for: 0)
         let other = Task { try await turns.wait(for: 1) }
         while !turns.isWaitingForTurn(1) { await Task.yield() }
-        turns.setLimit(2)
+        _ = turns.limit(at: "next", startingAt: 2)
         try await other.value
     }
 
     @Test func cancellationEndsWait() async throws {
-        turns.setLimit(1)
+        _ = turns.limit(at: "memory", startingAt: 1)
         try await turns.wait(for: 0)
         let other = Task { try await turns.wait(for: 1) }
         while !turns.isWaitingForTurn(1) { await Task.yield() }

@@ -1,0 +1,243 @@
+import TransferCore
+
+/// Decides how many small files of a session make requests concurrently, from the times at which files begin and end.
+///
+/// With few files in flight, a session spends most of its time waiting for the path. With too many, requests only wait in queues at the server. The
+/// rule looks for the smallest number that transfers almost as many files per second as any other:
+///
+/// - **Growth.** At first, each completed file adds one to the limit, so the limit doubles in each round. When the rate has not grown by a fifth in
+///   two rounds, the limit returns to a number just above the last one that raised the rate.
+/// - **Trials.** Then the limit stays. After 8 rounds, and twice as many after each useless trial, up to 64, the rule tries half as many more. It
+///   keeps them if the rate grows by at least a third of the increase. Otherwise it tries a quarter fewer, and keeps that number if the rate stays
+///   above 98 %. If the rate falls by 30 % in two rounds, it tries fewer at once.
+/// - **Refusals.** If the server temporarily refuses a file, the limit returns to the last number that had no refusals, and then moves halfway
+///   towards the refused number at a time. It stays below the refused number for 30 s.
+/// - **Failures.** If a quarter of a round's files fail, for example because connections break, the limit is halved.
+///
+/// A round ends when a file that began in it ends, and at least as many files have ended as the limit was at the start of the round. Rounds in which
+/// the session had too few files to reach the limit change nothing.
+package struct FileConcurrency: Sendable {
+    /// The result of a file's attempt.
+    package enum Outcome: Sendable {
+        case completed
+        /// The server responded with a temporary error, as an overloaded server does.
+        case refused
+        /// The attempt failed temporarily without a response.
+        case failed
+    }
+
+    private enum Phase { case growth, steady, trialAbove, trialBelow }
+
+    private static let firstTrialInterval = 8
+    private static let longestTrialInterval = 64
+    private static let ceilingDuration = Duration.seconds(30)
+
+    /// The number of files that may make requests concurrently, at least 1.
+    package private(set) var limit: Int
+    private let maximum: Int
+    private var phase = Phase.growth
+
+    /// The limit to which a useless trial returns.
+    private var base: Int
+    /// The average number of files per second at the base limit; 0 if unknown.
+    private var baseRate = 0.0
+    /// The number of successive rounds in which the rate did not grow (growth), or fell (steady).
+    private var badRounds = 0
+    private var trialInterval = firstTrialInterval
+    private var roundsToTrial = firstTrialInterval
+
+    private var round: Round?
+    /// The duration of the shortest round of the growth.
+    private var shortestRound: Duration?
+    /// Whether the current round only waits for requests that began under an earlier limit.
+    private var isSettling = false
+
+    /// The highest limit at which a round had no refusals.
+    private var accepted = 0
+    /// The limit at which the server last refused a file.
+    private var ceiling: Int?
+    private var ceilingEnds = Duration.zero
+    /// When the limit was last reduced. Files that began earlier belong to the earlier limit.
+    private var reducedAt = Duration.zero - .seconds(1)
+
+    private struct Round {
+        let began: Duration
+        let limit: Int
+        var completed = 0
+        var failed = 0
+        var reachesLimit = true
+
+        var ended: Int { completed + failed }
+
+        func rate(over elapsed: Duration) -> Double { Double(completed) / max(elapsed.inSeconds, 1e-6) }
+    }
+
+    /// - Parameters:
+    ///   - initial: The limit at first.
+    ///   - maximum: The highest limit.
+    package init(initial: Int, maximum: Int) {
+        self.maximum = max(1, maximum)
+        limit = min(max(initial, 1), self.maximum)
+        base = limit
+    }
+
+    /// Records the end of a file's attempt.
+    ///
+    /// - Parameters:
+    ///   - began: The uptime at which the file could begin its requests.
+    ///   - reachesLimit: Whether as many files were in flight as the limit allows.
+    package mutating func fileEnded(_ outcome: Outcome, began: Duration, now: Duration, reachesLimit: Bool) {
+        if now >= ceilingEnds { ceiling = nil }
+        if outcome == .refused { return refused(began: began, now: now) }
+        var current = round ?? Round(began: began, limit: limit)
+        current.reachesLimit = current.reachesLimit && reachesLimit
+        if outcome == .failed {
+            current.failed += 1
+        } else {
+            current.completed += 1
+            if phase == .growth, reachesLimit, limit < highest { limit += 1 }
+        }
+        round = current
+        let elapsed = now - current.began
+        if phase == .growth, let shortestRound, elapsed > max(shortestRound * 3, .milliseconds(200)) {
+            // The server became much slower.
+            badRounds = 2
+        } else if began < current.began || current.ended < current.limit || elapsed < .milliseconds(50) || !isDecided(current, elapsed) {
+            return
+        }
+        end(current, now: now)
+    }
+
+    private var highest: Int { max(1, min(maximum, (ceiling ?? .max) - 1)) }
+
+    /// Whether a round has enough files for a decision. Decisions to use fewer files need the most, because a random dip of the rate must not
+    /// look like a result.
+    private func isDecided(_ round: Round, _ elapsed: Duration) -> Bool {
+        switch phase {
+        case _ where isSettling, .growth: true
+        case .steady, .trialAbove: round.ended >= 2 * round.limit && (elapsed > .seconds(1) || round.ended >= 100)
+        case .trialBelow where round.ended >= 24 && round.rate(over: elapsed) < baseRate * 0.85: true
+        case .trialBelow: round.ended >= 4 * round.limit && (elapsed > .seconds(2) || round.ended >= 400)
+        }
+    }
+
+    private mutating func end(_ ended: Round, now: Duration) {
+        let elapsed = now - ended.began
+        let wasSettling = isSettling
+        if phase == .growth { shortestRound = min(shortestRound ?? elapsed, max(elapsed, .milliseconds(50))) }
+        isSettling = false
+        if ended.failed * 4 >= max(ended.ended, 4) {
+            reduce(to: limit / 2, now: now)
+        } else if !wasSettling, ended.reachesLimit {
+            accepted = max(accepted, min(limit, ended.limit))
+            decide(ended.rate(over: elapsed), ended.limit)
+        }
+        round = Round(began: now, limit: limit)
+    }
+
+    private mutating func decide(_ rate: Double, _ size: Int) {
+        switch phase {
+        case .growth: grew(rate, size)
+        case .steady: stayed(rate)
+        case .trialAbove: triedAbove(rate)
+        case .trialBelow: triedBelow(rate)
+        }
+    }
+
+    private mutating func grew(_ rate: Double, _ size: Int) {
+        if rate > baseRate * 1.2 {
+            badRounds = 0
+            baseRate = rate
+            base = size
+            if limit >= highest { stay(at: limit) }
+        } else {
+            badRounds += 1
+            baseRate = max(baseRate, rate)
+            if badRounds >= 2 { stay(at: base + base / 4) }
+        }
+    }
+
+    private mutating func stay(at newLimit: Int) {
+        limit = min(max(newLimit, 1), highest)
+        phase = .steady
+        base = limit
+        baseRate = 0
+        badRounds = 0
+        isSettling = true
+        roundsToTrial = ceiling != nil && limit < highest ? 1 : trialInterval
+    }
+
+    private mutating func stayed(_ rate: Double) {
+        if baseRate == 0 { baseRate = rate }
+        badRounds = rate < baseRate * 0.7 ? badRounds + 1 : 0
+        baseRate += (rate - baseRate) / 4
+        roundsToTrial -= 1
+        if badRounds >= 2 {
+            badRounds = 0
+            tryBelow()
+        } else if roundsToTrial <= 0 {
+            if limit < highest { tryAbove() } else { tryBelow() }
+        }
+    }
+
+    private mutating func tryAbove() {
+        phase = .trialAbove
+        limit = min(highest, max(base + 1, ceiling == nil ? base + base / 2 : (base + highest + 1) / 2))
+        isSettling = true
+    }
+
+    private mutating func tryBelow() {
+        guard base > 1 else { return stay(at: base) }
+        phase = .trialBelow
+        limit = max(1, min(base - 1, base * 3 / 4))
+        isSettling = true
+    }
+
+    private mutating func triedAbove(_ rate: Double) {
+        let growth = Double(limit - base) / Double(base)
+        guard rate > baseRate * (1 + growth / 3) else { return tryBelow() }
+        base = limit
+        baseRate = rate
+        trialInterval = Self.firstTrialInterval
+        if limit < highest { tryAbove() } else { stay(at: limit) }
+    }
+
+    private mutating func triedBelow(_ rate: Double) {
+        if rate >= baseRate * 1.05, limit > 1 {
+            base = limit
+            baseRate = rate
+            tryBelow()
+        } else if rate >= baseRate * 0.98 {
+            trialInterval = Self.firstTrialInterval
+            stay(at: limit)
+        } else {
+            trialInterval = min(trialInterval * 2, Self.longestTrialInterval)
+            stay(at: base)
+        }
+    }
+
+    private mutating func refused(began: Duration, now: Duration) {
+        guard began > reducedAt else { return }
+        accepted = min(accepted, limit - 1)
+        ceiling = max(limit, 2)
+        ceilingEnds = now + Self.ceilingDuration
+        reduce(to: accepted > 0 ? accepted : limit / 2, now: now)
+        round = Round(began: now, limit: limit)
+    }
+
+    private mutating func reduce(to newLimit: Int, now: Duration) {
+        reducedAt = now
+        stay(at: newLimit)
+    }
+}
+
+extension FileConcurrency.Outcome {
+    /// The outcome of an attempt that failed with an error; nil if the error says nothing about the load.
+    init?(_ error: TransferError) {
+        switch (error.failureClass, error.code) {
+        case (.transient, .serverError), (.transient, .serverUnavailable): self = .refused
+        case (.transient, _), (.unreachable, _): self = .failed
+        default: return nil
+        }
+    }
+}

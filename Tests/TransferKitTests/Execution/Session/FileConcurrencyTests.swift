@@ -1,0 +1,54 @@
+import Testing
+import TransferKit
+
+/// The number of small files in flight adapts to simulated paths.
+@Suite struct FileConcurrencyTests {
+    private static let paths = [0, 0.01, 0.05, 0.2, 0.6].flatMap { roundTrip in
+        [0, 0.05].filter { $0 == 0 || roundTrip > 0 }.flatMap { loss in
+            [1, 4, 16, 64].map { SimulatedPath(roundTrip: roundTrip, loss: loss, workers: $0, service: 0.1) }
+        }
+    }
+
+    @Test(arguments: paths) func findsBestNumber(path: SimulatedPath) {
+        let best = path.bestFixedRate
+        let result = path.transfer(for: 60)
+        #expect(result.rate(from: 0, to: 60) > best * 0.9)
+        // A period of several round trips, because responses arrive in bursts.
+        #expect(result.rate(from: 5, to: 10) > best * 0.85)
+        #expect(result.rate(from: 20, to: 60) > best * 0.94)
+    }
+
+    @Test(arguments: [0.0, 0.05, 0.2], [2, 5, 10, 30]) func staysBelowRefusedNumber(roundTrip: Double, maximum: Int) {
+        let path = SimulatedPath(roundTrip: roundTrip, workers: 64, service: 0.1, maximumInFlight: maximum)
+        let result = path.transfer(for: 100)
+        // The best fixed number has many files refused, and so uses every gap.
+        #expect(result.rate(from: 20, to: 100) > path.bestFixedRate * 0.7)
+        let refused = result.refused.count { $0 > 20 }
+        #expect(refused < result.completed.count / 50, "\(refused) of \(result.completed.count)")
+    }
+
+    @Test(arguments: [4, 16, 32]) func relievesOverloadedServer(capacity: Int) {
+        let path = SimulatedPath(roundTrip: 0.05, workers: 64, service: 0.1, overload: capacity)
+        let result = path.transfer(for: 100)
+        #expect(result.rate(from: 20, to: 100) > path.bestFixedRate * 0.85)
+        #expect(result.limit < max(capacity * 3, 16))
+    }
+
+    @Test func halvesAfterManyFailures() {
+        var concurrency = FileConcurrency(initial: 16, maximum: 64)
+        for number in 0..<16 {
+            concurrency.fileEnded(
+                number % 3 == 0 ? .failed : .completed, began: .zero, now: .milliseconds(100 + number), reachesLimit: false)
+        }
+        #expect(concurrency.limit == 8)
+    }
+
+    @Test func ignoresTimesWithTooFewFiles() {
+        var concurrency = FileConcurrency(initial: 6, maximum: 64)
+        for number in 0..<1_000 {
+            concurrency.fileEnded(
+                .completed, began: .milliseconds(100 * number), now: .milliseconds(100 * (number + 1)), reachesLimit: false)
+        }
+        #expect(concurrency.limit == 6)
+    }
+}
