@@ -115,12 +115,22 @@ public struct CommandLineProgram: Sendable {
         return status
     }
 
+    /// The text of `--version`: a line for the program, one for the libraries of each transport, and one for SQLite.
+    private var versions: String {
+        var lines = [RootCommand.configuration.version]
+        for libraries in context.transports.all.map({ $0.libraries.joined(separator: " ") }) where !libraries.isEmpty {
+            // tus and plain HTTP use the same libraries.
+            if !lines.contains(libraries) { lines.append(libraries) }
+        }
+        return (lines + ["SQLite/\(StoreHealth.sqliteLibraryVersion)"]).joined(separator: "\n")
+    }
+
     /// Prints a parser error. Requests for help and for the version are also parser errors, but succeed.
     private func handle(parserError error: any Error, isAboutCompletion: Bool) async -> ExitStatus {
         let text = isAboutCompletion ? CompletedCommand.fullMessage(for: error) : RootCommand.fullMessage(for: error)
         switch RootCommand.exitCode(for: error) {
         case .success:
-            await context.output.write(text + "\n")
+            await context.output.write((text == RootCommand.configuration.version ? versions : text) + "\n")
             return .done
         case .validationFailure:
             let prefix = "Error: "

@@ -1,7 +1,8 @@
 import ArgumentParser
 
 struct RootCommand: AsyncParsableCommand {
-    static let version = "0.1.0"
+    /// The version of TransferKit's command (semver.org). The package and the changelog use the same version.
+    static let version = "0.2.0"
 
     static let configuration = CommandConfiguration(
         commandName: "transferq",
@@ -17,7 +18,7 @@ struct RootCommand: AsyncParsableCommand {
 
             Shell completion, including sessions and accounts: transferq --generate-completion-script bash (or zsh, fish)
             """,
-        version: version,
+        version: "transferq \(version)",
         groupedSubcommands: [
             CommandGroup(
                 name: "Transferring Files",

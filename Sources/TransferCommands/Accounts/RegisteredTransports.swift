@@ -86,7 +86,8 @@ public struct RegisteredTransport: Sendable {
     /// the account's endpoints can't apply.
     public var uploadOptions: UploadOptions
 
-    /// The names and versions of the libraries that the transport uses, for `transferq doctor`.
+    /// The names and versions of the transport's libraries, such as `libcurl/7.88.1`, for `transferq --version` and `transferq doctor`.
+    /// A transport from another package can name itself first.
     public var libraries: [String]
 
     /// Creates a description of a transport.

@@ -1,4 +1,5 @@
 import GRDB
+import GRDBSQLite
 import Locking
 import Logging
 
@@ -13,6 +14,14 @@ public struct StoreHealth: Hashable, Sendable, Codable {
     public var problems: [String]
     /// The number of sessions in quarantine; see ``TransferQueue/quarantined()``.
     public var quarantined: Int
+}
+
+extension StoreHealth {
+    /// The version of the SQLite library in this process. Needs no store.
+    package static var sqliteLibraryVersion: String {
+        // The string is a constant of the library (sqlite.org/c3ref/libversion.html).
+        unsafe String(cString: sqlite3_libversion())
+    }
 }
 
 extension TransferQueue {
@@ -115,7 +124,7 @@ extension QueueStore {
                     problems.append("a row of \(table) refers to a row of \(parent) that does not exist")
                 }
                 return StoreHealth(
-                    sqliteVersion: try String.fetchOne(db, sql: "SELECT sqlite_version()") ?? "",
+                    sqliteVersion: StoreHealth.sqliteLibraryVersion,
                     schemaVersion: try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0, problems: problems,
                     quarantined: try Int.fetchOne(db, sql: "SELECT count(*) FROM quarantine") ?? 0)
             }
