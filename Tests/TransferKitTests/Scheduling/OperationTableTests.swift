@@ -68,7 +68,7 @@ import TransferKit
         var root = URL(fileURLWithPath: #filePath)
         for _ in 0..<4 { root.deleteLastPathComponent() }
         let article = try String(
-            contentsOf: root.appending(path: "Sources/TransferKit/TransferKit.docc/QueueSemantics.md"), encoding: .utf8)
+            contentsOf: root.appending(path: "Sources/TransferKit/TransferKit.docc/QueueOperations.md"), encoding: .utf8)
         let parts = article.components(separatedBy: "<!-- operations: begin -->")
         let shown = try #require(parts.last?.components(separatedBy: "<!-- operations: end -->").first)
         #expect(parts.count == 2)

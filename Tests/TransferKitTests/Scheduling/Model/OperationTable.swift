@@ -57,7 +57,7 @@ enum OperationTable {
         }
     }
 
-    /// The table as it appears in the article *Queue semantics*.
+    /// The table as it appears in the article *Operations*.
     static var markdown: String {
         let head = ["operation"] + columns
         let lines = [head, head.map { _ in "---" }] + rows.map { row in ["`\(row[0])`"] + row.dropFirst().map { formatted($0) } }
