@@ -288,6 +288,11 @@ if let names = Context.environment["TRANSFERKIT_TESTS"]?.split(separator: ",").m
     package.targets.removeAll { $0.type == .test && !names.contains($0.name) }
 }
 
+// Only Tests/docs, which builds the documentation site, needs this plugin. An app that uses this package does not resolve it.
+if Context.environment["TRANSFERKIT_DOCS"] != nil {
+    package.dependencies.append(.package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"))
+}
+
 // Fuzzing requires code that is compiled with libFuzzer's instrumentation. Tests/Fuzzing/run builds it in a separate folder.
 if Context.environment["TRANSFERKIT_FUZZING"] != nil {
     // Only this package's modules count which code runs. libFuzzer reads all counters after each input, so those of other packages would cost

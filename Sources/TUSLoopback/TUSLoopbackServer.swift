@@ -80,7 +80,9 @@ public final class TUSLoopbackServer: Sendable {
 
     /// Adds a fault for later requests, after all faults added earlier.
     ///
-    /// - Parameter times: The number of requests that the fault affects.
+    /// - Parameters:
+    ///   - fault: The fault.
+    ///   - times: The number of requests that the fault affects.
     public func inject(_ fault: LoopbackFault, times: Int = 1) {
         faults.append(fault, times: times)
     }

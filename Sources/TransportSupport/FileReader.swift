@@ -16,10 +16,12 @@ public final class FileReader: Sendable {
 
     /// Opens a file and compares it with the identity that the queue recorded. A growing file is not compared.
     ///
-    /// - Parameter threads: The threads for blocking calls, including those of ``verifyUnchanged()``.
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceChanged``, whose message names the change,
-    ///   ``FailureClass/sourceLost``, or ``FailureClass/noSpace`` if this process lacks descriptors or threads. If the task is cancelled,
-    ///   throws `CancellationError` immediately, even if the disk hangs.
+    /// - Parameters:
+    ///   - source: The file, with the recorded identity.
+    ///   - threads: The threads for blocking calls, including those of ``verifyUnchanged()``.
+    /// - Throws: A ``/TransferCore/TransferError`` of the class ``/TransferCore/FailureClass/sourceChanged``, whose message names the
+    ///   change, ``/TransferCore/FailureClass/sourceLost``, or ``/TransferCore/FailureClass/noSpace`` if this process lacks descriptors or
+    ///   threads. If the task is cancelled, throws `CancellationError` immediately, even if the disk hangs.
     public static func open(_ source: UploadSource, on threads: WorkerThreads) async throws -> FileReader {
         try await threads.runUnlessCancelled {
             let reader = try FileReader(source, threads: threads)

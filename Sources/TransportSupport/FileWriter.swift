@@ -28,7 +28,7 @@ public final class FileWriter: Sendable {
     /// only ``finish(size:modificationTime:staysPrivate:permissions:)``, with the size ``start``.
     public let isInPlace: Bool
 
-    /// The path of the complete file: the destination, or another name in its folder with ``OverwritePolicy/rename``.
+    /// The path of the complete file: the destination, or another name in its folder with ``/TransferCore/OverwritePolicy/rename``.
     public var finalPath: FilePath { placed.withLock { $0 } ?? destination.path }
 
     private let placed = Locked<FilePath?>(nil)
@@ -41,14 +41,16 @@ public final class FileWriter: Sendable {
     /// Opens the part file of a download, or creates the part file and missing folders.
     ///
     /// - Parameters:
-    ///   - confirmed: The number of bytes that the attempt's checkpoint covers. Later bytes are removed from the part file,
-    ///     because they may not be on disk.
+    ///   - destination: The names of the file and its part file, and the overwrite policy.
+    ///   - confirmed: The number of bytes that the attempt's checkpoint covers. Later bytes are removed from the part file, because they
+    ///     may not be on disk.
     ///   - size: The size of the whole file in bytes; nil if unknown. If the disk lacks space for the remaining bytes, the call fails
     ///     before any byte is written.
     ///   - threads: Threads for blocking calls.
-    /// - Throws: A ``TransferError`` that names the path. Its class is ``FailureClass/resumeLost`` if the part file is gone or too short, and
-    ///   ``FailureClass/noSpace``, ``FailureClass/transient`` (an I/O error) or ``FailureClass/permanent`` if the file can't be created or
-    ///   written. Its code is ``TransferError/Code/fileExists`` if the policy forbids replacing an existing file.
+    /// - Throws: A ``/TransferCore/TransferError`` that names the path. Its class is ``/TransferCore/FailureClass/resumeLost`` if the part
+    ///   file is gone or too short, and ``/TransferCore/FailureClass/noSpace``, ``/TransferCore/FailureClass/transient`` (an I/O error) or
+    ///   ``/TransferCore/FailureClass/permanent`` if the file can't be created or written. Its code is
+    ///   ``/TransferCore/TransferError/Code/fileExists`` if the policy forbids replacing an existing file.
     public static func open(
         _ destination: DownloadDestination, from confirmed: Int64 = 0, size: Int64? = nil, on threads: WorkerThreads
     ) async throws -> FileWriter {
@@ -113,7 +115,7 @@ public final class FileWriter: Sendable {
 
     /// Writes all bytes at an offset, on one of the threads.
     ///
-    /// - Throws: A ``TransferError`` whose message names the path, for example of the class ``FailureClass/noSpace``.
+    /// - Throws: A ``/TransferCore/TransferError`` whose message names the path, for example of the class ``/TransferCore/FailureClass/noSpace``.
     public func write(_ bytes: Data, at offset: Int64) async throws {
         try await threads.run { try unsafe bytes.withUnsafeBytes { unsafe try self.writeNow($0, at: offset) } }
     }
@@ -157,7 +159,7 @@ public final class FileWriter: Sendable {
     /// After a failed sync, all later syncs of this writer fail, and a checkpoint must not cover more than ``syncedPosition``. The system reports
     /// lost bytes only once, so a later success would prove nothing.
     ///
-    /// - Throws: A ``TransferError`` that names the path.
+    /// - Throws: A ``/TransferCore/TransferError`` that names the path.
     public func sync(upTo position: Int64) async throws {
         guard position > syncedPosition else { return }
         try await threads.run { try self.syncContent() }
@@ -198,8 +200,8 @@ public final class FileWriter: Sendable {
     ///   - permissions: The file's permissions on the server (inode(7)), if known. Other users get only permissions that they also have on the
     ///     server.
     /// - Returns: Whether the file has its final name; false if the policy kept an existing file.
-    /// - Throws: A ``TransferError``: ``TransferError/Code/fileExists`` if an existing file must not be replaced, or
-    ///   ``FailureClass/protocolViolation`` if the number of bytes differs. Also the error of an earlier failed sync, and the errors of
+    /// - Throws: A ``/TransferCore/TransferError``: ``/TransferCore/TransferError/Code/fileExists`` if an existing file must not be replaced, or
+    ///   ``/TransferCore/FailureClass/protocolViolation`` if the number of bytes differs. Also the error of an earlier failed sync, and the errors of
     ///   ``open(_:from:size:on:)`` and ``isUpToDate(_:size:modificationTime:on:)``.
     @discardableResult
     public func finish(
@@ -224,11 +226,14 @@ public final class FileWriter: Sendable {
     /// Whether the policy keeps an existing file, which makes the download unnecessary. Call it before ``open(_:from:size:on:)``.
     ///
     /// - Parameters:
+    ///   - destination: The name of the file, and the overwrite policy.
     ///   - size: The size on the server in bytes; nil if unknown.
-    ///   - modificationTime: The modification time on the server, in nanoseconds since 1970; nil if unknown. If it has no fraction, the fraction
-    ///     of the local time is ignored.
-    /// - Throws: A ``TransferError``. Its class is ``FailureClass/unsupported`` if the policy is ``OverwritePolicy/different`` and the size
-    ///   is unknown, or ``OverwritePolicy/newer`` and the modification time is unknown.
+    ///   - modificationTime: The modification time on the server, in nanoseconds since 1970; nil if unknown. If it has no fraction, the
+    ///     fraction of the local time is ignored.
+    ///   - threads: Threads for blocking calls.
+    /// - Throws: A ``/TransferCore/TransferError``. Its class is ``/TransferCore/FailureClass/unsupported`` if the policy is
+    ///   ``/TransferCore/OverwritePolicy/different`` and the size is unknown, or ``/TransferCore/OverwritePolicy/newer`` and the
+    ///   modification time is unknown.
     public static func isUpToDate(
         _ destination: DownloadDestination, size: Int64?, modificationTime: Int64?, on threads: WorkerThreads
     ) async throws -> Bool {

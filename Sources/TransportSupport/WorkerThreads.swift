@@ -25,7 +25,8 @@ public final class WorkerThreads: Sendable {
     ///
     /// This object stays alive until the function returns. A function that hangs therefore still counts towards the limit.
     ///
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/noSpace`` if there are no threads yet and no thread can be created.
+    /// - Throws: A ``/TransferCore/TransferError`` of the class ``/TransferCore/FailureClass/noSpace`` if there are no threads yet and no
+    ///   thread can be created.
     public func submit(_ job: @escaping @Sendable () -> Void) throws(TransferError) {
         try queue.add { [self] in withExtendedLifetime(self, job) }
     }

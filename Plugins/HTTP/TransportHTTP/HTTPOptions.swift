@@ -9,7 +9,7 @@ import TransportSupport
 /// ```
 ///
 /// A session can have the same options, except ``requests``. Of the request options, it can set only
-/// ``HTTPSupport/RequestOptions/parallelThreshold`` and ``HTTPSupport/RequestOptions/contentDisposition``. A session's options that differ
+/// ``/HTTPSupport/RequestOptions/parallelThreshold`` and ``/HTTPSupport/RequestOptions/contentDisposition``. A session's options that differ
 /// from the defaults take precedence over those of the endpoint:
 ///
 /// ```swift

@@ -17,8 +17,8 @@ extension RemoteTransferQueue {
     /// Waits for a session to end, and returns its final status.
     ///
     /// - Throws: The session's `TransferError` if the session failed, or a `TransferError` with the code `cancelled` if the session was
-    ///   cancelled. ``QueueError`` with the code `noSuchSession` if the session was removed, or with `ownerUnreachable` or `ownerLost` if
-    ///   the owner exits first.
+    ///   cancelled. ``/TransferKit/QueueError`` with the code `noSuchSession` if the session was removed, or with `ownerUnreachable` or
+    ///   `ownerLost` if the owner exits first.
     public func value(of id: SessionID) async throws -> SessionStatus {
         var iterator = events.makeAsyncIterator()
         try await iterator.begin()
@@ -64,7 +64,7 @@ public struct RemoteQueueEvents: AsyncSequence, Sendable {
 
         /// The next event; nil at the end.
         ///
-        /// - Throws: ``QueueError``, for example with the code `ownerUnreachable` if the owner exited without shutting down the queue, or
+        /// - Throws: ``/TransferKit/QueueError``, for example with the code `ownerUnreachable` if the owner exited without shutting down the queue, or
         ///   `tooManySubscribers`, or `CancellationError` if the task is cancelled.
         public mutating func next() async throws -> QueueEvent? {
             guard !hasEnded else { return nil }

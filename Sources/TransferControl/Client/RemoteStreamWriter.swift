@@ -22,7 +22,7 @@ extension RemoteTransferQueue {
     ///   - length: The length in bytes, if it is known. The item fails if the stream has another length.
     ///   - index: The queue index of the session; nil for the end.
     ///   - held: Whether the session waits until it is released.
-    /// - Throws: ``QueueError``, like `TransferQueue.enqueue(_:at:held:)`, or with a code such as `ownerUnreachable`, `ownerLost` or
+    /// - Throws: ``/TransferKit/QueueError``, like `TransferQueue.enqueue(_:at:held:)`, or with a code such as `ownerUnreachable`, `ownerLost` or
     ///   `ownerSilent`.
     public func enqueueStream(
         as destination: some RemotePathConvertible, _ request: SessionRequest, length: Int64? = nil, at index: Int? = nil,
@@ -74,8 +74,8 @@ public final class RemoteStreamWriter: Sendable {
 
     /// Appends a chunk. Waits until the queue accepts it, which can take until the session runs or is resumed.
     ///
-    /// - Throws: ``QueueError`` if the stream has ended, for example because the session failed or was cancelled, or if the owner exited or does
-    ///   not respond; `CancellationError` if the task is cancelled, which also ends the stream.
+    /// - Throws: ``/TransferKit/QueueError`` if the stream has ended, for example because the session failed or was cancelled, or if the
+    ///   owner exited or does not respond; `CancellationError` if the task is cancelled, which also ends the stream.
     public func write(_ chunk: some DataProtocol) async throws {
         var rest = (chunk as? Data ?? Data(chunk))[...]
         while !rest.isEmpty {

@@ -4,9 +4,9 @@ public import TransferKit
 
 /// A queue owned by another process: `transferq agent`, `transferq run`, or an app with a ``ControlServer``.
 ///
-/// Calls use the socket in the queue's storage folder. Each call opens its own connection, so calls also reach a restarted owner. Both processes must
-/// run as the same user. Relative paths refer to the queue's base folder (``/TransferKit/Storage``) or, if the queue has no base folder, to this process's
-/// working directory. The owner reads the files and credentials.
+/// Calls use the socket in the queue's storage folder. Each call opens its own connection, so calls also reach a restarted owner. Both
+/// processes must run as the same user. Relative paths refer to the queue's base folder (``/TransferKit/Storage``) or, if the queue has no
+/// base folder, to this process's working directory. The owner reads the files and credentials.
 ///
 /// Call the methods on any executor. Cancelling a call does not undo its request: the owner may still perform it.
 public struct RemoteTransferQueue: ControllableQueue {
@@ -28,14 +28,14 @@ public struct RemoteTransferQueue: ControllableQueue {
 
     /// The current owner of the queue.
     ///
-    /// - Throws: ``QueueError`` with the code `ownerUnreachable` if there is no owner, or `ownerSilent` if the owner does not respond in
+    /// - Throws: ``/TransferKit/QueueError`` with the code `ownerUnreachable` if there is no owner, or `ownerSilent` if the owner does not respond in
     ///   time.
     public func owner() async throws -> QueueOwner { try await call(.owner) }
 
     /// Stops the owner if it is an agent. Returns after the owner has interrupted running sessions, saved their progress and released the storage
     /// folder.
     ///
-    /// - Throws: ``QueueError`` with the code `invalidTransition` if the owner is not an agent.
+    /// - Throws: ``/TransferKit/QueueError`` with the code `invalidTransition` if the owner is not an agent.
     public func endOwner() async throws {
         do {
             try await perform(.end)

@@ -99,7 +99,7 @@ public final class ControlServer: Sendable {
     ///   - timeout: The time after which the server disconnects a client that sends nothing while the server waits for its request.
     ///   - endOwner: Called on any executor when a client asks this process to exit. The process must then call ``shutDownQueue()``. Nil to reject
     ///     such requests.
-    /// - Throws: ``QueueError`` with the code `storageUnavailable`.
+    /// - Throws: ``/TransferKit/QueueError`` with the code `storageUnavailable`.
     public convenience init(
         for queue: TransferQueue, as role: QueueOwner.Role = .application, logger: Logger, timeout: Duration = .seconds(10),
         endOwner: (@Sendable () -> Void)? = nil

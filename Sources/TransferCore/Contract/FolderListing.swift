@@ -22,7 +22,9 @@ public protocol FolderListing: Transport {
     /// **Cancellation.** When the task is cancelled, stop within 100 ms and throw `CancellationError`. The queue also cancels a listing that passes
     /// on no entries during the session's stall timeout.
     ///
-    /// - Parameter receive: Accepts entries in any order, one call at a time. If it throws, the listing ends.
+    /// - Parameters:
+    ///   - attempt: The folder to list, with its endpoint and options.
+    ///   - receive: Accepts entries in any order, one call at a time. If it throws, the listing ends.
     func list(_ attempt: ListingAttempt, receive: @escaping @Sendable ([RemoteEntry]) async throws -> Void) async throws
 
     /// Checks, without a connection, whether an endpoint can list folders. By default, all endpoints of the transport can.

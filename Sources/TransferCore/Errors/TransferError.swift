@@ -60,9 +60,9 @@ extension TransferError.Code {
     public static let invalidUploadURL = Self(rawValue: "invalidUploadURL")
     /// A name is invalid or would leave its folder.
     public static let unsafeName = Self(rawValue: "unsafeName")
-    /// The connection was refused, or there is no route.
+    /// The connection was refused, or there is no route. See <doc:/transferq/Troubleshooting>.
     public static let connectionRefused = Self(rawValue: "connectionRefused")
-    /// The host name can't be resolved.
+    /// The host name can't be resolved. See <doc:/transferq/Troubleshooting>.
     public static let hostNotFound = Self(rawValue: "hostNotFound")
     /// The connection broke.
     public static let connectionLost = Self(rawValue: "connectionLost")
@@ -70,15 +70,16 @@ extension TransferError.Code {
     public static let timedOut = Self(rawValue: "timedOut")
     /// The session did not end within its deadline.
     public static let deadlineExceeded = Self(rawValue: "deadlineExceeded")
-    /// The attempt made no progress within the stall timeout or the response timeout.
+    /// The attempt made no progress within the stall timeout or the response timeout. See <doc:/transferq/Troubleshooting>.
     public static let stalled = Self(rawValue: "stalled")
-    /// The server's identity can't be verified.
+    /// The server's identity can't be verified. See <doc:/transferq/Troubleshooting>.
     public static let serverNotTrusted = Self(rawValue: "serverNotTrusted")
     /// The server or a proxy rejected the account's credentials, or requires credentials that the account does not have.
+    /// See <doc:/transferq/Troubleshooting>.
     public static let credentialsRejected = Self(rawValue: "credentialsRejected")
     /// The server does not allow the request, although it accepts the credentials, or the request carries none.
     public static let forbidden = Self(rawValue: "forbidden")
-    /// A secret or a key can't be read on this machine.
+    /// A secret or a key can't be read on this machine. See <doc:/transferq/Troubleshooting>.
     public static let credentialsUnavailable = Self(rawValue: "credentialsUnavailable")
     /// The server rejected the request.
     public static let rejected = Self(rawValue: "rejected")
@@ -87,7 +88,7 @@ extension TransferError.Code {
     /// The server, or a proxy in front of it, reports that the service is not available: HTTP 502, 503 and 504. Counts as a failure of the
     /// endpoint, unless the endpoint serves other files at the same time.
     public static let serverUnavailable = Self(rawValue: "serverUnavailable")
-    /// The server does not use the protocol of this transport.
+    /// The server does not use the protocol of this transport. See <doc:/transferq/Troubleshooting>.
     public static let notThisProtocol = Self(rawValue: "notThisProtocol")
     /// The server uses another version of the protocol.
     public static let unsupportedVersion = Self(rawValue: "unsupportedVersion")
@@ -95,11 +96,11 @@ extension TransferError.Code {
     public static let invalidResponse = Self(rawValue: "invalidResponse")
     /// The content of an earlier attempt is gone, or does not match the file: on the server, or in the part file of a download.
     public static let uploadGone = Self(rawValue: "uploadGone")
-    /// The file exceeds a size limit of the server, a file system or the queue.
+    /// The file exceeds a size limit of the server, a file system or the queue. See <doc:/transferq/Troubleshooting>.
     public static let tooLarge = Self(rawValue: "tooLarge")
-    /// The server is out of space, or the account's quota is used up.
+    /// The server is out of space, or the account's quota is used up. See <doc:/transferq/Troubleshooting>.
     public static let remoteFull = Self(rawValue: "remoteFull")
-    /// This machine is out of space.
+    /// This machine is out of space. See <doc:/transferq/Troubleshooting>.
     public static let diskFull = Self(rawValue: "diskFull")
     /// A local file or folder does not exist.
     public static let noSuchFile = Self(rawValue: "noSuchFile")
@@ -107,19 +108,19 @@ extension TransferError.Code {
     public static let notReadable = Self(rawValue: "notReadable")
     /// A local file or folder can't be created or written.
     public static let notWritable = Self(rawValue: "notWritable")
-    /// A local file exists that the download must not replace.
+    /// A local file exists that the download must not replace. See <doc:/transferq/Troubleshooting>.
     public static let fileExists = Self(rawValue: "fileExists")
-    /// The remote file or folder does not exist.
+    /// The remote file or folder does not exist. See <doc:/transferq/Troubleshooting>.
     public static let noSuchRemoteFile = Self(rawValue: "noSuchRemoteFile")
     /// The remote name refers to a folder, not to a file.
     public static let isFolder = Self(rawValue: "isFolder")
-    /// The producer of a stream failed or exited, or the stream has a different length than declared.
+    /// The producer of a stream failed or exited, or the stream has a different length than declared. See <doc:/transferq/Troubleshooting>.
     public static let producerGone = Self(rawValue: "producerGone")
     /// A local path or a listed remote entry is not a regular file.
     public static let notARegularFile = Self(rawValue: "notARegularFile")
-    /// The content does not have the expected checksum, or the expected checksum is invalid.
+    /// The content does not have the expected checksum, or the expected checksum is invalid. See <doc:/transferq/Troubleshooting>.
     public static let checksumMismatch = Self(rawValue: "checksumMismatch")
-    /// The local file changed after the queue recorded its identity.
+    /// The local file changed after the queue recorded its identity. See <doc:/transferq/Troubleshooting>.
     public static let sourceChanged = Self(rawValue: "sourceChanged")
     /// The transport does not support an option or a direction.
     public static let unsupported = Self(rawValue: "unsupported")

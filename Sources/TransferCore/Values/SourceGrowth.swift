@@ -68,7 +68,9 @@ public final class SourceGrowth: Sendable {
     /// If one of these conditions already holds, `call` runs on the caller's thread before this method returns. Otherwise it runs on the
     /// producer's thread.
     ///
-    /// - Parameter call: Must not block.
+    /// - Parameters:
+    ///   - offset: The offset of a byte in the stream, from 0.
+    ///   - call: Must not block.
     public func whenReadable(at offset: Int64, call: @escaping @Sendable () -> Void) {
         _ = addCall(at: offset, call)
     }

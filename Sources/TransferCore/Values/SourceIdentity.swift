@@ -76,7 +76,9 @@ public struct SourceIdentity: Hashable, Sendable, Codable {
 
     /// Reads the identity of an open file.
     ///
-    /// - Parameter path: The path, for errors only.
+    /// - Parameters:
+    ///   - descriptor: The open file.
+    ///   - path: The path, for errors only.
     /// - Throws: The same errors as ``init(ofFileAt:)``.
     public init(of descriptor: FileDescriptor, path: FilePath) throws(TransferError) {
         var status = stat()

@@ -31,6 +31,10 @@ public struct UploadForm: Hashable, Sendable {
         /// Creates a file.
         ///
         /// - Parameters:
+        ///   - field: The name of the field.
+        ///   - name: The file's name for the server.
+        ///   - mediaType: The media type; nil for the default of the transport.
+        ///   - source: The local content.
         ///   - offset: The position of the first byte in the source, at least 0.
         ///   - length: The number of bytes, at least 0; nil for the size of the source.
         public init(

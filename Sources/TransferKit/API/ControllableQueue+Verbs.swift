@@ -15,7 +15,9 @@ extension ControllableQueue {
     /// A paused session is resumed, as by ``resume(_:)``. A running session continues; if its run fails before it transfers more bytes, the
     /// session starts a new run at once. A stopped queue stays stopped; the session starts first after ``ControllableQueue/start()``.
     ///
-    /// - Parameter again: Whether to transfer a completed session again. If false, the call throws `alreadyCompleted` for a completed session.
+    /// - Parameters:
+    ///   - session: The session: its ID or index.
+    ///   - again: Whether to transfer a completed session again. If false, the call throws `alreadyCompleted` for a completed session.
     /// - Throws: ``QueueError``, including the code `duplicate` if another session with the same deduplication key is not completed.
     public func run(_ session: some SessionReferenceConvertible, again: Bool = false) async throws {
         try await apply(.run(again: again), to: session.reference)
@@ -62,8 +64,10 @@ extension ControllableQueue {
     /// Unfinished uploads and the part files of downloads stay by default, so that a cancellation can be undone: after ``retry(_:)`` or
     /// ``run(_:again:)``, the files resume from their checkpoints. ``remove(_:isForced:)`` removes this content.
     ///
-    /// - Parameter discarding: Whether to remove unfinished uploads and the part files of downloads as soon as possible. Files then restart after a
-    ///   retry.
+    /// - Parameters:
+    ///   - session: The session: its ID or index.
+    ///   - discarding: Whether to remove unfinished uploads and the part files of downloads as soon as possible. Files then restart after a
+    ///     retry.
     public func cancel(_ session: some SessionReferenceConvertible, discarding: Bool = false) async throws {
         try await apply(.cancel(discarding: discarding), to: session.reference)
     }
@@ -94,6 +98,7 @@ extension ControllableQueue {
     /// not checked again.
     ///
     /// - Parameters:
+    ///   - session: The draft: its ID.
     ///   - destination: The position of the session; by default the end. An index can be from 0 to the number of sessions.
     ///   - held: Whether the session is held until it is released.
     /// - Throws: ``QueueError``, including the codes `invalidTransition` if the session is not a draft, `duplicate`, `indexOutOfRange`,
@@ -121,7 +126,9 @@ extension ControllableQueue {
     /// When the call returns, the session is no longer in the queue. If it has more than 10,000 files, their records are deleted later.
     /// Unfinished uploads and the part files of downloads are removed later. Complete files, local or remote, are never changed.
     ///
-    /// - Parameter isForced: Whether to remove the session even if other sessions depend on it. Those sessions then lose the dependency.
+    /// - Parameters:
+    ///   - session: The session: its ID or index.
+    ///   - isForced: Whether to remove the session even if other sessions depend on it. Those sessions then lose the dependency.
     /// - Throws: ``QueueError``, including the code `hasDependents` if other sessions depend on it and `isForced` is false.
     public func remove(_ session: some SessionReferenceConvertible, isForced: Bool = false) async throws {
         try await apply(.remove(isForced: isForced), to: session.reference)

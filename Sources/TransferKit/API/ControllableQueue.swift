@@ -3,7 +3,7 @@
 ///
 /// Its extensions have a method for each ``SessionOperation`` on one session. For groups, use ``apply(_:to:)-(_,SessionGroup)``. For details and
 /// errors of all other methods, see the method with the same name in ``TransferQueue``. If another process owns the queue, a method can also throw
-/// the codes ``QueueError/Code/ownerUnreachable`` and ``QueueError/Code/ownerLost``.
+/// the codes `ownerUnreachable` and `ownerLost`.
 public protocol ControllableQueue: Sendable {
     // MARK: Accounts
 
@@ -17,7 +17,9 @@ public protocol ControllableQueue: Sendable {
     ///
     /// The comparison and the save are one atomic step, even across processes, so concurrent edits don't overwrite each other.
     ///
-    /// - Parameter previous: The account as the caller read it; nil if no account had the name.
+    /// - Parameters:
+    ///   - account: The account to save.
+    ///   - previous: The account as the caller read it; nil if no account had the name.
     /// - Returns: Whether the account was saved. If false, the account in the queue has changed: read it again.
     func save(_ account: Account, replacing previous: Account?) async throws -> Bool
     /// Removes an account and, if `cascades` is true, the sessions that refer to it.

@@ -16,7 +16,9 @@ extension TransferQueue {
 
     /// Adds or replaces an account unless it has changed since the caller read it. The comparison and the save are one atomic step.
     ///
-    /// - Parameter previous: The account as the caller read it; nil if no account had the name.
+    /// - Parameters:
+    ///   - account: The account to save.
+    ///   - previous: The account as the caller read it; nil if no account had the name.
     /// - Returns: Whether the account was saved. If false, the account in the queue has changed: read it again.
     /// - Throws: ``QueueError`` with the code `invalidAccount`. After an error, nothing is changed.
     public nonisolated func save(_ account: Account, replacing previous: Account?) async throws -> Bool {
@@ -57,8 +59,10 @@ extension TransferQueue {
 
     /// Removes an account.
     ///
-    /// - Parameter cascades: Whether to also remove the sessions that refer to the account. If false, and such sessions exist, the call throws
-    ///   `accountInUse`. If there are more than 10,000 such sessions, they are removed in several transactions, before the account.
+    /// - Parameters:
+    ///   - name: The name of the account.
+    ///   - cascades: Whether to also remove the sessions that refer to the account. If false, and such sessions exist, the call throws
+    ///     `accountInUse`. If there are more than 10,000 such sessions, they are removed in several transactions, before the account.
     /// - Throws: ``QueueError`` with the code `noSuchAccount`, `accountInUse`, or, if sessions of other accounts depend on sessions of this
     ///   account, `hasDependents`.
     public nonisolated func deleteAccount(_ name: String, cascades: Bool = false) async throws {

@@ -34,6 +34,7 @@ extension TransferQueue {
     /// compared.
     ///
     /// - Parameters:
+    ///   - requests: The sessions, in order.
     ///   - index: The index of the first session, at most the number of sessions; nil for the end of the queue.
     ///   - held: Whether the sessions are held until they are released.
     /// - Returns: For each request, a handle to the session, or to the existing session with the same deduplication key.
@@ -102,7 +103,11 @@ extension TransferQueue {
 
     /// Same as ``enqueue(_:at:held:)-(SessionRequest,_,_)``, but throws if the order has changed since the caller chose the index.
     ///
-    /// - Parameter orderRevision: The ``QueueStatus/orderRevision`` at which the index was chosen; nil to accept any order.
+    /// - Parameters:
+    ///   - request: The session.
+    ///   - index: The index of the session, at most the number of sessions.
+    ///   - orderRevision: The ``QueueStatus/orderRevision`` at which the index was chosen; nil to accept any order.
+    ///   - held: Whether the session is held until it is released.
     /// - Throws: The errors of that method, and ``QueueError`` with the code `staleOrder` if the order has changed.
     @discardableResult
     public nonisolated func enqueue(
@@ -115,7 +120,11 @@ extension TransferQueue {
 
     /// Same as ``enqueue(_:at:held:)-([SessionRequest],_,_)``, but throws if the order has changed since the caller chose the index.
     ///
-    /// - Parameter orderRevision: The ``QueueStatus/orderRevision`` at which the index was chosen; nil to accept any order.
+    /// - Parameters:
+    ///   - requests: The sessions, in order.
+    ///   - index: The index of the first session, at most the number of sessions.
+    ///   - orderRevision: The ``QueueStatus/orderRevision`` at which the index was chosen; nil to accept any order.
+    ///   - held: Whether the sessions are held until they are released.
     /// - Throws: The errors of that method, and ``QueueError`` with the code `staleOrder` if the order has changed.
     @discardableResult
     public nonisolated func enqueue(

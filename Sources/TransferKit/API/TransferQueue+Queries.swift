@@ -82,7 +82,9 @@ extension TransferQueue {
 
     /// The session IDs that begin with the given characters, ignoring case, in the order of the queue. The IDs of drafts follow.
     ///
-    /// - Parameter limit: The maximum number of IDs.
+    /// - Parameters:
+    ///   - prefix: The first characters of an ID.
+    ///   - limit: The maximum number of IDs.
     public nonisolated func sessionIDs(beginningWith prefix: String, limit: Int) async -> [SessionID] {
         let wanted = prefix.lowercased()
         if let id = SessionID(wanted), limit > 0 { return (try? await session(id)) == nil ? [] : [id] }
@@ -107,6 +109,7 @@ extension TransferQueue {
     /// A session can have a million items. To read all of them, repeat the call with the position after the last item, until the result is empty.
     ///
     /// - Parameters:
+    ///   - id: The session.
     ///   - position: The position of the first item, from 0.
     ///   - limit: The maximum number of items. Default: 1,000.
     /// - Throws: ``QueueError`` with the code `noSuchSession`.

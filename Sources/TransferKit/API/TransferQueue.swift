@@ -71,7 +71,7 @@ public actor TransferQueue: ControllableQueue {
     /// - Parameters:
     ///   - storage: The location of the queue's state.
     ///   - transports: The transports that sessions can use, each with a unique ID. The queue creates its own instance of each
-    ///     (``TransferCore/Transport/makeInstance()``), so you can pass the same values to other queues.
+    ///     (``/TransferCore/Transport/makeInstance()``), so you can pass the same values to other queues.
     ///   - credentials: Reads the secrets that endpoints refer to; by default from the environment and from files.
     ///   - configuration: Settings that apply to all sessions.
     ///   - delegate: Receives the events, including those from the opening of the queue, such as a quarantined session; see

@@ -43,7 +43,7 @@ public struct ItemStatus: Hashable, Sendable {
     public var partialExpiresAt: Date?
     /// The server's response to the complete file, if the transport keeps it; nil until the item is completed.
     public var answer: ServerResponse?
-    /// Warnings about a completed item (``TransferCore/TransferReceipt/warnings``); empty until the item is completed.
+    /// Warnings about a completed item (``/TransferCore/TransferReceipt/warnings``); empty until the item is completed.
     public var warnings: [String]
     /// Why the item failed or was skipped, or why its last attempt failed.
     public var error: TransferError?

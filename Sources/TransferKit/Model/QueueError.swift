@@ -39,13 +39,13 @@ extension QueueError: LocalizedError {
 }
 
 extension QueueError.Code {
-    /// Another process, or another queue in this process, owns the storage folder.
+    /// Another process, or another queue in this process, owns the storage folder. See <doc:/transferq/Troubleshooting>.
     public static let storageInUse = Self(rawValue: "storageInUse")
-    /// A newer version wrote the store.
+    /// A newer version wrote the store. See <doc:/transferq/Troubleshooting>.
     public static let storageTooNew = Self(rawValue: "storageTooNew")
-    /// The store can't be opened, read or written.
+    /// The store can't be opened, read or written. See <doc:/transferq/Troubleshooting>.
     public static let storageUnavailable = Self(rawValue: "storageUnavailable")
-    /// The store's content is damaged.
+    /// The store's content is damaged. See <doc:/transferq/Troubleshooting>.
     public static let storageDamaged = Self(rawValue: "storageDamaged")
     /// Two transports have the same ID, or a transport has a reserved ID.
     public static let duplicateTransport = Self(rawValue: "duplicateTransport")
@@ -65,15 +65,15 @@ extension QueueError.Code {
     public static let noSuchSession = Self(rawValue: "noSuchSession")
     /// The index of a session or of a destination is outside the queue.
     public static let indexOutOfRange = Self(rawValue: "indexOutOfRange")
-    /// The order has changed since the index was read.
+    /// The order has changed since the index was read. See <doc:/transferq/Troubleshooting>.
     public static let staleOrder = Self(rawValue: "staleOrder")
-    /// The operation is not valid in the session's state.
+    /// The operation is not valid in the session's state. See <doc:/transferq/Troubleshooting>.
     public static let invalidTransition = Self(rawValue: "invalidTransition")
     /// The session is completed. To transfer it again, set `again`; see ``ControllableQueue/run(_:again:)``.
     public static let alreadyCompleted = Self(rawValue: "alreadyCompleted")
-    /// Another session that is not completed has the same deduplication key.
+    /// Another session that is not completed has the same deduplication key. See <doc:/transferq/Troubleshooting>.
     public static let duplicate = Self(rawValue: "duplicate")
-    /// Other sessions wait for the session to end.
+    /// Other sessions wait for the session to end. See <doc:/transferq/Troubleshooting>.
     public static let hasDependents = Self(rawValue: "hasDependents")
     /// Sessions would wait for each other. Or, in a strict queue, a session would wait for a later session.
     public static let impossibleOrder = Self(rawValue: "impossibleOrder")

@@ -16,7 +16,7 @@ public struct MemoryAttempt: Sendable {
 
     /// The ID of the transfer.
     public let transferID: String
-    /// The number of the attempt; see ``TransferCore/FileAttempt/number``.
+    /// The number of the attempt; see ``/TransferCore/FileAttempt/number``.
     public let number: Int
     /// The remote name of the file.
     public let path: RemotePath

@@ -13,7 +13,7 @@ public enum MemoryFault: Hashable, Sendable {
     case cut(afterBytes: Int64)
 
     /// The other end loses the content of an unfinished upload, or changes the version of a downloaded file. An attempt with a checkpoint
-    /// fails with ``FailureClass/resumeLost``.
+    /// fails with ``/TransferCore/FailureClass/resumeLost``.
     case forget
 }
 
@@ -26,6 +26,7 @@ public final class MemoryFaultList: Sendable {
     /// Adds a fault at the end of the list. Call it from any thread.
     ///
     /// - Parameters:
+    ///   - fault: The fault.
     ///   - path: The remote name of the file, or nil for any file.
     ///   - times: The number of affected attempts.
     public func append(_ fault: MemoryFault, for path: String? = nil, times: Int = 1) {

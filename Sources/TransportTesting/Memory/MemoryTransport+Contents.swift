@@ -5,7 +5,9 @@ public import TransferCore
 extension MemoryTransport {
     /// Returns the content of the latest complete file with a name; nil if there is no complete file.
     ///
-    /// - Parameter address: The address of the file's endpoint, or nil for any endpoint.
+    /// - Parameters:
+    ///   - path: The remote name of the file.
+    ///   - address: The address of the file's endpoint, or nil for any endpoint.
     public func contents(of path: String, at address: String? = nil) -> Data? {
         state.withLock { $0.store.latest(path, at: address, where: \.isComplete)?.content }
     }

@@ -9,6 +9,8 @@ extension MemoryTransport {
     /// Complete uploads can also be downloaded by their names.
     ///
     /// - Parameters:
+    ///   - content: The content of the file.
+    ///   - path: The remote name of the file.
     ///   - modificationTime: The reported modification time, in nanoseconds since 1970; nil for none.
     ///   - reportsSize: Whether the other end reports the size before the download is complete.
     public func provide(_ content: Data, as path: String, modificationTime: Int64? = nil, reportsSize: Bool = true) {

@@ -19,8 +19,8 @@ extension MemoryTransport: FolderListing {
     ///
     /// A gate at byte 0 of the folder's name stops the listing before the first entry.
     ///
-    /// - Throws: A ``TransferError`` for scripted faults, a missing folder, a refusing host, or a rejected credential; `CancellationError`;
-    ///   errors of the receiver.
+    /// - Throws: A ``/TransferCore/TransferError`` for scripted faults, a missing folder, a refusing host, or a rejected credential;
+    ///   `CancellationError`; errors of the receiver.
     public func list(_ attempt: ListingAttempt, receive: @escaping @Sendable ([RemoteEntry]) async throws -> Void) async throws {
         let fault = faults.take(for: attempt.remotePath)
         let path = attempt.remotePath.description

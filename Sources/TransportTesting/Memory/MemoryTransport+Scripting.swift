@@ -25,7 +25,9 @@ extension MemoryTransport {
 
     /// Makes a host refuse connections.
     ///
-    /// - Parameter error: The error that attempts throw; nil for a refused connection, an error of the class ``FailureClass/unreachable``.
+    /// - Parameters:
+    ///   - host: The host in the addresses of endpoints.
+    ///   - error: The error that attempts throw; nil for a refused connection, an error of the class ``/TransferCore/FailureClass/unreachable``.
     public func refuse(host: String, with error: TransferError? = nil) {
         state.withLock {
             $0.refusedHosts[host] =

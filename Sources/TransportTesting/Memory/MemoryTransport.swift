@@ -47,9 +47,10 @@ public final class MemoryTransport: Transport {
     /// Creates a transport without content.
     ///
     /// - Parameters:
+    ///   - id: The ID in endpoints of this transport.
     ///   - chunkSize: The number of bytes to transfer at a time, at least 1.
-    ///   - chunksPerCheckpoint: The number of chunks between checkpoints, at least 1. Checkpoints are also saved before the first byte of an upload
-    ///     and after the last byte.
+    ///   - chunksPerCheckpoint: The number of chunks between checkpoints, at least 1. Checkpoints are also saved before the first byte of
+    ///     an upload and after the last byte.
     ///   - acceptedSecret: The value that one of an endpoint's credentials must have; nil to accept any or no credentials.
     public init(id: TransportID = "memory", chunkSize: Int = 64 * 1024, chunksPerCheckpoint: Int = 1, acceptedSecret: String? = nil) {
         self.id = id
@@ -60,9 +61,9 @@ public final class MemoryTransport: Transport {
 
     /// Transfers one file in chunks on the caller's executor. Reads and writes local files on separate threads, which may block.
     ///
-    /// - Throws: A ``TransferError`` for scripted faults, a missing or changed source, a missing or changed remote file, a destination that
-    ///   can't be written, a refusing host, or a rejected credential; `CancellationError`; errors of the reporter and of the credential
-    ///   provider.
+    /// - Throws: A ``/TransferCore/TransferError`` for scripted faults, a missing or changed source, a missing or changed remote file, a
+    ///   destination that can't be written, a refusing host, or a rejected credential; `CancellationError`; errors of the reporter and of
+    ///   the credential provider.
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         let fault = faults.take(for: attempt.remotePath)
         let index = begin(attempt, fault)

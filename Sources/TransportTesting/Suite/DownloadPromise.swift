@@ -12,27 +12,45 @@ public protocol DownloadingFixture: TransportFixture {
 /// A requirement that every transport for downloads must meet. Check it like a ``TransportPromise``.
 public enum DownloadPromise: String, CaseIterable, Sendable, CustomStringConvertible {
     // Content
+    /// A downloaded file is intact, whatever its size.
     case contentArrivesIntact = "A downloaded file is intact, whatever its size"
+    /// A download gets its final name only when it is complete.
     case nameComesLast = "A download gets its final name only when it is complete"
+    /// The receipt contains the number of received bytes.
     case receiptHasSize = "The receipt contains the number of received bytes"
+    /// The reported size is the size of the file.
     case reportedSizeIsCorrect = "The reported size is the size of the file"
+    /// A missing remote file causes an error of class permanent.
     case missingFileIsPermanent = "A missing remote file causes an error of class permanent"
     // Resuming
+    /// A download resumes from its last checkpoint after a broken connection.
     case resumesAfterLostConnection = "A download resumes from its last checkpoint after a broken connection"
+    /// A download resumes from its last checkpoint after a cancellation.
     case resumesAfterCancellation = "A download resumes from its last checkpoint after a cancellation"
+    /// A checkpoint never covers more bytes than this machine has received.
     case checkpointIsAccurate = "A checkpoint never covers more bytes than this machine has received"
+    /// A remote file that changed since its checkpoint causes an error of class resumeLost.
     case changedFileIsNotResumed = "A remote file that changed since its checkpoint causes an error of class resumeLost"
+    /// A missing part file causes an error of class resumeLost.
     case lostPartIsNotResumed = "A missing part file causes an error of class resumeLost"
     // Progress
+    /// Progress never decreases in a download.
     case progressNeverDecreases = "Progress never decreases in a download"
+    /// Progress ends at the size of the downloaded file.
     case progressEndsAtSize = "Progress ends at the size of the downloaded file"
+    /// A download receives no more bytes than the rate limits allow.
     case rateLimitIsRespected = "A download receives no more bytes than the rate limits allow"
+    /// A cancelled download ends and throws a CancellationError.
     case cancellationEnds = "A cancelled download ends and throws a CancellationError"
     // The existing file
+    /// An existing file is not replaced by default.
     case nothingIsReplacedUnasked = "An existing file is not replaced by default"
+    /// An existing file is replaced if the policy requires it.
     case replacesWhenAsked = "An existing file is replaced if the policy requires it"
+    /// Nothing is written outside of the folder, even with links in the path.
     case staysInFolder = "Nothing is written outside of the folder, even with links in the path"
     // The endpoint
+    /// In a download, a refused connection causes an error of class unreachable.
     case refusedConnectionIsUnreachable = "In a download, a refused connection causes an error of class unreachable"
 
     /// The promise, as a sentence.
@@ -40,7 +58,9 @@ public enum DownloadPromise: String, CaseIterable, Sendable, CustomStringConvert
 
     /// Checks the promise for a transport. Call it from any executor.
     ///
-    /// - Parameter deadline: The time after which an attempt counts as hung. It is not a performance threshold.
+    /// - Parameters:
+    ///   - fixture: Connects the check to a server.
+    ///   - deadline: The time after which an attempt counts as hung. It is not a performance threshold.
     /// - Throws: A ``PromiseViolation`` if the transport breaks the promise, or an error from the fixture.
     public func verify(_ fixture: some DownloadingFixture, deadline: Duration = .seconds(180)) async throws {
         try await PromiseCheck.run(rawValue, fixture, deadline) { try await run($0) }

@@ -8,13 +8,21 @@ public protocol ListingFixture: DownloadingFixture {
 
 /// A requirement that every transport that lists folders (`FolderListing`) must meet. Check it like a ``TransportPromise``.
 public enum ListingPromise: String, CaseIterable, Sendable, CustomStringConvertible {
+    /// Each entry of a folder is listed once, with its kind and size.
     case entriesAreComplete = "Each entry of a folder is listed once, with its kind and size"
+    /// A folder with many entries is listed completely.
     case largeFolderIsComplete = "A folder with many entries is listed completely"
+    /// Names are listed unchanged, whatever they contain.
     case namesAreKept = "Names are listed unchanged, whatever they contain"
+    /// The listing of an empty folder has no entries.
     case emptyFolderIsEmpty = "The listing of an empty folder has no entries"
+    /// A missing folder, or a file instead of a folder, causes an error of class permanent.
     case missingFolderIsPermanent = "A missing folder, or a file instead of a folder, causes an error of class permanent"
+    /// If the receiver throws an error, the listing ends with this error.
     case receiverEndsListing = "If the receiver throws an error, the listing ends with this error"
+    /// A cancelled listing ends and throws a CancellationError.
     case cancellationEnds = "A cancelled listing ends and throws a CancellationError"
+    /// In a listing, a refused connection causes an error of class unreachable.
     case refusedConnectionIsUnreachable = "In a listing, a refused connection causes an error of class unreachable"
 
     /// The promise, as a sentence.
@@ -22,7 +30,9 @@ public enum ListingPromise: String, CaseIterable, Sendable, CustomStringConverti
 
     /// Checks the promise for a transport. Call it from any executor.
     ///
-    /// - Parameter deadline: The time after which a listing counts as hung. It is not a performance threshold.
+    /// - Parameters:
+    ///   - fixture: Connects the check to a server.
+    ///   - deadline: The time after which a listing counts as hung. It is not a performance threshold.
     /// - Throws: A ``PromiseViolation`` if the transport breaks the promise, or an error from the fixture.
     public func verify(_ fixture: some ListingFixture, deadline: Duration = .seconds(180)) async throws {
         try await PromiseCheck.run(rawValue, fixture, deadline) { try await run($0) }

@@ -2,9 +2,13 @@ import TransferCore
 
 /// A requirement that every transport for growing sources must meet. Check it like a ``TransportPromise``.
 public enum StreamPromise: String, CaseIterable, Sendable, CustomStringConvertible {
+    /// A source that grows only after its earlier bytes are confirmed arrives intact.
     case growingSourceArrives = "A source that grows only after its earlier bytes are confirmed arrives intact"
+    /// The upload of a growing source resumes from its last checkpoint after a broken connection.
     case resumesAfterLostConnection = "The upload of a growing source resumes from its last checkpoint after a broken connection"
+    /// If the producer fails, the attempt throws the producer's error, and the file is not complete.
     case sourceFailureIsReported = "If the producer fails, the attempt throws the producer's error, and the file is not complete"
+    /// Cancelling an attempt that waits for its source ends the attempt.
     case cancellationEnds = "Cancelling an attempt that waits for its source ends the attempt"
 
     /// The promise, as a sentence.
@@ -12,7 +16,9 @@ public enum StreamPromise: String, CaseIterable, Sendable, CustomStringConvertib
 
     /// Checks the promise for a transport. Call it from any executor.
     ///
-    /// - Parameter deadline: The time after which an attempt counts as hung. It is not a performance threshold.
+    /// - Parameters:
+    ///   - fixture: Connects the check to a server.
+    ///   - deadline: The time after which an attempt counts as hung. It is not a performance threshold.
     /// - Throws: A ``PromiseViolation`` if the transport breaks the promise, or an error from the fixture.
     public func verify(_ fixture: some TransportFixture, deadline: Duration = .seconds(180)) async throws {
         try await PromiseCheck.run(rawValue, fixture, deadline) { try await run($0) }

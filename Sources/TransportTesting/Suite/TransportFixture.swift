@@ -24,9 +24,10 @@ public protocol TransportFixture: Sendable {
     /// An empty folder for sources. The fixture's owner removes it.
     var folder: FilePath { get }
 
-    /// The options of every attempt; by default, the defaults of ``AttemptOptions``.
+    /// The options of every attempt; by default, the defaults of ``/TransferCore/AttemptOptions``.
     ///
-    /// To test segmented transfers, set ``AttemptOptions/segmentsPerFile`` to more than 1, and use an endpoint that splits files of 3 MiB.
+    /// To test segmented transfers, set ``/TransferCore/AttemptOptions/segmentsPerFile`` to more than 1, and use an endpoint that splits
+    /// files of 3 MiB.
     var options: AttemptOptions { get }
 
     /// The behaviour of interrupted uploads; ``UploadResumption/fromCheckpoint`` by default.

@@ -30,7 +30,7 @@ extension TransferItem {
         return TransferItem(.stream(producer), as: destination)
     }
 
-    /// Creates an item for a stream, and a writer for its bytes; otherwise the same as ``stream(_:as:length:ahead:)``.
+    /// Creates an item for a stream, and a writer for its bytes; otherwise the same as ``stream(_:as:length:ahead:)-(Chunks,_,_,_)``.
     ///
     /// - Parameters:
     ///   - destination: The remote name.
@@ -45,7 +45,7 @@ extension TransferItem {
         return (TransferItem(.stream(producer), as: destination), StreamWriter(channel))
     }
 
-    /// Creates an item for the bytes of an input stream; otherwise the same as ``stream(_:as:length:ahead:)``.
+    /// Creates an item for the bytes of an input stream; otherwise the same as ``stream(_:as:length:ahead:)-(Chunks,_,_,_)``.
     ///
     /// The queue opens the stream, reads it on a separate thread, and closes it. The item fails if reading fails.
     ///

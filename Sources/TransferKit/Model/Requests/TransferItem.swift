@@ -25,7 +25,7 @@ public struct TransferItem: Hashable, Sendable {
         didSet { invalidDestination = nil }
     }
 
-    /// The given remote name if it is not a valid ``RemotePath``; otherwise nil. `enqueue` rejects an item with an invalid name.
+    /// The given remote name if it is not a valid ``/TransferCore/RemotePath``; otherwise nil. `enqueue` rejects an item with an invalid name.
     package var invalidDestination: String?
 
     /// The policy for symbolic links, if the item is a folder.
@@ -84,7 +84,7 @@ public struct TransferItem: Hashable, Sendable {
     ///
     /// - Parameters:
     ///   - source: The file or folder: a `FilePath`, a `String` or a file `URL`.
-    ///   - destination: The remote name: a `String` or a ``RemotePath``, checked by `enqueue`. Nil for the last component of `source`.
+    ///   - destination: The remote name: a `String` or a ``/TransferCore/RemotePath``, checked by `enqueue`. Nil for the last component of `source`.
     ///   - symbolicLinks: The policy for symbolic links inside a folder.
     public init(
         _ source: some LocalPathConvertible, as destination: (some RemotePathConvertible)? = RemotePath?.none,
@@ -130,7 +130,7 @@ public struct TransferItem: Hashable, Sendable {
     /// Entries that are neither files nor folders, and links that are not followed, are skipped, as ``ItemState/skipped`` items. A subfolder that
     /// can't be listed, and a name that is not valid on this machine, become failed items, and the other items continue.
     ///
-    /// At an endpoint that can't list folders, the item fails as ``TransferCore/FailureClass/unsupported``.
+    /// At an endpoint that can't list folders, the item fails as ``/TransferCore/FailureClass/unsupported``.
     ///
     /// - Parameters:
     ///   - remotePath: The folder's name below the endpoint's folder.

@@ -19,7 +19,7 @@ public final class StreamWriter: Sendable {
 
     /// Appends a chunk. Waits until the buffer has room, which can take until the session runs or is resumed.
     ///
-    /// - Throws: A ``TransferError`` if the stream has ended, or the queue no longer reads it, for example because the session was
+    /// - Throws: A ``/TransferCore/TransferError`` if the stream has ended, or the queue no longer reads it, for example because the session was
     ///   cancelled; `CancellationError` if the task is cancelled while the call waits. After an error, no byte of the chunk is sent.
     public func write(_ chunk: some DataProtocol) async throws {
         let data = chunk as? Data ?? Data(chunk)
@@ -37,7 +37,7 @@ public final class StreamWriter: Sendable {
     /// ```
     ///
     /// - Returns: The number of appended bytes, from the start of the chunk; 0 if the buffer is full.
-    /// - Throws: A ``TransferError`` if the queue no longer reads the stream, or the stream has ended.
+    /// - Throws: A ``/TransferCore/TransferError`` if the queue no longer reads the stream, or the stream has ended.
     public func tryWrite(_ chunk: some DataProtocol) throws -> Int {
         try channel.tryWrite(chunk as? Data ?? Data(chunk))
     }
