@@ -14,6 +14,7 @@ import Testing
         #expect(Catalog.articles.contains("GettingStarted"))
         #expect(Catalog.articles.contains("TUSAccounts"))
         #expect(Catalog.articles.contains("SFTPAccounts"))
+        #expect(Catalog.articles.contains("Troubleshooting"))
     }
 }
 
@@ -24,7 +25,8 @@ enum Catalog {
 
     /// The folders of articles. `InteropTests` contains the code of the articles of `TransportHTTP`, because it also runs that code.
     private static let folders = [
-        "Sources/TransferKit/TransferKit.docc", "Plugins/TUS/TransportTUS/TransportTUS.docc",
+        "Sources/TransferCore/TransferCore.docc", "Sources/TransferKit/TransferKit.docc",
+        "Sources/TransferCommands/TransferCommands.docc", "Sources/transferq/transferq.docc", "Plugins/TUS/TransportTUS/TransportTUS.docc",
         "Plugins/SFTP/TransportSFTP/TransportSFTP.docc",
     ].map { package.appending(path: $0) }
 

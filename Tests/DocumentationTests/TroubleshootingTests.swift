@@ -1,0 +1,24 @@
+import Foundation
+import Testing
+
+/// The messages in the article "Troubleshooting" are parts of messages in the sources.
+@Suite struct TroubleshootingTests {
+    /// All sources of this package. Interpolations and escapes stay as they are in the code.
+    private static let sources: [String] = ["Sources", "Plugins"].flatMap { folder in
+        let folder = Catalog.package.appending(path: folder)
+        let names = (try? FileManager.default.subpathsOfDirectory(atPath: folder.path)) ?? []
+        return names.filter { $0.hasSuffix(".swift") }.compactMap { try? String(contentsOf: folder.appending(path: $0), encoding: .utf8) }
+    }
+
+    @Test func messagesExist() throws {
+        let article = try String(contentsOf: Catalog.file(of: "Troubleshooting"), encoding: .utf8)
+        let rows = article.split(separator: "\n").filter { $0.hasPrefix("| `") }
+        #expect(rows.count > 50)
+        for row in rows {
+            let cell = row.components(separatedBy: " | ")[0]
+            let texts = cell.components(separatedBy: "`").enumerated().filter { !$0.offset.isMultiple(of: 2) }.map(\.element)
+            // All parts of a message are in the same file.
+            #expect(Self.sources.contains { source in texts.allSatisfy { source.contains($0) } }, "\(cell)")
+        }
+    }
+}
