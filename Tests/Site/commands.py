@@ -1,4 +1,4 @@
-"""Writes an article for each command of transferq, with the text of its --help.
+"""Writes an article for each command of a program, with the text of its --help; for a program without commands, one article.
 
 Usage: commands.py PROGRAM FOLDER
 """
@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 PROGRAM, FOLDER = sys.argv[1:]
+NAME = os.path.basename(PROGRAM)
 
 
 def output(*arguments):
@@ -37,9 +38,13 @@ def prose(text):
     return lines
 
 
+def subcommands(command):
+    return [item for item in command.get("subcommands", []) if item["shouldDisplay"] and item["commandName"] != "help"]
+
+
 def article(words):
     """The name of the article of a command."""
-    return "-".join(["transferq", *words])
+    return "-".join([NAME, *words]) if words else "Options"
 
 
 def syntax(argument):
@@ -81,36 +86,43 @@ def save(name, lines):
 
 def write(command, words):
     """Writes the articles of a command and of its subcommands."""
-    usage = re.search(r"^USAGE: (.*)$", output("help", *words), re.MULTILINE)[1]
+    usage = re.search(r"^USAGE: (.*)$", output(*words, "--help"), re.MULTILINE)[1]
     shown = [item for item in command.get("arguments", []) if item["shouldDisplay"]]
-    subcommands = [item for item in command.get("subcommands", []) if item["shouldDisplay"] and item["commandName"] != "help"]
-    lines = ["# " + " ".join(["transferq", *words]), "", escaped(command["abstract"]), "", "## Overview", "", "```", usage, "```", ""]
+    title = " ".join([NAME, *words]) if words else f"Options of {NAME}"
+    lines = [f"# {title}", "", escaped(command["abstract"]), "", "## Overview", "", "```", usage, "```", ""]
     aliases = command.get("aliases") or []
     if aliases:
         lines += [f"Other name: {', '.join(f'`{alias}`' for alias in aliases)}.", ""]
     lines += prose(command.get("discussion", ""))
     lines += arguments("Arguments", [item for item in shown if item["kind"] == "positional"])
     lines += arguments("Options", [item for item in shown if item["kind"] != "positional"])
-    if subcommands:
-        lines += ["## Topics", ""] + links("Subcommands", [article([*words, item["commandName"]]) for item in subcommands])
+    if subcommands(command):
+        lines += ["## Topics", ""] + links("Subcommands", [article([*words, item["commandName"]]) for item in subcommands(command)])
     save(article(words), lines)
-    for subcommand in subcommands:
+    for subcommand in subcommands(command):
         write(subcommand, [*words, subcommand["commandName"]])
+
+
+def write_all(root):
+    """Writes the articles of all commands, and an article with the groups of the commands."""
+    lines = ["# Commands", "", f"All commands of {NAME}, with the text of their `--help`.", "", "## Overview", ""]
+    lines += prose(root["discussion"]) + ["", "## Topics", ""]
+    listed = set()
+    for title, text in re.findall(r"^([A-Z ]+) SUBCOMMANDS:\n((?:  .*\n)+)", output("help"), re.MULTILINE):
+        names = re.findall(r"^  (\w+)", text, re.MULTILINE)
+        lines += links(title.capitalize(), [article([name]) for name in names])
+        listed.update(names)
+    commands = {item["commandName"]: item for item in subcommands(root)}
+    if listed != set(commands):
+        sys.exit(f"The help of {NAME} lists {sorted(listed)}, but the commands are {sorted(commands)}.")
+    save("Commands", lines)
+    for name, command in commands.items():
+        write(command, [name])
 
 
 os.makedirs(FOLDER)
 root = json.loads(output("--experimental-dump-help"))["command"]
-groups = re.findall(r"^([A-Z ]+) SUBCOMMANDS:\n((?:  .*\n)+)", output("help"), re.MULTILINE)
-lines = ["# Commands", "", "All commands of transferq, with the text of their `--help`.", "", "## Overview", ""]
-lines += prose(root["discussion"]) + ["", "## Topics", ""]
-listed = set()
-for title, text in groups:
-    names = [name for name in re.findall(r"^  (\w+)", text, re.MULTILINE)]
-    lines += links(title.capitalize(), [article([name]) for name in names])
-    listed.update(names)
-commands = {item["commandName"]: item for item in root["subcommands"] if item["shouldDisplay"] and item["commandName"] != "help"}
-if listed != set(commands):
-    sys.exit(f"The help of transferq lists {sorted(listed)}, but the commands are {sorted(commands)}.")
-save("Commands", lines)
-for name, command in commands.items():
-    write(command, [name])
+if subcommands(root):
+    write_all(root)
+else:
+    write(root, [])
