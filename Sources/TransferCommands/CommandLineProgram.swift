@@ -72,7 +72,7 @@ public struct CommandLineProgram: Sendable {
 
     private func statusOfRun(_ arguments: [String]) async -> ExitStatus {
         do {
-            let arguments = CommonOptions.movingAfterCommand(arguments)
+            let arguments = CommandWords.replacingFormerName(in: CommonOptions.movingAfterCommand(arguments))
             if !Self.isCompletionRequest(arguments) {
                 try CommandWords.check(arguments)
                 try ShortOptions.check(arguments)

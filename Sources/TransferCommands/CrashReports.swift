@@ -21,12 +21,14 @@ enum CrashReports {
     /// The runtime reads the variable only when a process starts. If the user has set the variable or the restart fails, this process
     /// continues. Call this method before anything else.
     static func excludeSecrets() {
-        let arguments = CommandLine.arguments
-        guard !commands.isDisjoint(with: arguments.dropFirst()), unsafe getenv(variable.name) == nil,
+        guard !commands.isDisjoint(with: ProcessArguments.current), unsafe getenv(variable.name) == nil,
             let program = Bundle.main.executablePath
         else { return }
         _ = unsafe setenv(variable.name, variable.value, 1)
-        // Passes the original arguments, because they can be invalid UTF-8.
-        _ = unsafe execv(program, CommandLine.unsafeArgv)
+        // Passes the bytes of the arguments, because they can be invalid UTF-8.
+        let arguments = unsafe ProcessArguments.words.map { unsafe strdup(($0 + [0]).map(CChar.init(bitPattern:))) } + [nil]
+        _ = unsafe execv(program, arguments)
+        // The restart failed.
+        unsafe arguments.forEach { unsafe free($0) }
     }
 }

@@ -13,8 +13,19 @@ struct RootCommand: AsyncParsableCommand {
             queue, except "queue start", "queue stop" and "queue drain", which need an owner.
 
             Example: transferq account add studio https://upload.example.com/files/ --token-env STUDIO_TOKEN
-            Example: transferq add studio reel.mov
+            Example: transferq upload studio reel.mov
             Example: transferq run
+
+            Exit status:
+              0    success
+              1    a session failed or needs user action, a check failed, a
+                   question was not answered with yes, or the output can't be
+                   written
+              2    wrong usage, or a file can't be read; nothing was changed
+              3    the queue can't be opened, or its owner does not respond
+              4    no such session, account or index, or the operation is not
+                   valid in the current state
+              130  interrupted
 
             Shell completion, including sessions and accounts: transferq --generate-completion-script bash (or zsh, fish)
             """,
@@ -23,7 +34,8 @@ struct RootCommand: AsyncParsableCommand {
             CommandGroup(
                 name: "Transferring Files",
                 subcommands: [
-                    AccountCommand.self, AddCommand.self, EnqueueCommand.self, StreamCommand.self, RunCommand.self, AgentCommand.self,
+                    AccountCommand.self, UploadCommand.self, DownloadCommand.self, AddCommand.self, EnqueueCommand.self,
+                    StreamCommand.self, RunCommand.self, AgentCommand.self,
                 ]),
             CommandGroup(
                 name: "Inspecting Sessions",

@@ -10,7 +10,7 @@ enum SchedulingPolicy {
     /// false match is harmless. Call this method before any thread starts, because threads inherit the policy.
     static func yieldToOthers() {
         #if os(Linux)
-            guard CommandLine.arguments.dropFirst().contains(where: { $0 == "run" || $0 == "stream" }) else { return }
+            guard ProcessArguments.current.contains(where: { $0 == "run" || $0 == "stream" }) else { return }
             var parameters = sched_param()
             _ = unsafe sched_setscheduler(0, batch, &parameters)
         #endif

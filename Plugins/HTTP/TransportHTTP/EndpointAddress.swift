@@ -94,7 +94,7 @@ struct EndpointAddress {
     func folder(_ path: RemotePath) -> String {
         let url = download(TransferNames(path))
         let end = url.firstIndex(of: "?") ?? url.endIndex
-        return "\(url[..<end])/\(url[end...])"
+        return url[..<end].hasSuffix("/") ? url : "\(url[..<end])/\(url[end...])"
     }
 
     var hasQuery: Bool { !query.isEmpty }

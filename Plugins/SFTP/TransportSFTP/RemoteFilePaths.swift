@@ -9,8 +9,11 @@ struct RemoteFilePaths: Sendable {
     let folder: [UInt8]
     let path: RemotePath
 
-    /// The path of the file.
-    var final: [UInt8] { join(path.bytes) }
+    /// The path of the file. For the start folder itself, a dot, because OpenSSH does not open an empty path.
+    var final: [UInt8] {
+        let path = join(path.bytes)
+        return path.isEmpty ? [UInt8(ascii: ".")] : path
+    }
 
     /// Returns the path of an entry, if this file is a folder.
     func entry(_ name: [UInt8]) -> [UInt8] { final + [Self.slash] + name }

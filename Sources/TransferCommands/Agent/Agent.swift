@@ -12,7 +12,9 @@ import TransferKit
 /// Runs the queue for the agent commands, in the background or in the foreground.
 struct Agent {
     let common: CommonOptions
-    let maxSessions: Int?
+    let limits: RunLimitOptions
+    /// The size at which the log is rotated.
+    let logSize: Int
     /// Reports whether the start succeeded to the process that started the agent; nil in the foreground.
     let starter: AgentStarter?
 
@@ -33,7 +35,7 @@ struct Agent {
             }
         }
         let (logger, log) = try logger()
-        let queue = try await common.openedQueueToRun(maxConcurrentSessions: maxSessions, logger: logger)
+        let queue = try await common.openedQueueToRun(limits: limits, logger: logger)
         let server: ControlServer
         do {
             // Unlike a foreground run, an agent is useless without its socket.
@@ -57,7 +59,7 @@ struct Agent {
         let folder = try common.folder()
         // The log is opened before the queue creates the folder, so this method creates the folder.
         if starter != nil { try StorageFolder.prepare(folder) }
-        let log = starter == nil ? nil : try RotatingLog(at: folder.appending(RotatingLog.name))
+        let log = starter == nil ? nil : try RotatingLog(at: folder.appending(RotatingLog.name), limit: logSize)
         if let log { logger = Logger(label: "transferq") { _ in FileLogHandler(log: log) } }
         logger.logLevel = common.verbosity > 0 ? .debug : .info
         return (logger, log)

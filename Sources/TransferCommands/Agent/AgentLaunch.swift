@@ -106,7 +106,7 @@ enum AgentLaunch {
 
     /// The path of this program's file.
     static var executable: FilePath {
-        FilePath(Bundle.main.executablePath ?? CommandLine.arguments.first ?? "transferq")
+        Bundle.main.executablePath.map { FilePath($0) } ?? FilePath(bytes: ProcessArguments.words.first ?? Array("transferq".utf8))
     }
 
     private static func check(_ code: CInt) throws {

@@ -20,23 +20,22 @@ struct AgentRunCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Option(
-        parsing: .unconditional,
-        help: ArgumentHelp(
-            "The maximum number of concurrent sessions while this agent runs (default: the queue's limit).", valueName: "number"))
-    var maxSessions: Int?
+    @OptionGroup var limits: RunLimitOptions
+
+    /// The size of the log of an agent that `agent start` started.
+    @Option(parsing: .unconditional, help: ArgumentHelp("The size at which the log is rotated.", visibility: .private))
+    var logSize: ByteCount?
 
     @Option(help: ArgumentHelp("The file descriptor on which the agent reports readiness.", visibility: .private))
     var readyDescriptor: Int32?
 
-    func validate() throws {
-        if let maxSessions, maxSessions < 1 { throw ValidationError("--max-sessions must be at least 1, not \(maxSessions).") }
-    }
-
     func run() async throws {
         let starter = readyDescriptor.map { AgentStarter(FileDescriptor(rawValue: $0)) }
         do {
-            try await Agent(common: common, maxSessions: maxSessions, starter: starter).run()
+            try await Agent(
+                common: common, limits: limits, logSize: logSize.map { Int(clamping: $0.bytes) } ?? RotatingLog.defaultLimit,
+                starter: starter
+            ).run()
         } catch {
             guard let starter else { throw error }
             // The process that started this agent prints the message and exits with the same status.

@@ -15,28 +15,37 @@ struct AgentStartCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
+    @OptionGroup var limits: RunLimitOptions
+
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The maximum number of concurrent sessions while this agent runs (default: the queue's limit).", valueName: "number"))
-    var maxSessions: Int?
+            "The size at which agent.log is rotated, with K, M or G for binary units; four rotated files are kept (default: 1M).",
+            valueName: "size"))
+    var logSize: ByteCount?
 
     func validate() throws {
-        if let maxSessions, maxSessions < 1 { throw ValidationError("--max-sessions must be at least 1, not \(maxSessions).") }
+        if let logSize, logSize.bytes < 4_096 { throw ValidationError("--log-size must be at least 4096 bytes, not \(logSize.bytes).") }
     }
 
     func run() async throws {
         let folder = try common.folder()
         if let owner = try await common.answeringOwner()?.owner, owner.role == .agent {
-            if maxSessions != nil {
-                await CommandContext.current.terminal.write(
-                    "The agent is already running, so --max-sessions has no effect. To change the limit: transferq queue set --max-sessions \(maxSessions ?? 1)"
+            if !limits.arguments.isEmpty {
+                let arguments = limits.arguments.joined(separator: " ")
+                await common.note(
+                    "The agent is already running, so its limits are unchanged. To change the queue's limits: transferq queue set \(arguments)"
+                )
+            }
+            if logSize != nil {
+                await common.note(
+                    "The agent is already running, so the size of its log is unchanged. To restart it: transferq agent stop, then agent start"
                 )
             }
             return await AgentDescription(owner, folder: folder).write(asJSON: common.json)
         }
         var arguments = ["agent", "run", "--store"].map { Array($0.utf8) } + [folder.bytes]
-        if let maxSessions { arguments += ["--max-sessions", "\(maxSessions)"].map { Array($0.utf8) } }
+        arguments += (limits.arguments + (logSize.map { ["--log-size", "\($0.bytes)"] } ?? [])).map { Array($0.utf8) }
         if common.verbosity > 0 { arguments.append(Array("-v".utf8)) }
         let (words, log) = (arguments, folder.appending(RotatingLog.name))
         do {

@@ -15,6 +15,8 @@ import TransferKit
 /// A log file that only its owner can read, rotated when it is full.
 package final class RotatingLog: Sendable {
     static let name = "agent.log"
+    /// The default size in bytes at which the file is rotated.
+    package static let defaultLimit = 1 << 20
 
     private struct State: Sendable {
         var descriptor: FileDescriptor
@@ -34,7 +36,7 @@ package final class RotatingLog: Sendable {
     ///   - limit: The approximate size in bytes at which the file is rotated.
     ///   - rotatedFiles: The number of rotated files to keep, as `agent.log.1` and so on.
     ///   - redirectsStandardError: Whether to redirect standard error to the log, so that the log also contains crash reports.
-    package init(at path: FilePath, limit: Int = 1 << 20, rotatedFiles: Int = 4, redirectsStandardError: Bool = true) throws {
+    package init(at path: FilePath, limit: Int = defaultLimit, rotatedFiles: Int = 4, redirectsStandardError: Bool = true) throws {
         self.path = path
         self.limit = limit
         self.rotatedFiles = rotatedFiles

@@ -5,6 +5,18 @@ import TransportSupport
 ///
 /// The parser would read an unknown command as an argument, or print the general help.
 enum CommandWords {
+    /// The former names of commands, which help and completion don't show.
+    private static let formerNames = ["stop": "yield", "update": "set"]
+
+    /// Replaces the former name of a command at the beginning of the arguments with its present name.
+    static func replacingFormerName(in arguments: [String]) -> [String] {
+        let position = arguments.prefix { $0 == "help" }.count
+        guard position < arguments.count, let name = formerNames[arguments[position]] else { return arguments }
+        var arguments = arguments
+        arguments[position] = name
+        return arguments
+    }
+
     /// Checks the command names at the beginning of the arguments.
     ///
     /// - Throws: A `CommandFailure` for an unknown or missing command.
@@ -18,7 +30,7 @@ enum CommandWords {
         var path = ""
         var commands = RootCommand.configuration.subcommands
         while !commands.isEmpty, let word = words.first, !word.hasPrefix("-") {
-            guard let command = commands.first(where: { $0.configuration.commandName == word || $0.configuration.aliases.contains(word) })
+            guard let command = commands.first(where: { $0.configuration.commandName == word })
             else {
                 throw unknown(word, after: path, of: commands.compactMap { $0.configuration.commandName })
             }

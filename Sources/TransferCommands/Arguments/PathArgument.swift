@@ -9,6 +9,12 @@ struct PathArgument: ExpressibleByArgument {
     /// Whether the path ends with a slash, and therefore denotes a folder.
     let endsInSlash: Bool
 
+    /// Whether the path of a download stands for the endpoint's folder itself.
+    var isEndpointFolder: Bool { path == "/" || path == "." }
+
+    /// Whether the path of a download denotes a folder.
+    var isFolder: Bool { endsInSlash || isEndpointFolder }
+
     init?(argument: String) {
         self.init(bytes: ProcessArguments.bytes(of: argument))
     }

@@ -1,3 +1,11 @@
+import SystemPackage
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
 /// The arguments of this process as strings that preserve every byte.
 ///
 /// File names are bytes, but Swift's `CommandLine.arguments` replaces invalid UTF-8, so files with such names can't be found. Here, each byte
@@ -7,18 +15,39 @@ public enum ProcessArguments: Sendable {
     private static let escapes: ClosedRange<UInt32> = 0x10_F700...0x10_F7FF
 
     /// The arguments after the program's name.
-    public static var current: [String] {
-        (1..<max(1, Int(CommandLine.argc))).compactMap { index in
+    public static var current: [String] { words.dropFirst().map(string) }
+
+    /// The words of this process's command line, from the program's name on.
+    ///
+    /// On Linux, the kernel reports them (proc_pid_cmdline(5)). A statically linked standard library looks for them next to the environment,
+    /// which setenv(3), called by a preloaded library before `main`, moves.
+    static let words: [[UInt8]] = {
+        let reported = (try? FileDescriptor.open(FilePath("/proc/self/cmdline"), .readOnly)).flatMap { file in
+            try? file.closeAfter { try readToEnd(file) }
+        }
+        if let reported, !reported.isEmpty { return split(reported) }
+        return (0..<Int(CommandLine.argc)).compactMap { index in
             unsafe CommandLine.unsafeArgv[index].map { argument in
-                var bytes: [UInt8] = []
-                var position = 0
-                while unsafe argument[position] != 0 {
-                    unsafe bytes.append(UInt8(bitPattern: argument[position]))
-                    position += 1
-                }
-                return string(of: bytes)
+                let length = unsafe strlen(argument)
+                return (0..<length).map { unsafe UInt8(bitPattern: argument[$0]) }
             }
         }
+    }()
+
+    private static func readToEnd(_ file: FileDescriptor) throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        var part = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+            let count = try unsafe part.withUnsafeMutableBytes { unsafe try file.read(into: $0) }
+            if count == 0 { return bytes }
+            bytes += part.prefix(count)
+        }
+    }
+
+    /// Splits a command line, in which a NUL byte ends each word.
+    package static func split(_ line: [UInt8]) -> [[UInt8]] {
+        let words = line.split(separator: 0, omittingEmptySubsequences: false).map(Array.init)
+        return line.last == 0 ? words.dropLast() : words
     }
 
     /// Encodes bytes as a string.

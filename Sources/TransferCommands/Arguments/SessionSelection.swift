@@ -24,6 +24,9 @@ struct SessionSelection {
         everything = .state(.draft)
     }
 
+    /// Whether IDs select the sessions.
+    var hasIDs: Bool { !ids.isEmpty }
+
     private var hasConditions: Bool { account != nil || tag != nil || failed }
 
     func validate() throws {

@@ -7,13 +7,16 @@ enum ShortOptions {
 
     /// Options whose value can be mistaken for a short option, such as `-5`. Their own validation checks the value.
     private static let numeric: Set<String> = [
-        "--at", "--chunk", "--context", "--deadline", "--give-up-after", "--length", "--limit", "--max", "--max-sessions", "--not-before",
-        "--parallel", "--rate", "--response-timeout", "--since", "--stall-timeout", "--tail", "--timeout",
+        "--at", "--chunk", "--context", "--deadline", "--give-up-after", "--keep-completed", "--length", "--limit", "--log-size", "--max",
+        "--max-sessions", "--min-free", "--not-before", "--parallel", "--rate", "--response-timeout", "--since", "--stall-timeout",
+        "--tail",
+        "--timeout",
     ]
 
     /// The options without a value.
     private static let flags: Set<String> = [
-        "--after-none", "--all", "--cascade", "--completed", "--copy", "--dedupe-completed", "--discard", "--download", "--draft",
+        "--after-none", "--all", "--cascade", "--clear-tags", "--completed", "--copy", "--dedupe-completed", "--discard", "--download",
+        "--draft",
         "--dry-run", "--each", "--failed", "--follow", "--forever", "--hold", "--item-progress", "--json", "--keep-partial", "--next",
         "--no-wait", "--now", "--quiet", "--stdin", "--verbose", "--yes",
     ]

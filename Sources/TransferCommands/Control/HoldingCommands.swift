@@ -6,8 +6,7 @@ struct PauseCommand: OperationCommand {
     static let configuration = CommandConfiguration(
         commandName: "pause", abstract: "Pauses running sessions and prints their IDs; the sessions keep their slots.",
         discussion: """
-            To continue paused sessions: transferq resume. Waiting sessions are held instead; to continue them: transferq release. \
-            \(aboutGroups)
+            Waiting sessions are held instead. To continue both: transferq resume. \(aboutGroups)
 
             Example: transferq pause 3f2a
             """)
@@ -21,7 +20,7 @@ struct PauseCommand: OperationCommand {
 
 struct ResumeCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "resume", abstract: "Resumes paused sessions, and prints their IDs.",
+        commandName: "resume", abstract: "Resumes paused sessions, releases held ones, and prints their IDs.",
         discussion: """
             \(aboutGroups)
 
@@ -75,8 +74,7 @@ struct YieldCommand: OperationCommand {
             queue stop. \(aboutGroups)
 
             Example: transferq yield 3f2a
-            """,
-        aliases: ["stop"])
+            """)
 
     @OptionGroup var common: CommonOptions
     @OptionGroup var arguments: SelectionArguments

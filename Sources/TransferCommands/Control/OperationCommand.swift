@@ -30,7 +30,11 @@ extension OperationCommand {
         if let confirmation, confirmation.dryRun || selection.isAll {
             let sessions = try await common.withQueue { try await selection.sessions(in: $0) }
             let changing = sessions.filter { operation.canChange($0.state) }.map(\.id)
-            guard !confirmation.dryRun else { return await CommandContext.current.output.write(changing, asJSON: common.json) }
+            guard !confirmation.dryRun else {
+                await CommandContext.current.output.write(changing, asJSON: common.json)
+                let refusals = selection.hasIDs ? sessions.filter { !operation.canChange($0.state) }.map(operation.refusal) : []
+                return try Self.report(refusals)
+            }
             if !changing.isEmpty, try await confirmation.confirm(operation.question(about: changing.count)) {
                 // Sessions that were added after the question are not changed.
                 let changed = try await common.withQueue { try await $0.apply(operation, to: SessionGroup.sessions(changing)) }
@@ -44,9 +48,11 @@ extension OperationCommand {
             return applied
         }
         await CommandContext.current.output.write(applied.changed, asJSON: common.json)
-        guard applied.refusals.isEmpty else {
-            throw CommandFailure(.rejected, applied.refusals.map(\.message).joined(separator: "\n"))
-        }
+        try Self.report(applied.refusals)
+    }
+
+    private static func report(_ refusals: [QueueError]) throws {
+        guard refusals.isEmpty else { throw CommandFailure(.rejected, refusals.map(\.message).joined(separator: "\n")) }
     }
 }
 
@@ -54,6 +60,12 @@ extension SessionOperation {
     /// Whether an operation that needs a confirmation changes a session in this state.
     fileprivate func canChange(_ state: SessionState) -> Bool {
         if case .cancel = self { ![.cancelled, .completed, .draft].contains(state) } else { true }
+    }
+
+    /// The error for a session whose state does not allow the operation, as the queue would report it.
+    fileprivate func refusal(of session: SessionStatus) -> QueueError {
+        let message = "The session \(session.id) is \(session.state.rawValue), so it can't be \(effect)."
+        return addingAdvice(to: QueueError(.invalidTransition, message), of: session)
     }
 
     /// The question before the operation.

@@ -12,7 +12,7 @@ extension SessionOperation {
         return QueueError(error.code, "\(error.message) \(advice)")
     }
 
-    private static var addAgain: String { "To transfer its files again: transferq add" }
+    private static var addAgain: String { "To transfer its files again: transferq upload or transferq download" }
 
     private func advice(for state: SessionState, _ id: String) -> String? {
         switch (self, state) {
@@ -23,7 +23,7 @@ extension SessionOperation {
         case (.runNext, .failed), (.resume, .failed), (.release, .failed), (.runNext, .cancelled), (.resume, .cancelled),
             (.release, .cancelled):
             "To retry it: transferq retry \(id)"
-        case (.runNext, .held), (.retry, .held), (.resume, .held): "To release it: transferq release \(id)"
+        case (.runNext, .held), (.retry, .held): "To release it: transferq release \(id)"
         case (.runNext, .paused), (.retry, .paused), (.release, .paused): "To resume it: transferq resume \(id)"
         default: nil
         }

@@ -8,23 +8,26 @@ struct SetCommand: OperationCommand {
     static let configuration = CommandConfiguration(
         commandName: "set", abstract: "Changes properties of sessions that have not ended, and prints their IDs.",
         discussion: """
-            Only the properties with an option change; the defaults below are those of new sessions. The account, --metadata, --overwrite, \
-            --setting and --checksum can change while a session is a draft, waiting or held, until its first bytes are transferred. The start \
-            time and the dependency can change while a session is a draft, waiting or held. \(aboutGroups)
+            Only the properties with an option change; the defaults below are those of new sessions. --all, --account and --tag select sessions. \
+            The account, --metadata, --overwrite, --setting, --creation-url and --checksum can change while a session is a draft, waiting or held, \
+            until its first bytes are transferred. The start time and the dependency can change while a session is a draft, waiting or held. \
+            \(aboutGroups)
 
-            Example: transferq set 3f2a --rate 500K --tag night
-            Example: transferq set 3f2a --to-account archive --not-before 2026-07-01T02:00
-            """,
-        aliases: ["update"])
+            Example: transferq set 3f2a --rate 500K --set-tag night
+            Example: transferq set --tag night --to-account archive --not-before 2026-07-01T02:00
+            """)
 
     @OptionGroup var common: CommonOptions
-    @OptionGroup var filters: SessionFilters
-    @OptionGroup var transfer: TransferOptions
 
     @Argument(
         help: ArgumentHelp("\(SessionPrefix.manyHelp).", valueName: "id"),
         completion: Candidates.sessions)
     var ids: [String] = []
+
+    @OptionGroup var filters: SessionFilters
+
+    @Option(help: "Select the sessions with this tag.", completion: Candidates.tags, transform: TextArgument.text)
+    var tag: String?
 
     @Option(help: "Move the sessions to this account.", completion: Candidates.accounts, transform: TextArgument.text)
     var toAccount: String?
@@ -34,7 +37,7 @@ struct SetCommand: OperationCommand {
 
     @Option(
         help: ArgumentHelp("A tag. The given tags replace all current tags; repeatable.", valueName: "word"), transform: TextArgument.text)
-    var tag: [String] = []
+    var setTag: [String] = []
 
     @Option(
         parsing: .unconditional, help: ArgumentHelp("A JSON value to store with the sessions.", valueName: "json"),
@@ -44,33 +47,47 @@ struct SetCommand: OperationCommand {
     @Option(help: ArgumentHelp("Start after this session has completed.", valueName: "id"), completion: Candidates.sessions)
     var after: String?
 
-    @Flag(help: "Remove the dependency on another session.")
-    var afterNone = false
-
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Start at this time or later, as for \"transferq add\"; +0s for no start time.", valueName: "time"))
+        help: ArgumentHelp("Start at this time or later, as for \"transferq upload\".", valueName: "time"))
     var notBefore: StartTime?
 
-    @Option(
-        help: "Whether downloads and SFTP uploads replace existing files: \(DirectionOptions.policies).",
-        completion: .list(OverwritePolicy.allCases.map(\.rawValue)), transform: DirectionOptions.policy)
-    var overwrite: OverwritePolicy?
+    @OptionGroup var upload: UploadOptions
+    @OptionGroup var download: DownloadOptions
+    @OptionGroup var transfer: TransferOptions
 
-    var selection: SessionSelection { SessionSelection(ids: ids, filters: filters) }
+    @Option(
+        help: ArgumentHelp(
+            "Remove a value, so that its default applies; repeatable: \(ClearedProperty.allCases.map(\.rawValue).joined(separator: ", ")).",
+            valueName: "property"))
+    var clear: [ClearedProperty] = []
+
+    /// Another name of `--clear tags`.
+    @Flag(help: .hidden)
+    var clearTags = false
+
+    /// The former name of `--clear after`.
+    @Flag(help: .hidden)
+    var afterNone = false
+
+    var selection: SessionSelection { SessionSelection(ids: ids, filters: filters, tag: tag) }
 
     var operation: SessionOperation {
         get async throws {
-            var update = try await transfer.update()
+            var update = try await transfer.update(upload, download)
             update.account = toAccount
             update.name = name
-            update.tags = tag.isEmpty ? nil : tag
-            update.context = context.map { Data($0.utf8) }
+            update.tags = setTag.isEmpty ? nil : setTag
+            update.context = context.map { .set(Data($0.utf8)) }
             update.notBefore = notBefore.map { .set($0.date) }
-            update.dependency = afterNone ? .remove : nil
-            update.overwrite = overwrite
+            for property in Set(clear + (clearTags ? [.tags] : []) + (afterNone ? [.after] : [])) {
+                guard !property.isChanged(by: update), property != .after || after == nil else {
+                    throw CommandFailure(.usage, "\(property.option) and --clear \(property.rawValue) can't be used together.")
+                }
+                property.clear(in: &update)
+            }
             guard update != SessionUpdate() || after != nil else {
-                throw CommandFailure(.usage, "There is nothing to change. Use an option such as --rate, --tag or --to-account.")
+                throw CommandFailure(.usage, "There is nothing to change. Use an option such as --rate, --set-tag or --to-account.")
             }
             return .update(update)
         }
@@ -83,13 +100,10 @@ struct SetCommand: OperationCommand {
     }
 
     func validate() throws {
-        if after != nil, afterNone { throw ValidationError("--after and --after-none can't be used together.") }
         if name == "" { throw ValidationError("--name is empty. Give the sessions a name, or omit the option.") }
-        if let context, !JSONValue.isJSON(Data(context.utf8)) {
-            throw ValidationError(
-                "The value of --context is not JSON, or has a number out of range. A JSON string needs double quotes: '\"text\"'.")
-        }
-        if tag.contains("") { throw ValidationError("--tag is empty. Give it a word, or omit the option.") }
+        try NewSessionOptions.validate(context: context)
+        if setTag.contains("") { throw ValidationError("--set-tag is empty. Give it a word, or use --clear tags.") }
+        if !ids.isEmpty, tag != nil { throw ValidationError("--tag selects sessions, instead of IDs. To replace their tags: --set-tag") }
         if filters.failed { throw ValidationError("--failed selects sessions that have ended, and these can't change.") }
         try selection.validate()
     }

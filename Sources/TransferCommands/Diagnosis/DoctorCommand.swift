@@ -23,15 +23,20 @@ struct DoctorCommand: AsyncParsableCommand {
         let folder = try FolderLocation.folder(option: common.store?.path)
         var findings = versions()
         if let finding = await BlockingIO.run(.files, { FolderCheck.finding(folder) }) { findings.append(finding) }
-        if let finding = await BlockingIO.run(.files, { FolderCheck.diskFinding(folder) }) { findings.append(finding) }
         let accounts: [AccountStatus]
         do {
             let seen = try await common.withQueue { queue in
-                (store: await storeFindings(queue, folder), owner: try await ownerFinding(queue), accounts: try await queue.accounts())
+                (
+                    floor: try await queue.status().diskFloor, store: await storeFindings(queue, folder),
+                    owner: try await ownerFinding(queue),
+                    accounts: try await queue.accounts()
+                )
             }
-            findings += seen.store + [seen.owner]
+            findings += await Self.diskFindings(folder, floor: seen.floor) + seen.store + [seen.owner]
             accounts = seen.accounts
         } catch let error as QueueError {
+            // The queue can't report its own minimum.
+            findings += await Self.diskFindings(folder, floor: QueueConfiguration().diskFloor)
             findings.append(Finding(check: "store", state: .wrong, detail: error.message))
             await CommandContext.current.output.write(findings, asJSON: common.json)
             throw ExitStatus(error.code)
@@ -40,6 +45,10 @@ struct DoctorCommand: AsyncParsableCommand {
         findings += await EndpointCheck.findings(accounts, CommandContext.current.transports, within: checkOptions.limit)
         await CommandContext.current.output.write(findings, asJSON: common.json)
         if findings.contains(where: { $0.state == .wrong }) { throw ExitStatus.incomplete }
+    }
+
+    private static func diskFindings(_ folder: FilePath, floor: Int64) async -> [Finding] {
+        await BlockingIO.run(.files) { FolderCheck.diskFinding(folder, floor: floor).map { [$0] } ?? [] }
     }
 
     private func versions() -> [Finding] {

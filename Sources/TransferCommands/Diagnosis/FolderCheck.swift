@@ -34,14 +34,20 @@ enum FolderCheck {
     }
 
     /// Compares the free space on the folder's disk with the minimum below which no session starts. Returns nil if the free space is unknown.
-    static func diskFinding(_ folder: FilePath) -> Finding? {
-        let configuration = QueueConfiguration()
-        guard let free = configuration.freeSpace(folder) else { return nil }
-        let fields: [(name: String, value: JSONValue)] = [("free", .integer(free)), ("floor", .integer(configuration.diskFloor))]
-        guard free < configuration.diskFloor else {
-            return Finding(check: "disk", state: .ok, detail: "\(Figures.size(free)) free on the storage folder's disk", fields: fields)
+    ///
+    /// - Parameter floor: The minimum in bytes.
+    static func diskFinding(_ folder: FilePath, floor: Int64) -> Finding? {
+        guard let free = QueueConfiguration().freeSpace(folder) else { return nil }
+        let fields: [(name: String, value: JSONValue)] = [("free", .integer(free)), ("floor", .integer(floor))]
+        guard free < floor else {
+            return Finding(
+                check: "disk", state: .ok,
+                detail: "\(Figures.size(free)) free on the storage folder's disk; sessions start with at least \(Figures.size(floor))",
+                fields: fields)
         }
-        let reason = WaitReason.diskBelowFloor(free: free, floor: configuration.diskFloor)
-        return Finding(check: "disk", state: .wrong, detail: "\(reason) No session starts. Free some space.", fields: fields)
+        let reason = WaitReason.diskBelowFloor(free: free, floor: floor)
+        return Finding(
+            check: "disk", state: .wrong,
+            detail: "\(reason) No session starts. Free some space, or set another minimum: transferq queue set --min-free", fields: fields)
     }
 }

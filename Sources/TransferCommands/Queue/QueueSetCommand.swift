@@ -5,7 +5,12 @@ import TransferKit
 struct QueueSetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "set", abstract: "Sets the limits of the queue permanently.",
-        discussion: "Example: transferq queue set --max-sessions 2 --rate 5M")
+        discussion: """
+            The limits are stored. They apply to the process that runs the queue now, and to all later ones.
+
+            Example: transferq queue set --max-sessions 2 --rate 5M
+            Example: transferq queue set --keep-completed 7d
+            """)
 
     @OptionGroup var common: CommonOptions
 
@@ -18,8 +23,24 @@ struct QueueSetCommand: AsyncParsableCommand {
             "The rate limit in bytes per second for all sessions, with K, M or G for binary units; 0 for no limit.", valueName: "rate"))
     var rate: ByteCount?
 
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp(
+            "The free space, with K, M or G for binary units, below which no session starts; 0 for no limit (default: 64M).",
+            valueName: "size"))
+    var minFree: ByteCount?
+
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp(
+            "How long completed sessions stay in the list: a number of sessions, a time such as 90s, 5m, 12h or 7d, or forever (default: forever).",
+            valueName: "retention"))
+    var keepCompleted: RetentionArgument?
+
     func validate() throws {
-        guard maxSessions != nil || rate != nil else { throw ValidationError("There is nothing to set. Use --max-sessions or --rate.") }
+        guard maxSessions != nil || rate != nil || minFree != nil || keepCompleted != nil else {
+            throw ValidationError("There is nothing to set. Use --max-sessions, --rate, --min-free or --keep-completed.")
+        }
         if let maxSessions, maxSessions < 1 { throw ValidationError("--max-sessions must be at least 1, not \(maxSessions).") }
     }
 
@@ -27,6 +48,8 @@ struct QueueSetCommand: AsyncParsableCommand {
         let status = try await common.withQueue { queue in
             if let maxSessions { try await queue.setMaxConcurrentSessions(maxSessions, account: nil) }
             if let rate { try await queue.setRateLimit(rate.limit, account: nil) }
+            if let minFree { try await queue.setDiskFloor(minFree.bytes) }
+            if let keepCompleted { try await queue.setRetention(keepCompleted.retention) }
             return try await queue.status()
         }
         if common.json { await CommandContext.current.output.write(JSONValue(limitsOf: status)) }

@@ -44,6 +44,8 @@ struct QueueStatusCommand: AsyncParsableCommand {
         if let date = status.nextDue { lines.append("Next due:  \(date.formatted(.iso8601))") }
         lines.append("Limit:     \(Figures.count(status.maxConcurrentSessions, "concurrent session"))")
         lines.append("Max rate:  \(status.rateLimit.map { Figures.rate(Double($0)) } ?? "none")")
+        lines.append("Min free:  \(Figures.size(status.diskFloor))")
+        lines.append("Completed: kept \(status.retention.text)")
         return lines
     }
 }
@@ -68,6 +70,9 @@ extension JSONValue {
             "nextDue": JSONValue(status.nextDue),
             "maxSessions": JSONValue(status.maxConcurrentSessions),
             "rateLimit": JSONValue(status.rateLimit),
+            "minFree": .integer(status.diskFloor),
+            "keepCompletedCount": JSONValue(status.retention.count),
+            "keepCompletedSeconds": JSONValue(status.retention.seconds),
             "files": JSONValue(statistics.files),
             "filesDone": JSONValue(statistics.filesDone),
             "filesFailed": JSONValue(statistics.filesFailed),
@@ -85,6 +90,10 @@ extension JSONValue {
 
     /// The output of `queue set`.
     init(limitsOf status: QueueStatus) {
-        self = ["maxSessions": JSONValue(status.maxConcurrentSessions), "rateLimit": JSONValue(status.rateLimit)]
+        self = [
+            "maxSessions": JSONValue(status.maxConcurrentSessions), "rateLimit": JSONValue(status.rateLimit),
+            "minFree": .integer(status.diskFloor), "keepCompletedCount": JSONValue(status.retention.count),
+            "keepCompletedSeconds": JSONValue(status.retention.seconds),
+        ]
     }
 }

@@ -60,7 +60,7 @@ struct ForegroundRun {
         let obstacle = waiting.lazy.compactMap(\.why).first(where: Self.isObstacle)
         await display.finish(
             RunSummary(
-                wasInterrupted: wasInterrupted, completed: counts.completed, failed: counts.failed.count,
+                wasInterrupted: wasInterrupted, completed: counts.completed, failed: counts.failed,
                 waiting: remaining.waiting, paused: remaining.paused, held: counts.held.count, blocked: blocked,
                 obstacle: obstacle, removalsDue: removalsDue))
         // Without a display, the user would see only an exit status, not the reason.

@@ -21,10 +21,7 @@ struct RunCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Option(
-        parsing: .unconditional,
-        help: ArgumentHelp("The maximum number of concurrent sessions in this run (default: the queue's limit).", valueName: "number"))
-    var maxSessions: Int?
+    @OptionGroup var limits: RunLimitOptions
 
     @Flag(help: "Keep running when the queue is idle, until Ctrl-C.")
     var forever = false
@@ -36,7 +33,6 @@ struct RunCommand: AsyncParsableCommand {
     var progress = ProgressStyle.auto
 
     func validate() throws {
-        if let maxSessions, maxSessions < 1 { throw ValidationError("--max-sessions must be at least 1, not \(maxSessions).") }
         if forever, noWait { throw ValidationError("--forever and --no-wait can't be used together.") }
         if common.json, progress != .auto, progress != .json, progress != .none {
             throw ValidationError("--json and --progress \(progress.rawValue) can't be used together.")
@@ -66,8 +62,8 @@ struct RunCommand: AsyncParsableCommand {
 
     /// Opens the queue. A signal ends the wait for another process that owns the queue.
     private func openedQueue(_ signals: TerminationSignals) async throws -> TransferQueue {
-        let opening = Task { [common, maxSessions] in
-            try await common.openedQueueToRun(maxConcurrentSessions: maxSessions)
+        let opening = Task { [common, limits] in
+            try await common.openedQueueToRun(limits: limits)
         }
         signals.whenReceived { opening.cancel() }
         do {

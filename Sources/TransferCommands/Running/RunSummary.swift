@@ -4,7 +4,7 @@ import TransferKit
 struct RunSummary: Sendable {
     let wasInterrupted: Bool
     let completed: Int
-    let failed: Int
+    let failed: Set<SessionID>
     let waiting: Int
     let paused: Int
     /// The number of sessions held after they had started.
@@ -18,14 +18,21 @@ struct RunSummary: Sendable {
     /// The summary as sentences; empty if there is nothing to report.
     var lines: [String] {
         var lines: [String] = []
-        if completed + failed + waiting + paused + held > 0 {
+        if completed + failed.count + waiting + paused + held > 0 {
             var parts = ["\(Figures.count(completed, "session")) completed"]
-            if failed > 0 { parts.append("\(failed) failed") }
+            if !failed.isEmpty { parts.append("\(failed.count) failed") }
             if waiting > 0 { parts.append("\(waiting) waiting") }
             if paused > 0 { parts.append("\(paused) paused") }
             if held > 0 { parts.append("\(held) held") }
             lines.append((wasInterrupted ? "Interrupted: " : "") + parts.joined(separator: ", ") + ".")
         }
+        if failed.count == 1, let id = failed.first.map(SessionDescription.shortID) {
+            lines.append("To see why it failed: transferq show \(id). To retry it: transferq retry \(id), then transferq run")
+        } else if !failed.isEmpty {
+            lines.append(
+                "To see why sessions failed: transferq list --failed. To retry them: transferq retry --failed, then transferq run")
+        }
+        if wasInterrupted, waiting > 0 { lines.append("To continue: transferq run") }
         if paused > 0, !wasInterrupted {
             lines.append(
                 "To resume paused sessions: transferq resume, then transferq run. To wait for paused sessions: transferq run --forever")

@@ -27,12 +27,13 @@ extension CommonOptions {
     /// Opens the queue. The caller must shut it down.
     ///
     /// - Parameters:
-    ///   - maxConcurrentSessions: The maximum number of concurrent sessions in this process; nil for the stored limit.
+    ///   - limits: The limits of this process; nil for the stored limits.
     ///   - logger: The logger of the queue; nil for standard error.
-    func openedQueue(maxConcurrentSessions: Int? = nil, logger: Logger? = nil) async throws -> TransferQueue {
+    func openedQueue(limits: RunLimitOptions? = nil, logger: Logger? = nil) async throws -> TransferQueue {
         let storage = Storage.folder(try folder(), ownerTimeout: Self.ownerTimeout)
         var configuration = QueueConfiguration(logger: logger ?? self.logger)
-        configuration.maxConcurrentSessionsOverride = maxConcurrentSessions
+        configuration.maxConcurrentSessionsOverride = limits?.maxSessions
+        configuration.diskFloorOverride = limits?.minFree?.bytes
         return try await TransferQueue(
             storage: storage, transports: CommandContext.current.transports.all.map(\.transport), configuration: configuration)
     }

@@ -71,9 +71,9 @@ extension CommonOptions {
     /// Opens the queue to run it. The caller must shut it down.
     ///
     /// - Throws: A `CommandFailure` if another process runs the queue. That process can run indefinitely, so this method does not wait for it.
-    func openedQueueToRun(maxConcurrentSessions: Int?, logger: Logger? = nil) async throws -> TransferQueue {
+    func openedQueueToRun(limits: RunLimitOptions, logger: Logger? = nil) async throws -> TransferQueue {
         while true {
-            switch try await reachedQueue(maxConcurrentSessions: maxConcurrentSessions, logger: logger) {
+            switch try await reachedQueue(limits: limits, logger: logger) {
             case .owned(let queue): return queue
             case .remote(let remote):
                 do {
@@ -96,12 +96,12 @@ extension CommonOptions {
     /// Opens the queue or connects to its owner, whichever succeeds first. Tries both, because owners can start and exit at any time.
     ///
     /// - Parameters:
-    ///   - maxConcurrentSessions: The maximum number of concurrent sessions of an opened queue; nil for the stored limit.
+    ///   - limits: The limits of an opened queue; nil for the stored limits.
     ///   - logger: The logger of an opened queue; nil for standard error.
-    func reachedQueue(maxConcurrentSessions: Int? = nil, logger: Logger? = nil) async throws -> ReachedQueue {
+    func reachedQueue(limits: RunLimitOptions? = nil, logger: Logger? = nil) async throws -> ReachedQueue {
         if let remote = try await answeringQueue() { return .remote(remote) }
         return try await withThrowingTaskGroup(of: ReachedQueue?.self) { group in
-            group.addTask { .owned(try await openedQueue(maxConcurrentSessions: maxConcurrentSessions, logger: logger)) }
+            group.addTask { .owned(try await openedQueue(limits: limits, logger: logger)) }
             group.addTask {
                 while (try? await Task.sleep(for: Self.pollInterval)) != nil {
                     if let remote = try await answeringQueue() { return .remote(remote) }

@@ -18,15 +18,13 @@ struct StreamCommand: AsyncParsableCommand {
 
             While the session waits, for example for a server that is down, prints each new reason on standard error. The producer waits too.
 
-            Exits with 0 if the session completed, with 1 if the session or the command failed, with 2 if the arguments are invalid, with 3 if the \
-            queue can't be opened or its owner exited, with 4 if the account, index or dependency does not exist, and with 130 if interrupted.
-
             Example: tar c stills | transferq stream studio stills.tar
             Example: transferq stream backup studio.sql --command 'pg_dump studio'
             """)
 
     @OptionGroup var common: CommonOptions
     @OptionGroup var placement: PlacementOptions
+    @OptionGroup var upload: UploadOptions
     @OptionGroup var transfer: TransferOptions
 
     @Argument(help: "The account to upload to.", completion: Candidates.accounts, transform: TextArgument.text)
@@ -48,11 +46,6 @@ struct StreamCommand: AsyncParsableCommand {
             valueName: "size"))
     var length: ByteCount?
 
-    @Option(
-        help: "Whether an SFTP upload replaces an existing file: \(DirectionOptions.policies) (default: never).",
-        completion: .list(OverwritePolicy.allCases.map(\.rawValue)), transform: DirectionOptions.policy)
-    var overwrite: OverwritePolicy?
-
     @Option(help: ArgumentHelp("The name of the session (default: the name of the file).", valueName: "text"), transform: TextArgument.text)
     var name: String?
 
@@ -64,7 +57,6 @@ struct StreamCommand: AsyncParsableCommand {
             throw ValidationError("Standard input can be read only once. Pass the settings in another way.")
         }
         if command == "" { throw ValidationError("--command is empty. Give it a command, or omit it to send standard input.") }
-        if transfer.checksum != nil { throw ValidationError("--checksum is for downloads.") }
     }
 
     func run() async throws {
@@ -76,8 +68,7 @@ struct StreamCommand: AsyncParsableCommand {
         defer { signals.cancel() }
         let input = ProducerInput(try command.map { try ProducerCommand($0) })
         let destination = try RemotePath(bytes: file.path.bytes)
-        var options = try await transfer.options()
-        options.overwrite = overwrite ?? options.overwrite
+        let options = try await transfer.options(upload, nil)
         var request = try SessionRequest.upload(
             items: [], to: account, name: name ?? String(decoding: destination.lastComponent, as: UTF8.self), tags: tag,
             options: options)
@@ -144,7 +135,7 @@ struct StreamCommand: AsyncParsableCommand {
         guard let endpoints = try await queue.account(account)?.account.endpoints else { throw CommandFailure.unknownAccount(account) }
         let check = AdmissionCheck(endpoints: endpoints, options: request.options, transports: CommandContext.current.transports)
         try check.check(for: .upload)
-        guard let overwrite else { return }
+        guard let overwrite = transfer.overwrite else { return }
         for warning in try check.check(overwrite) { await common.note(warning) }
     }
 

@@ -96,6 +96,10 @@ public struct RemoteTransferQueue: ControllableQueue {
     public func setRateLimit(_ bytesPerSecond: Int64?, account: String? = nil) async throws {
         try await perform(.setRateLimit(bytesPerSecond, account: account))
     }
+    /// Like `TransferQueue.setRetention(_:)`.
+    public func setRetention(_ retention: Retention?) async throws { try await perform(.setRetention(retention)) }
+    /// Like `TransferQueue.setDiskFloor(_:)`.
+    public func setDiskFloor(_ bytes: Int64?) async throws { try await perform(.setDiskFloor(bytes)) }
     /// Like `TransferQueue.setNetworkCondition(_:)`.
     public func setNetworkCondition(_ condition: NetworkCondition) async throws {
         try await perform(.setNetworkCondition(condition))

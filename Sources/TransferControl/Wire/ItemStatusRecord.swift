@@ -42,7 +42,8 @@ struct ItemStatusRecord: Codable, Sendable {
     var status: ItemStatus {
         get throws {
             ItemStatus(
-                position: position, source: FilePath(bytes: source), destination: try RemotePath(bytes: destination), isFolder: isFolder,
+                position: position, source: FilePath(bytes: source),
+                destination: try isFolder ? .folder(bytes: destination) : RemotePath(bytes: destination), isFolder: isFolder,
                 state: state, bytesTotal: bytesTotal, bytesDone: bytesDone, remoteURL: remoteURL, checksum: checksum,
                 partialExpiresAt: partialExpiresAt, answer: answer, warnings: warnings ?? [], error: error, formFiles: formFiles ?? [])
         }

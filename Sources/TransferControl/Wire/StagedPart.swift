@@ -157,7 +157,7 @@ struct ItemRecord: Codable, Sendable {
     ///
     /// - Parameter base: The folder to which a relative path refers.
     func item(in base: FilePath) throws -> TransferItem {
-        let name = try destination.map { try RemotePath(bytes: $0) }
+        let name = try destination.map { try kind == .remoteFolder ? RemotePath.folder(bytes: $0) : RemotePath(bytes: $0) }
         var item: TransferItem
         switch (kind, path, name) {
         case (.path, let path?, let name):

@@ -46,7 +46,7 @@ public struct ListingAttempt: Sendable {
     /// The endpoint of the folder.
     public let endpoint: Endpoint
 
-    /// The folder's remote name, relative to the folder of the endpoint.
+    /// The folder's remote name, relative to the folder of the endpoint; ``RemotePath/endpointFolder`` for the folder of the endpoint itself.
     public let remotePath: RemotePath
 
     /// Whether a symbolic link to a regular file is listed as that file. Other links are listed as links.

@@ -2,8 +2,23 @@
 ///
 /// Names are bytes, as on the file systems of both ends. They can be invalid UTF-8, and are not normalised.
 public struct RemotePath: Hashable, Sendable, CustomStringConvertible {
-    /// The path's bytes: components separated by `/`, without a leading or trailing slash.
+    /// The path's bytes: components separated by `/`, without a leading or trailing slash. Empty only for ``endpointFolder``.
     public let bytes: [UInt8]
+
+    /// The endpoint's folder itself. Only a transport that lists folders receives this path, and only to list the folder.
+    public static let endpointFolder = RemotePath()
+
+    /// Whether the path is ``endpointFolder``.
+    public var isEndpointFolder: Bool { bytes.isEmpty }
+
+    private init() { bytes = [] }
+
+    /// Creates the path of a folder from bytes: ``endpointFolder`` from no bytes.
+    ///
+    /// - Throws: The same errors as ``init(bytes:)``.
+    package static func folder(bytes: some Collection<UInt8>) throws(TransferError) -> RemotePath {
+        bytes.isEmpty ? .endpointFolder : try RemotePath(bytes: bytes)
+    }
 
     /// Creates a path from bytes.
     ///
@@ -41,8 +56,8 @@ public struct RemotePath: Hashable, Sendable, CustomStringConvertible {
         [UInt8](bytes.split(separator: UInt8(ascii: "/")).last ?? [])
     }
 
-    /// The path as text. Invalid UTF-8 is replaced with U+FFFD.
-    public var description: String { String(decoding: bytes, as: UTF8.self) }
+    /// The path as text. Invalid UTF-8 is replaced with U+FFFD. For ``endpointFolder``, a slash.
+    public var description: String { isEndpointFolder ? "/" : String(decoding: bytes, as: UTF8.self) }
 }
 
 /// A name below an endpoint's folder: a ``RemotePath``, or a `String`, which is checked when it is used.

@@ -14,7 +14,7 @@ public struct QueueConfiguration: Sendable {
     /// and ``maxConcurrentSessionsOverride`` take precedence. A strict queue always uses 1.
     public var maxConcurrentSessions: Int
 
-    /// How long completed sessions stay in the queue.
+    /// How long completed sessions stay in the queue, unless ``TransferQueue/setRetention(_:)`` stored another value.
     public var retention: Retention
 
     /// The number of events that the change log keeps, at least 1; see ``TransferQueue/events(since:)``. The log can temporarily contain up to
@@ -22,7 +22,7 @@ public struct QueueConfiguration: Sendable {
     public var changeLogLimit: Int
 
     /// The minimum free space on the file system of the storage folder, in bytes; 0 for no minimum. Below the minimum, no session starts,
-    /// but running sessions continue.
+    /// but running sessions continue. A minimum stored by ``TransferQueue/setDiskFloor(_:)`` and ``diskFloorOverride`` take precedence.
     ///
     /// Default: 64 MiB, about the maximum size of the change log. This margin lets running sessions store their progress for a while when the disk
     /// fills up.
@@ -34,6 +34,10 @@ public struct QueueConfiguration: Sendable {
     /// The maximum number of active sessions in this process, at least 1. Overrides the stored limit until
     /// ``TransferQueue/setMaxConcurrentSessions(_:account:)`` is called for the queue. Default: nil, for no override.
     public var maxConcurrentSessionsOverride: Int?
+
+    /// The minimum free space in this process, in bytes. Overrides the stored minimum until ``TransferQueue/setDiskFloor(_:)`` is called.
+    /// Default: nil, for no override.
+    public var diskFloorOverride: Int64?
 
     /// The interval of ``QueueEvent/Kind/totalProgress(_:)`` events while sessions run, at least 0.1 s. Default: nil, for no such events. Each event
     /// reads the totals from the store.

@@ -38,7 +38,7 @@ extension ControllableQueue {
     }
 
     /// Resumes a paused session in the slot that it kept. If the session can't continue immediately, it releases the slot, and starts
-    /// before all other sessions as soon as it can.
+    /// before all other sessions as soon as it can. Releases a held session, like ``release(_:)``.
     public func resume(_ session: some SessionReferenceConvertible) async throws {
         try await apply(.resume, to: session.reference)
     }

@@ -54,6 +54,10 @@ public protocol ControllableQueue: Sendable {
     func setMaxConcurrentSessions(_ limit: Int?, account: String?) async throws
     /// Sets the rate limit of the queue or of an account.
     func setRateLimit(_ bytesPerSecond: Int64?, account: String?) async throws
+    /// Sets how long completed sessions stay in the queue.
+    func setRetention(_ retention: Retention?) async throws
+    /// Sets the free space below which no session starts.
+    func setDiskFloor(_ bytes: Int64?) async throws
     /// Sets the network condition.
     func setNetworkCondition(_ condition: NetworkCondition) async throws
     /// Starts the queue.

@@ -69,6 +69,22 @@ extension TransferQueue {
         try await mailbox.send(.command(.setRateLimit(bytesPerSecond, account: account)))
     }
 
+    /// Sets and stores how long completed sessions stay in the queue. Sessions that no longer stay are removed immediately.
+    ///
+    /// - Parameter retention: The policy; nil for the policy of the configuration.
+    /// - Throws: ``QueueError`` with the code `invalidRequest` for a negative number or time, or a time of more than a hundred years.
+    public nonisolated func setRetention(_ retention: Retention?) async throws {
+        try await mailbox.send(.command(.setRetention(retention)))
+    }
+
+    /// Sets and stores the minimum free space on the disk of the storage folder, below which no session starts. It takes effect within a second.
+    ///
+    /// - Parameter bytes: The minimum; 0 for no minimum, nil for the minimum of the configuration.
+    /// - Throws: ``QueueError`` with the code `invalidRequest` for a negative number.
+    public nonisolated func setDiskFloor(_ bytes: Int64?) async throws {
+        try await mailbox.send(.command(.setDiskFloor(bytes)))
+    }
+
     /// Sets the network condition for the lifetime of this process. It takes effect immediately.
     ///
     /// Sessions that may not use the network wait with the reason ``WaitReason/networkConstraint(_:)``. If such a session is running, the

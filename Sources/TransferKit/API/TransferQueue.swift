@@ -100,6 +100,7 @@ public actor TransferQueue: ControllableQueue {
             transports: Set(byID.keys), ordering: configuration.ordering, maxConcurrentSessions: configuration.maxConcurrentSessions,
             retention: configuration.retention, network: configuration.network, diskFloor: configuration.diskFloor)
         settings.maxConcurrentSessionsOverride = configuration.maxConcurrentSessionsOverride
+        settings.diskFloorOverride = configuration.diskFloorOverride.map { max(0, $0) }
         settings.openedAt = configuration.clock.moment
         let openingEvents: [QueueEvent]
         let hasDeferredWork: Bool
@@ -229,7 +230,7 @@ public actor TransferQueue: ControllableQueue {
     /// The free space, in bytes, on the disk of the store, read at most once a second; nil if there is no new value.
     private func freeSpace() async -> Int64? {
         let now = configuration.clock.now()
-        guard configuration.diskFloor > 0, diskCheckedAt.map({ now - $0 >= Self.diskCheckInterval }) ?? true else { return nil }
+        guard scheduler.diskFloor > 0, diskCheckedAt.map({ now - $0 >= Self.diskCheckInterval }) ?? true else { return nil }
         diskCheckedAt = now
         return await BlockingIO.run(.storage) { [configuration, folder = store.folder] in configuration.freeSpace(folder) }
     }

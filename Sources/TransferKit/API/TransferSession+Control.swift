@@ -15,7 +15,7 @@ extension TransferSession: SessionReferenceConvertible {
     @discardableResult
     public func pause() async throws -> SessionState { try await queue.pause(id) }
 
-    /// Resumes the session after a pause; see ``ControllableQueue/resume(_:)``.
+    /// Resumes the session after a pause or a hold; see ``ControllableQueue/resume(_:)``.
     public func resume() async throws { try await queue.resume(id) }
 
     /// Holds the session; see ``ControllableQueue/hold(_:)``.

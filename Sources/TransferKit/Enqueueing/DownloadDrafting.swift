@@ -20,6 +20,8 @@ struct DownloadDrafting {
     private var names: Set<FilePath> = []
     /// All folders, relative to the download folder, that contain one of the names.
     private var parents: Set<FilePath> = []
+    /// Whether the content of the endpoint's folder arrives directly in the download folder.
+    private var hasWholeFolder = false
 
     /// Checks the download folder.
     ///
@@ -64,7 +66,8 @@ struct DownloadDrafting {
                 "Cannot follow links to folders in \(remotePath), because they could form a cycle. Skip links, or follow only links to files."
             )
         }
-        let (name, path) = try localPath(of: remotePath, as: given)
+        let (name, path) =
+            try remotePath.isEndpointFolder && given == nil ? (FilePath(), wholeFolder()) : localPath(of: remotePath, as: given)
         guard Self.kind(of: path).map({ $0 == S_IFDIR }) ?? true else {
             throw TransferError(
                 .permanent, .fileExists, "\(path) exists and is not a folder. Move it away, or choose another name.")
@@ -73,11 +76,25 @@ struct DownloadDrafting {
             kind: .remoteFolder, source: Data(name.bytes), destination: Data(remotePath.bytes), size: 0, symbolicLinks: symbolicLinks)
     }
 
+    /// Returns the local path of the endpoint's folder, whose content arrives directly in the download folder. Throws if the session has other
+    /// items, because their paths could be inside the endpoint's folder.
+    private mutating func wholeFolder() throws(TransferError) -> FilePath {
+        guard names.isEmpty, !hasWholeFolder else { throw Self.severalItems }
+        hasWholeFolder = true
+        return folder.path
+    }
+
+    private static let severalItems = TransferError(
+        .permanent, .unsafeName,
+        "The endpoint's folder must be the only item of its session, because its content arrives directly in the download folder. Download other items in a separate session, or give the folder a local name."
+    )
+
     /// Returns the local name and path of an item. Throws if the name is invalid, or if the path of an item equals, contains or is inside
     /// the path of another. This applies to files, too, because an item enqueued as a file can be a folder on the server.
     private mutating func localPath(
         of remotePath: RemotePath, as given: FilePath?
     ) throws(TransferError) -> (name: FilePath, path: FilePath) {
+        guard !hasWholeFolder else { throw Self.severalItems }
         let name = given ?? FilePath(bytes: remotePath.lastComponent)
         guard (try? RemotePath(bytes: name.bytes)) != nil, name.components.allSatisfy({ $0.kind == .regular }) else {
             throw TransferError(

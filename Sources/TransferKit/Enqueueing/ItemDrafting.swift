@@ -58,6 +58,11 @@ struct ItemDrafting {
     mutating func draft(of item: TransferItem) -> ItemDraft? {
         do throws(TransferError) {
             if let name = item.invalidDestination { _ = try RemotePath(name) }
+            if item.destination?.isEndpointFolder == true, !item.isRemoteFolder {
+                throw TransferError(
+                    .permanent, .unsafeName,
+                    "The endpoint's folder is not a name for an item. It can only be downloaded, as a remote folder.")
+            }
             try check(item.uploadCapability, "upload URL")
             try check(item.creationCapability, "creation URL")
             guard item.uploadCapability == nil || item.creationCapability == nil else {
@@ -260,6 +265,11 @@ extension TransferItem {
     /// Whether the item is a single remote file.
     var isFile: Bool {
         if case .remote = content { true } else { false }
+    }
+
+    /// Whether the item is a remote folder.
+    fileprivate var isRemoteFolder: Bool {
+        if case .remoteFolder = content { true } else { false }
     }
 
     /// Whether the item is downloaded.

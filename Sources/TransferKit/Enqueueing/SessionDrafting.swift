@@ -50,14 +50,17 @@ extension SessionDraft {
         let canBeDuplicate = request.deduplicationKey != nil && request.items.allSatisfy(\.isReference)
         let refusal = canBeDuplicate ? drafting.takeFileProblems() : nil
         self.init(
-            id: request.id, account: request.account, name: request.name ?? Self.name(first, of: request.items.count),
+            id: request.id, account: request.account,
+            name: request.name ?? Self.name(first, of: request.items.count, account: request.account),
             direction: request.direction, folder: folder, tags: request.tags, context: request.context, options: request.options,
             notBefore: request.notBefore, dependency: request.dependency, deduplicationKey: request.deduplicationKey,
             deduplicatesCompleted: request.deduplicatesCompleted, items: items)
         self.refusal = refusal
     }
 
-    private static func name(_ first: TransferItem, of count: Int) -> String {
-        count == 1 ? first.shownName : "\(first.shownName) and \(count - 1) more"
+    /// The name of a session without a given name: that of its first item. The endpoint's folder is named after the account.
+    private static func name(_ first: TransferItem, of count: Int, account: String) -> String {
+        let name = first.destination?.isEndpointFolder == true ? account : first.shownName
+        return count == 1 ? name : "\(name) and \(count - 1) more"
     }
 }

@@ -7,3 +7,23 @@ public enum Retention: Hashable, Sendable, Codable {
     /// Completed sessions stay for the given time after their completion.
     case age(Duration)
 }
+
+extension Retention {
+    /// The longest time for which a queue can keep completed sessions: a hundred years.
+    static let maximumAge = Duration.seconds(3_155_760_000)
+
+    /// Checks the number and the time.
+    ///
+    /// - Throws: ``QueueError`` with the code `invalidRequest`.
+    func validate() throws(QueueError) {
+        let isValid =
+            switch self {
+            case .keepAll: true
+            case .count(let count): count >= 0
+            case .age(let age): (.zero...Self.maximumAge).contains(age)
+            }
+        guard isValid else {
+            throw QueueError(.invalidRequest, "A retention must be at least 0 sessions, or 0 seconds to a hundred years.")
+        }
+    }
+}

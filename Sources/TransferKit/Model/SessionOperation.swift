@@ -6,7 +6,7 @@ public enum SessionOperation: Hashable, Sendable, Codable {
     case runNext
     /// Pauses the session, which keeps its slot.
     case pause
-    /// Resumes the session after a pause.
+    /// Resumes the session after a pause, or releases it after a hold.
     case resume
     /// Holds the session until it is released or run.
     case hold

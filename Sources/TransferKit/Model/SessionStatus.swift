@@ -170,6 +170,10 @@ public struct QueueStatus: Hashable, Sendable, Codable {
     public var maxConcurrentSessions: Int
     /// The rate limit of all sessions together, in bytes per second; nil for no limit.
     public var rateLimit: Int64?
+    /// How long completed sessions stay in the queue.
+    public var retention: Retention
+    /// The free space on the disk of the storage folder, in bytes, below which no session starts.
+    public var diskFloor: Int64
     /// The current network condition according to the app.
     public var network: NetworkCondition
 }

@@ -76,8 +76,10 @@ struct MemoryStore: Sendable {
     func entries(of folder: String, resolvesLinks: Bool) -> [RemoteEntry]? {
         var kinds: [String: RemoteEntry.Kind] = [:]
         let uploaded = completePaths.map(\.description)
-        for path in Array(files.keys) + uploaded + folders + links.keys where path.hasPrefix(folder + "/") {
-            let rest = path.dropFirst(folder.count + 1)
+        // The endpoint's folder is empty text.
+        let prefix = folder.isEmpty ? "" : folder + "/"
+        for path in Array(files.keys) + uploaded + folders + links.keys where path.hasPrefix(prefix) {
+            let rest = path.dropFirst(prefix.count)
             let name = String(rest.prefix { $0 != "/" })
             if name.utf8.count < rest.utf8.count || folders.contains(path) {
                 kinds[name] = .folder
@@ -87,7 +89,7 @@ struct MemoryStore: Sendable {
                 kinds[name] = .file(size: remoteFile(path)?.size)
             }
         }
-        guard !kinds.isEmpty || folders.contains(folder) else { return nil }
+        guard !kinds.isEmpty || folder.isEmpty || folders.contains(folder) else { return nil }
         return kinds.sorted { $0.key < $1.key }.map { RemoteEntry(name: Array($0.key.utf8), kind: $0.value) }
     }
 

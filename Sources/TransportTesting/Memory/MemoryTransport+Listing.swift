@@ -23,7 +23,7 @@ extension MemoryTransport: FolderListing {
     ///   `CancellationError`; errors of the receiver.
     public func list(_ attempt: ListingAttempt, receive: @escaping @Sendable ([RemoteEntry]) async throws -> Void) async throws {
         let fault = faults.take(for: attempt.remotePath)
-        let path = attempt.remotePath.description
+        let path = String(decoding: attempt.remotePath.bytes, as: UTF8.self)
         state.withLock { $0.listings.append(attempt.remotePath) }
         try await connect(to: attempt.endpoint, credentials: attempt.credentials)
         if case .fail(let error) = fault { throw error }

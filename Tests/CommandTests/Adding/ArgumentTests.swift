@@ -43,7 +43,8 @@ import TransferCommands
     @Test(arguments: [
         (["add", "studio", "a"], "--at"), (["list"], "--limit"), (["list"], "--max"), (["watch"], "--tail"), (["run"], "--max-sessions"),
         (["agent", "start"], "--max-sessions"),
-        (["agent", "run"], "--max-sessions"), (["queue", "set"], "--max-sessions"),
+        (["agent", "run"], "--max-sessions"), (["queue", "set"], "--max-sessions"), (["queue", "set"], "--min-free"),
+        (["queue", "set"], "--keep-completed"), (["agent", "start"], "--log-size"), (["run"], "--min-free"),
         (["account", "add", "two", "https://b.example/"], "--rate"),
         (["account", "add", "two", "https://b.example/"], "--max-sessions"), (["add", "studio", "a"], "--parallel"),
         (["add", "studio", "a"], "--chunk"), (["add", "studio", "a"], "--stall-timeout"), (["doctor"], "--timeout"), (["watch"], "--since"),
@@ -156,7 +157,7 @@ import TransferCommands
     /// Replacing invalid bytes would store and show different text.
     @Test(arguments: [
         (["account", "add"], ["https://b.example/"]), (["list", "--account"], []), (["add", "studio", "a", "--tag"], []),
-        (["add", "studio", "a", "--name"], []), (["add", "studio", "a", "--dedupe"], []), (["set", "--all", "--tag"], []),
+        (["add", "studio", "a", "--name"], []), (["add", "studio", "a", "--dedupe"], []), (["set", "--all", "--set-tag"], []),
         (["hold", "--tag"], []), (["account", "add", "b", "sftp://b.example/", "--host-key"], []),
     ])
     func rejectsTextsThatAreNotUTF8(before: [String], after: [String]) async throws {

@@ -13,6 +13,14 @@ import TransferCommands
         }
     }
 
+    /// A NUL byte ends each word of a command line (proc_pid_cmdline(5)).
+    @Test(arguments: [
+        ("transferq\0a\0\0b c\0", ["transferq", "a", "", "b c"]), ("transferq\0\0", ["transferq", ""]), ("transferq", ["transferq"]),
+    ])
+    func splitsCommandLine(line: String, words: [String]) {
+        #expect(ProcessArguments.split(Array(line.utf8)).map { String(decoding: $0, as: UTF8.self) } == words)
+    }
+
     @Test(arguments: ["", "plain", "ü – 漢字 🎞", "a\nb"])
     func keepsTextUnchanged(text: String) {
         #expect(ProcessArguments.string(of: Array(text.utf8)) == text)

@@ -68,7 +68,13 @@ private func makeSparse(_ path: FilePath, size: Int64) throws {
         try await program.succeed("account", "add", "sftp", "sftp://me@one.example/")
         let unsupported = try await program.run("add", "sftp", "reel", "--creation-url", "https://one.example/")
         #expect(unsupported.status == 2 && unsupported.diagnostics.contains("creation URL"), "\(unsupported.testDescription)")
-        try await program.succeed("add", "studio", "reel", "--creation-url", server.url("/projects/7/"))
+        let id = try await program.succeed("add", "studio", "reel").lines[0]
+        // The same checks apply to a change.
+        let changed = try await program.run("set", id, "--creation-url", "https://other.example/secret/")
+        #expect(
+            changed.status == 2 && changed.diagnostics.contains("--setting 'origins=https://other.example'")
+                && !changed.diagnostics.contains("secret"), "\(changed.testDescription)")
+        try await program.succeed("set", id, "--creation-url", server.url("/projects/7/"))
         try await program.succeed("run")
         #expect(server.requests.map { "\($0.method) \($0.path)" } == ["OPTIONS /projects/7/", "POST /projects/7/", "PATCH /1"])
     }

@@ -35,7 +35,7 @@ import Testing
         try await program.succeed("run", "--progress", "none")
         let refused = try await program.run(operation, id)
         #expect(refused.status == 4 && refused.diagnostics.contains("is completed"), "\(refused.testDescription)")
-        #expect(refused.diagnostics.contains("transferq add"), "\(refused.diagnostics)")
+        #expect(refused.diagnostics.contains("transferq upload"), "\(refused.diagnostics)")
     }
 
     /// The response is shown on one line, without control characters, and truncated.

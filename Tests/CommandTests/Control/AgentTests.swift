@@ -101,6 +101,23 @@ import TransferKit
         _ = await run.command.result()
     }
 
+    @Test func rotatesLogAtGivenSize() async throws {
+        try await LoopbackStudio.withAgent { studio in
+            let program = studio.program
+            #expect(try await program.run("agent", "start", "--log-size", "100").status == 2)
+            try await program.succeed("agent", "start", "--log-size", "4K", "-v")
+            for number in 0..<10 {
+                try program.folder.file("\(number)", size: 10)
+                try await studio.arrival(of: program.succeed("upload", "studio", "\(number)").lines[0])
+            }
+            try await program.succeed("agent", "stop")
+            let sizes = try ["agent.log", "agent.log.1"].map { name in
+                try FileManager.default.attributesOfItem(atPath: program.store.appending(name).string)[.size] as? Int ?? .max
+            }
+            #expect(sizes.allSatisfy { $0 < 8_192 }, "\(sizes)")
+        }
+    }
+
     /// Through a link, the agent would write its log to any file of its user.
     @Test(arguments: [true, false]) func rejectsLinkedLog(targetExists: Bool) async throws {
         let program = try TransferQ()

@@ -65,13 +65,66 @@ import TransferKit
 
     @Test func replacesTags() async throws {
         let (program, ids) = try await program(3)
-        try await program.succeed("set", ids[0], ids[2], "--tag", "x", "--tag", "y")
+        try await program.succeed("set", ids[0], ids[2], "--set-tag", "x", "--set-tag", "y")
         #expect(try await program.succeed("list", "--json").objects().map { $0["tags"] as? [String] } == [["x", "y"], [], ["x", "y"]])
         #expect(try await program.succeed("remove", "--tag", "y").lines == [ids[0], ids[2]])
         #expect(try await program.run("set", ids[1]).status == 2)
         #expect(try await program.run("set", ids[1], "--rate", "x").status == 2)
         try await program.succeed("cancel", ids[1])
-        #expect(try await program.run("set", ids[1], "--tag", "z").status == 4)
+        #expect(try await program.run("set", ids[1], "--set-tag", "z").status == 4)
+    }
+
+    /// In `set`, `--tag` selects sessions, as in all commands.
+    @Test func setSelectsByTag() async throws {
+        let (program, ids) = try await program(3)
+        try await program.succeed("set", ids[1], "--set-tag", "x")
+        #expect(try await program.succeed("set", "--tag", "x", "--set-tag", "y", "--name", "new").lines == [ids[1]])
+        #expect(try await program.succeed("list", "--tag", "y", "--json").objects().map { $0["name"] as? String } == ["new"])
+        let refused = try await program.run("set", ids[0], "--tag", "y")
+        #expect(refused.status == 2 && refused.diagnostics.contains("--set-tag"), "\(refused.testDescription)")
+    }
+
+    @Test func setClearsProperties() async throws {
+        let (program, ids) = try await program(2)
+        let words = [
+            "--set-tag", "x", "--context", "[1]", "--after", ids[1], "--not-before", "+1h", "--chunk", "5M", "--parallel", "3",
+            "--deadline", "60",
+            "--give-up-after", "90", "--creation-url", "https://one.example/x/",
+        ]
+        func options() async throws -> [String: Any] {
+            let queue = try await TransferQueue(
+                storage: .folder(program.store), transports: RegisteredTransports.builtIn.all.map(\.transport))
+            let record = try #require(try await queue.store.sessions([1]).first)
+            let data = try JSONEncoder().encode(record.options)
+            await queue.shutdown()
+            return try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
+        }
+        let before = try await options()
+        try await program.succeed(["set", ids[0]] + words)
+        let changed = try await options()
+        for key in ["chunkSize", "filesInFlight", "deadline", "creationURL"] { #expect(changed[key] != nil, "\(key)") }
+        #expect(try await program.succeed("why", ids[0]).output.contains(ids[1].prefix(8)))
+        let all = ["tags", "context", "after", "not-before", "chunk", "parallel", "deadline", "give-up-after", "creation-url"]
+        try await program.succeed(["set", ids[0]] + all.flatMap { ["--clear", $0] })
+        #expect(NSDictionary(dictionary: try await options()) == NSDictionary(dictionary: before))
+        let session = try #require(try await program.succeed("show", ids[0], "--json").objects().first)
+        #expect(session["tags"] as? [String] == [] && session["context"] is NSNull && session["why"] as? String != nil)
+        #expect(try await !program.succeed("why", ids[0]).output.contains(ids[1].prefix(8)))
+        let both = try await program.run("set", ids[0], "--chunk", "1M", "--clear", "chunk")
+        #expect(both.status == 2 && both.diagnostics.contains("--chunk and --clear chunk"), "\(both.testDescription)")
+        #expect(try await program.run("set", ids[0], "--clear", "name").status == 2)
+        // Another spelling.
+        try await program.succeed("set", ids[0], "--set-tag", "x")
+        try await program.succeed("set", ids[0], "--clear-tags")
+        #expect(try await program.succeed("list", "--tag", "x").output == "")
+    }
+
+    @Test func resumeReleasesHeldSession() async throws {
+        let (program, ids) = try await program(2)
+        try await program.succeed("hold", "--all")
+        #expect(try await program.succeed("resume", ids[1]).lines == [ids[1]])
+        #expect(try await program.succeed("list", "--json").objects().map { $0["state"] as? String } == ["held", "waiting"])
+        #expect(try await program.succeed("resume", "--all").lines == [ids[0]])
     }
 
     @Test func setsAccountNameStartAndOptions() async throws {

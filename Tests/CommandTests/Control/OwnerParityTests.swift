@@ -78,7 +78,7 @@ import Testing
         try await record("show", ids[0], "--json")
         try await record("show", String(ids[0].prefix(13)), "--json")
         try await record("why", ids[1])
-        try await record("set", ids[0], "--tag", "y", "--rate", "3K")
+        try await record("set", ids[0], "--set-tag", "y", "--rate", "3K")
         try await record("resume", ids[0])
         try await record("cancel", ids[0], ids[1], "--json")
         try await record("cancel", "--all")

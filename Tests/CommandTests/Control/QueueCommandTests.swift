@@ -32,7 +32,62 @@ import TransferKit
         #expect(try await program.succeed("queue", "status", "--json").objects().first?["rateLimit"] is NSNull)
     }
 
-    @Test(arguments: [[], ["--max-sessions", "0"], ["--rate", "x"]])
+    /// The retention is stored. It applies to the present owner of the queue and to later ones.
+    @Test func setsRetention() async throws {
+        try await LoopbackStudio.with { studio in
+            let program = studio.program
+            for name: String in ["a", "b", "c"] { try program.folder.file(name, size: 10) }
+            let ids = try await program.succeed("upload", "studio", "a", "b", "c", "--each").lines
+            try await program.succeed("run", "--progress", "none")
+            func listed() async throws -> [String?] { try await program.succeed("list", "--json").objects().map { $0["id"] as? String } }
+            #expect(try await listed() == ids)
+            let week = try #require(try await program.succeed("queue", "set", "--keep-completed", "7d", "--json").objects().first)
+            #expect(week["keepCompletedSeconds"] as? Int == 604_800 && week["keepCompletedCount"] is NSNull)
+            #expect(try await program.succeed("queue", "status").output.contains("Completed: kept for 7d"))
+            #expect(try await listed() == ids)
+
+            let run = try RunningQueue(program, "--forever")
+            try await run.event("queueStarted")
+            try await program.succeed("queue", "set", "--keep-completed", "1")
+            #expect(try await listed() == [ids[2]])
+            run.command.send(SIGTERM)
+            #expect(await run.command.result().status == 130)
+
+            try await program.succeed("upload", "studio", "a")
+            try await program.succeed("run", "--progress", "none")
+            #expect(try await listed().count == 1)
+            try await program.succeed("queue", "set", "--keep-completed", "forever")
+            try await program.succeed("upload", "studio", "b")
+            try await program.succeed("run", "--progress", "none")
+            #expect(try await listed().count == 2)
+            #expect(try await program.succeed("queue", "status").output.contains("Completed: kept forever"))
+        }
+    }
+
+    @Test func setsMinimumOfFreeSpace() async throws {
+        try await LoopbackStudio.with { studio in
+            let program = studio.program
+            try program.folder.file("a", size: 10)
+            try await program.succeed("upload", "studio", "a")
+            let initial = try await program.succeed("queue", "status", "--json").objects().first
+            #expect(initial?["minFree"] as? Int == 64 << 20)
+            try await program.succeed("queue", "set", "--min-free", "1000T")
+            #expect(try await program.succeed("queue", "status").output.contains("Min free:  1000 TiB"))
+            let doctor = try await program.run("doctor", "--json")
+            let disk = try #require(try doctor.objects().first { $0["check"] as? String == "disk" })
+            #expect(doctor.status == 1 && disk["state"] as? String == "wrong" && disk["floor"] as? Int == 1_000 << 40)
+            let full = try await program.run("run", "--progress", "none")
+            #expect(full.status == 1 && full.diagnostics.contains("free"), "\(full.testDescription)")
+            // The minimum of one run.
+            try await program.succeed("run", "--progress", "none", "--min-free", "1K")
+            #expect(try studio.hasArrived("a"))
+            #expect(try await program.succeed("queue", "status", "--json").objects().first?["minFree"] as? Int == 1_000 << 40)
+        }
+    }
+
+    @Test(arguments: [
+        [], ["--max-sessions", "0"], ["--rate", "x"], ["--keep-completed", "7w"], ["--keep-completed", ""], ["--min-free", "x"],
+    ])
     func rejectsInvalidLimits(options: [String]) async throws {
         #expect(try await TransferQ().run(["queue", "set"] + options).status == 2)
     }

@@ -102,7 +102,15 @@ import TransferKit
         #expect(try await program.succeed("remove", ids[0], "#3", "--dry-run", "--json").objects().count == 2)
         #expect(try await program.succeed("account", "remove", "two", "--cascade", "--dry-run").lines == [ids[16]])
         #expect(try await program.run("account", "remove", "two", "--dry-run").status == 2)
+        // A session that the command would not change is reported, as without the option.
+        let refused = try await program.run("cancel", ids[0], ids[1], "--dry-run")
+        #expect(refused.status == 4 && refused.lines == [ids[1]], "\(refused.testDescription)")
         let draft = try await program.succeed("add", "two", "a", "--draft").lines[0]
+        for id in [ids[0], draft] {
+            let (dry, real) = (try await program.run("cancel", id, "--dry-run"), try await program.run("cancel", id))
+            #expect(dry.status == 4 && real.status == 4 && dry.output == "", "\(dry.testDescription)")
+            #expect(dry.diagnostics == real.diagnostics)
+        }
         #expect(try await program.succeed("account", "remove", "two", "--cascade", "--dry-run").lines == [ids[16], draft])
         #expect(try await listed(program, "--state", "waiting") == Array(ids.dropFirst()))
         #expect(try await program.succeed("account", "list").lines.count == 3)

@@ -7,7 +7,8 @@ import TransportTUS
 
 @Suite(.serialized) struct HelpTests {
     static let commands = [
-        "add", "enqueue", "stream", "run", "list", "show", "why", "watch", "now", "next", "move", "pause", "resume", "hold", "release",
+        "upload", "download", "add", "enqueue", "stream", "run", "list", "show", "why", "watch", "now", "next", "move", "pause", "resume",
+        "hold", "release",
         "yield",
         "cancel",
         "retry", "remove", "set", "doctor", "account add", "account list", "account show", "account edit", "account check",
@@ -47,6 +48,15 @@ import TransportTUS
         #expect(text.contains("Example: transferq \(command)") || text.contains("| transferq \(command)"))
     }
 
+    /// The help of the program and the article list the same exit statuses.
+    @Test func listsExitStatuses() async throws {
+        let help = try await TransferQ().run("--help").output
+        let listed = help.split(separator: "\n").compactMap { $0.wholeMatch(of: #/ {2}(\d+) +\S.*/#).flatMap { Int($0.1) } }
+        let article = try String(contentsOfFile: "Sources/TransferKit/TransferKit.docc/OperatingTransferq.md", encoding: .utf8)
+        let rows = article.split(separator: "\n").compactMap { $0.wholeMatch(of: /\| (\d+) \| .*/).flatMap { Int($0.1) } }
+        #expect(listed == [0, 1, 2, 3, 4, 130] && rows == listed)
+    }
+
     /// The help of `--setting` lists the settings of each transport, except those with a separate option.
     @Test func listsSettings() async throws {
         func list(_ transport: String, _ settings: [SettingDescription], without own: Set<String>) -> String {
@@ -59,7 +69,7 @@ import TransportTUS
         ]
         let sessions = [list("http", HTTPTransport.settings.filter(\.isForSessions), without: [])]
         let program = try TransferQ()
-        for (command, lists) in [(["account", "add"], endpoints), (["account", "edit"], endpoints), (["add"], sessions)] {
+        for (command, lists) in [(["account", "add"], endpoints), (["account", "edit"], endpoints), (["upload"], sessions)] {
             let help = try await program.run(command + ["--help"]).output.split(whereSeparator: \.isWhitespace).joined(separator: " ")
             for list in lists { #expect(help.contains(list), "\(command) \(help)") }
         }

@@ -29,13 +29,15 @@ import Testing
             try await check("account", "remove", "other")
             let ids = try await program.succeed("add", "studio", "a", "b", "c", "--each").lines
             try await check("add", "studio", "a", "--name", "x", "--tag", "y", "--context", "[1]", "--hold")
+            try await check("upload", "studio", "a", "--hold")
+            try await check("download", "studio", "x", "--hold", "--name", "x")
             try await check("enqueue", try await program.succeed("add", "studio", "b", "--draft").lines[0])
             try await check("list")
             for word in ["show", "why", "now", "next", "hold", "release", "pause", "release", "yield", "cancel", "retry"] {
                 try await check(word, ids[0])
             }
             try await check("move", ids[0], "1")
-            try await check("set", ids[0], "--tag", "z")
+            try await check("set", ids[0], "--set-tag", "z")
             try await check("queue", "set", "--rate", "64M")
             try await check("queue", "status")
             try await check("doctor")

@@ -67,6 +67,8 @@ import Testing
             let run = try await program.run("run")
             #expect(run.status == 1)
             #expect(run.diagnostics.contains("1 session completed, 1 failed."))
+            #expect(run.diagnostics.contains("transferq show \(ids[0].prefix(8))."), "\(run.diagnostics)")
+            #expect(run.diagnostics.contains("transferq retry \(ids[0].prefix(8)), then transferq run"), "\(run.diagnostics)")
             let session = try await studio.session(ids[0])
             let error = try #require(session["error"] as? [String: Any])
             #expect(Set(error.keys) == SessionSchema.error)

@@ -243,7 +243,7 @@ import TransferCore
             for (arguments, status, words) in [
                 (["nobody", "x"], Int32(4), "no account named"),
                 (["studio", "../x"], 2, ".."),
-                (["studio", "x", "--checksum", "md5:00"], 2, "--checksum is for downloads"),
+                (["studio", "x", "--checksum", "md5:00"], 2, "Unknown option '--checksum'"),
                 (["studio", "x", "--settings-file", "-"], 2, "Standard input can be read only once"),
                 (["studio", "x", "--length", "5"], 1, "declared length"),
                 (["studio", "x", "--command", ""], 2, "--command is empty"),

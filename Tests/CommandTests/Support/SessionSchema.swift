@@ -21,7 +21,8 @@ enum SessionSchema {
     static let queue: Set<String> = [
         "mode", "idle", "remaining", "sessions", "running", "waiting", "scheduled", "paused", "held", "drafts", "cancelled", "completed",
         "failed",
-        "nextDue", "maxSessions", "rateLimit", "files", "filesDone", "filesFailed", "bytesTotal", "bytesDone", "bytesSent", "rate",
+        "nextDue", "maxSessions", "rateLimit", "minFree", "keepCompletedCount", "keepCompletedSeconds", "files", "filesDone", "filesFailed",
+        "bytesTotal", "bytesDone", "bytesSent", "rate",
         "averageRate", "secondsRemaining", "removalsDue", "orderRevision", "revision",
     ]
 }

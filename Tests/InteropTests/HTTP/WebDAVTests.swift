@@ -91,6 +91,14 @@ struct WebDAVTests {
         let arrived = try tree(target.appending(path: "trip"))
         #expect(arrived.keys.sorted() == expected.keys.sorted())
         #expect(arrived == expected)
+
+        let whole = local.appending(path: "whole")
+        try FileManager.default.createDirectory(at: whole, withIntermediateDirectories: false)
+        let all = try await queue.enqueue(
+            .download(items: [.remoteFolder(RemotePath.endpointFolder)], from: "real", to: FilePath(whole.path), options: options))
+        #expect(try await all.value.statistics.filesDone == names.count)
+        await queue.waitUntilIdle()
+        #expect(try tree(whole.appending(path: "in/trip")) == expected)
         await queue.shutdown()
         withExtendedLifetime(server) {}
     }

@@ -110,6 +110,13 @@ struct SFTPFolderTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: target.path) == ["trip"])
         let skipped = try await queue.items(of: session.id).filter { $0.state == .skipped }
         #expect(skipped.map(\.destination.description).sorted() == ["some/trip/link", "some/trip/many/up"])
+
+        let whole = folder.local.appending(path: "whole")
+        try FileManager.default.createDirectory(at: whole, withIntermediateDirectories: false)
+        let all = try await queue.enqueue(.download(items: [.remoteFolder(RemotePath.endpointFolder)], from: "a", to: FilePath(whole.path)))
+        #expect(try await all.value.statistics.filesDone == expected.count)
+        await queue.waitUntilIdle()
+        #expect(try Self.tree(whole.appending(path: "some/trip")) == expected)
         await queue.shutdown()
         await folder.close()
     }

@@ -65,6 +65,43 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// The content of the endpoint's folder arrives directly in the session's folder, or in the folder with the given name.
+    @Test(arguments: [nil, "copy"] as [FilePath?]) func downloadsEndpointFolder(name: FilePath?) async throws {
+        let contents = provide(["top", "trip/a", "trip/day 1/b"])
+        let queue = try await fixture.queue.openWithAccounts()
+        let session = try await queue.enqueue(try request(.remoteFolder(RemotePath.endpointFolder, as: name)))
+        #expect(try await queue.status(of: session.id).name == "a")
+        #expect(try await queue.items(of: session.id).map(\.destination) == [.endpointFolder])
+        try await queue.start()
+        #expect(try await session.value.statistics.filesDone == 3)
+        let prefix = name.map { "\($0)/" } ?? ""
+        #expect(try await files(queue) == ["top", "trip/a", "trip/day 1/b"].map { prefix + $0 })
+        for (path, content) in contents { #expect(fixture.content(prefix + path) == content) }
+        let items = try await queue.items(of: session.id)
+        #expect(items.map(\.destination.description) == ["top", "trip/a", "trip/day 1/b"])
+        #expect(items.map(\.source) == items.map { fixture.target.pushing(FilePath(prefix + $0.destination.description)) })
+        await queue.shutdown()
+    }
+
+    @Test func rejectsEndpointFolderBesideOtherItems() async throws {
+        let queue = try await fixture.queue.openWithAccounts()
+        let whole = TransferItem.remoteFolder(RemotePath.endpointFolder)
+        for items in [
+            [whole, folder("trip")], [folder("trip"), whole], [whole, whole], [.remote(RemotePath.endpointFolder)],
+            [.remote(RemotePath.endpointFolder, as: "x")],
+        ] as [[TransferItem]] {
+            let error = await #expect(throws: QueueError.self) {
+                try await queue.enqueue(.download(items: items, from: "a", to: fixture.target))
+            }
+            #expect(error?.message.contains("endpoint's folder") == true, "\(String(describing: error))")
+        }
+        let upload = await #expect(throws: QueueError.self) {
+            try await queue.enqueue(.upload(items: [.data(Data(), as: RemotePath.endpointFolder)], to: "a"))
+        }
+        #expect(upload?.message.contains("endpoint's folder") == true)
+        await queue.shutdown()
+    }
+
     @Test func renamesFolderIfConfigured() async throws {
         let contents = provide(["a/b/c/1", "a/b/c/d/2", "other"])
         let queue = try await fixture.queue.openWithAccounts()

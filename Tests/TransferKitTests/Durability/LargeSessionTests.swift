@@ -134,7 +134,7 @@ import TransportTesting
 
     /// Very many rows of any kind do not make the queue report the store as damaged or unreadable.
     @Test(arguments: Content.allCases) func showsAndRemovesLargeSession(_ content: Content) async throws {
-        try await prepare(content, .settings(orderRevision: 0, maxConcurrentSessions: nil, rateLimit: nil))
+        try await prepare(content, .settings(QueueSettings()))
         let queue = try await fixture.open(retention: .count(0))
         let ids = await queue.sessionIDs()
         #expect(try await queue.sessions().count == 2)
@@ -165,7 +165,7 @@ import TransportTesting
     }
 
     @Test func removesUnfinishedUploadsOfManyFilesFromServer() async throws {
-        try await prepare(.files, .settings(orderRevision: 0, maxConcurrentSessions: nil, rateLimit: nil))
+        try await prepare(.files, .settings(QueueSettings()))
         try change(
             """
             INSERT INTO checkpoint(session, position, endpoint, generation, data, confirmed, identity)

@@ -186,7 +186,7 @@ import TransportTesting
         let session = try await queue.enqueue(request)
         try await queue.start()
         try await gate.reached()
-        try await queue.update(session.id, SessionUpdate(context: Data("2".utf8)))
+        try await queue.update(session.id, SessionUpdate(context: .set(Data("2".utf8))))
         // Waits until the run has the new context.
         while await queue.live[1]?.context != Data("2".utf8) { await Task.yield() }
         gate.open()

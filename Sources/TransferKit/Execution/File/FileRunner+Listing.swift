@@ -47,7 +47,7 @@ extension FileRunner {
     mutating func list(at endpoint: Endpoint) async throws {
         guard let listing else { return }
         history.began()
-        let path = try RemotePath(bytes: file.destination)
+        let path = try RemotePath.folder(bytes: file.destination)
         guard let transport = context.transports[endpoint.transport] as? any FolderListing else {
             throw TransferError(
                 .unsupported, .unsupported,

@@ -167,7 +167,8 @@ actor FolderCatalogue {
     }
 
     private func skip(_ name: [UInt8], _ what: String, _ batch: inout ManifestBatch) {
-        let message = "\(shownFolder)/\(Self.shown(name)) is \(what) on the server and is not downloaded."
+        let path = folder.remotePath.isEmpty ? Self.shown(name) : "\(shownFolder)/\(Self.shown(name))"
+        let message = "\(path) is \(what) on the server and is not downloaded."
         append(name, state: .skipped, error: TransferError(.unsupported, .notARegularFile, message), &batch)
     }
 
@@ -202,7 +203,7 @@ actor FolderCatalogue {
         return safe.isEmpty ? [UInt8(ascii: "_")] : safe
     }
 
-    private var shownFolder: String { Self.shown(folder.remotePath) }
+    private var shownFolder: String { folder.remotePath.isEmpty ? "the endpoint's folder" : Self.shown(folder.remotePath) }
 
     private static func shown(_ name: [UInt8]) -> String {
         let text = String(decoding: name.prefix(200), as: UTF8.self)

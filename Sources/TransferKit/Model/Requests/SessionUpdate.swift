@@ -10,8 +10,8 @@ public import TransferCore
 /// Some changes are only valid in some states, because they would otherwise apply to a part of the session's files. An update with such a change
 /// throws ``QueueError/Code/invalidTransition`` in other states, and changes nothing:
 ///
-/// - ``account``, ``metadata``, ``creation``, ``overwrite``, ``settings`` and ``expectedChecksum`` determine where and how files arrive. They can change
-///   while the session is a draft, waiting or held, until its first bytes are transferred.
+/// - ``account``, ``metadata``, ``creation``, ``overwrite``, ``settings``, ``creationURL`` and ``expectedChecksum`` determine where and how files
+///   arrive. They can change while the session is a draft, waiting or held, until its first bytes are transferred.
 /// - ``notBefore`` and ``dependency`` determine the start. They can change while the session is a draft, waiting or held.
 /// - All other properties can change until the session ends.
 public struct SessionUpdate: Hashable, Sendable, Codable {
@@ -44,7 +44,7 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
     /// The new tags.
     public var tags: [String]?
     /// The app's new context value, as JSON.
-    public var context: Data?
+    public var context: Change<Data>?
     /// The new retry policy.
     public var retry: RetryPolicy?
     /// The new verification, for files that start later.
@@ -97,13 +97,35 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
     /// The value of ``settings``. The name is a key of the control protocol.
     private var ownSettings: NamedCapabilities?
 
+    /// See ``SessionOptions/creationURL``. The endpoints of the account must be able to use the URL, as for a new session. Printed updates do not
+    /// contain it.
+    public var creationURL: Change<String>? {
+        get {
+            switch creationPlace {
+            case .set(let place): .set(place.text)
+            case .remove: .remove
+            case nil: nil
+            }
+        }
+        set {
+            creationPlace =
+                switch newValue {
+                case .set(let url): .set(Capability(url))
+                case .remove: .remove
+                case nil: nil
+                }
+        }
+    }
+
+    private var creationPlace: Change<Capability>?
+
     /// Creates an update.
     public init(
-        rateLimit: RateLimit? = nil, tags: [String]? = nil, context: Data? = nil, retry: RetryPolicy? = nil,
+        rateLimit: RateLimit? = nil, tags: [String]? = nil, context: Change<Data>? = nil, retry: RetryPolicy? = nil,
         verification: Verification? = nil,
         allowsExpensiveNetwork: Bool? = nil, account: String? = nil, name: String? = nil, notBefore: Change<Date>? = nil,
         dependency: Change<SessionDependency>? = nil, metadata: [String: String]? = nil, overwrite: OverwritePolicy? = nil,
-        settings: [String: String]? = nil
+        settings: [String: String]? = nil, creationURL: Change<String>? = nil
     ) {
         self.rateLimit = rateLimit
         self.tags = tags
@@ -118,6 +140,7 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
         self.metadata = metadata
         self.overwrite = overwrite
         self.settings = settings
+        self.creationURL = creationURL
     }
 
     /// Checks the values that do not depend on the session.
@@ -127,7 +150,7 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
         if case .bytesPerSecond(let limit) = rateLimit, limit < 1 {
             throw QueueError(.invalidRequest, "A rate limit must be at least 1 byte per second. Use .unlimited to remove it.")
         }
-        try SessionContext.validate(context)
+        try SessionContext.validate(context?.value)
         try SessionRequest.validate(notBefore: notBefore?.value)
         // The default options are valid, so an error concerns a changed option.
         var options = SessionOptions()
@@ -158,6 +181,7 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
         if let segmentsPerFile { options.segmentsPerFile = segmentsPerFile }
         if let overwrite { options.overwrite = overwrite }
         if let settings { options.settings = settings }
+        if let creationPlace { options.creationURL = creationPlace.value?.text }
         if let expectedChecksum { options.expectedChecksum = expectedChecksum.value }
     }
 
@@ -169,6 +193,7 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
         if creation != nil { return "creation mode" }
         if overwrite != nil { return "overwrite policy" }
         if ownSettings != nil { return "settings" }
+        if creationPlace != nil { return "creation URL" }
         return expectedChecksum == nil ? nil : "expected checksum"
     }
 

@@ -12,6 +12,10 @@ package enum Command: Sendable, Codable {
     case setMaxConcurrentSessions(Int?, account: String?)
     /// Sets the rate limit, in bytes per second, of an account, or of the queue if `account` is nil. A nil limit removes the stored limit.
     case setRateLimit(Int64?, account: String?)
+    /// Sets how long completed sessions stay. Nil removes the stored value.
+    case setRetention(Retention?)
+    /// Sets the free space, in bytes, below which no session starts. Nil removes the stored value.
+    case setDiskFloor(Int64?)
     /// Adds sessions at an index, or at the end if the index is nil. If both an index and `expecting` are given, the command fails unless
     /// `expecting` is the current revision of the order.
     case enqueue([SessionDraft], at: Int? = nil, expecting: UInt64? = nil, isHeld: Bool = false)

@@ -6,7 +6,7 @@ package enum StoreWrite: Sendable {
     case saveAccount(AccountKey, Account)
     case deleteAccount(AccountKey)
     case blockAccount(AccountKey, AccountBlock?)
-    case settings(orderRevision: UInt64, maxConcurrentSessions: Int?, rateLimit: Int64?)
+    case settings(QueueSettings)
 
     case insertSessions(NewSessions)
     /// Stores a session's scheduling data, which the scheduler needs after a restart.

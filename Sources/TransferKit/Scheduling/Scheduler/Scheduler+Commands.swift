@@ -44,6 +44,8 @@ extension Scheduler {
             endBackoffs(of: key, &transaction)
         case .setMaxConcurrentSessions(let limit, let account): try setMaxConcurrentSessions(limit, account: account, &transaction)
         case .setRateLimit(let limit, let account): try setRateLimit(limit, account: account, &transaction)
+        case .setRetention(let retention): try setRetention(retention, &transaction)
+        case .setDiskFloor(let floor): try setDiskFloor(floor, at: now, &transaction)
         case .enqueue(let drafts, let index, let expected, let isHeld):
             if let index { try checkOrder(index, expected) }
             try enqueue(drafts, at: index, isHeld: isHeld, now, &transaction)
@@ -156,6 +158,25 @@ extension Scheduler {
             transaction.events.append(.limitsChanged)
             transaction.actions.append(.pace(nil))
         }
+    }
+
+    private mutating func setRetention(_ retention: Retention?, _ transaction: inout Transaction) throws(QueueError) {
+        try retention?.validate()
+        mutateFlags { $0.retention = retention }
+        sessionIndex.keepEnds(self.retention != .keepAll)
+        transaction.events.append(.limitsChanged)
+    }
+
+    private mutating func setDiskFloor(_ floor: Int64?, at now: DualInstant, _ transaction: inout Transaction) throws(QueueError) {
+        guard floor.map({ $0 >= 0 }) ?? true else {
+            throw QueueError(.invalidRequest, "The minimum of free space must be at least 0 bytes.")
+        }
+        mutateFlags { flags in
+            flags.diskFloor = floor
+            flags.diskFloorOverride = nil
+        }
+        if let free = flags.scarceSpace { record(freeSpace: free, at: now) }
+        transaction.events.append(.limitsChanged)
     }
 
     /// Changes an account's limits. Unlike ``Command/saveAccount(_:)``, does not unblock the account.

@@ -197,7 +197,7 @@ extension Scheduler {
                 continue
             }
             let isOver =
-                switch settings.retention {
+                switch retention {
                 case .keepAll: false
                 case .count(let count): (sessionIndex.counts[.completed] ?? 0) - retired.count > count
                 case .age(let age): end + age <= present

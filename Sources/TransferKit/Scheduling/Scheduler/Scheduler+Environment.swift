@@ -33,7 +33,7 @@ extension Scheduler {
     // MARK: The disk
 
     mutating func record(freeSpace: Int64, at now: DualInstant) {
-        let isScarce = freeSpace < settings.diskFloor
+        let isScarce = freeSpace < diskFloor
         guard isScarce || flags.scarceSpace != nil else { return }
         mutateFlags {
             $0.scarceSpace = isScarce ? freeSpace : nil

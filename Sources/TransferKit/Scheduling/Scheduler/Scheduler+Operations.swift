@@ -94,10 +94,7 @@ extension Scheduler {
         _ operation: SessionOperation, to entry: Entry, mark: Int64, at now: DualInstant, _ changed: inout Changed,
         _ transaction: inout Transaction
     ) throws(QueueError) -> Bool {
-        var refusal: QueueError {
-            guard case (.resume, .held) = (operation, entry.state) else { return invalidTransition(entry, operation.participle) }
-            return invalidTransition(entry, operation.participle, " Release it instead.")
-        }
+        var refusal: QueueError { invalidTransition(entry, operation.participle) }
         let key = entry.key
         switch (operation, entry.state) {
         case (.run(let again), _):
@@ -116,7 +113,7 @@ extension Scheduler {
             resume(entry, mark: mark, at: now, &changed, &transaction)
         case (.hold, .waiting), (.hold, .running), (.hold, .paused):
             leave(key, to: .held, &changed, &transaction)
-        case (.release, .held):
+        case (.release, .held), (.resume, .held):
             requestStop(key, &transaction) { entry, _ in entry.state = .waiting }
             recordChange(key, &changed)
         case (.yield, .waiting), (.yield, .running), (.yield, .paused):

@@ -66,10 +66,10 @@ extension Scheduler {
             let wait = Duration.milliseconds(first.due - now.date.milliseconds)
             due.append(now.uptime + min(wait, Self.longestSleep))
         }
-        if case .count(let count) = settings.retention, (sessionIndex.counts[.completed] ?? 0) > count { due.append(now.uptime) }
+        if case .count(let count) = retention, (sessionIndex.counts[.completed] ?? 0) > count { due.append(now.uptime) }
         if !flags.releases.isEmpty { due.append(now.uptime) }
         if flags.mode == .draining, let deadline = flags.drainDeadline { due.append(deadline) }
-        if case .age(let age) = settings.retention, let first = sessionIndex.ends.first {
+        if case .age(let age) = retention, let first = sessionIndex.ends.first {
             let wait = Duration.milliseconds(first.due - steadyDate(at: now).milliseconds) + age
             due.append(now.uptime + min(wait, Self.longestSleep))
         }
@@ -116,7 +116,7 @@ extension Scheduler {
             let failure = flags.health.failure(at: accounts[entry.account]?.account.endpoints ?? [])
             return .endpointsUnavailable(until: now.date + ((until ?? now.uptime) - now.uptime), failure)
         case .networkConstrained: return .networkConstraint(flags.network)
-        case .diskBelowFloor(let free): return .diskBelowFloor(free: free, floor: settings.diskFloor)
+        case .diskBelowFloor(let free): return .diskBelowFloor(free: free, floor: diskFloor)
         case .runsNotEnded(let count): return .runsNotEnded(count)
         }
         if entry.conditions.contains(.noSpace), let shortage = details.shortage { return .noSpace(shortage) }
@@ -179,8 +179,7 @@ extension Scheduler {
             paused: counts[.paused] ?? 0, held: counts[.held] ?? 0, cancelled: counts[.cancelled] ?? 0, completed: counts[.completed] ?? 0,
             failed: counts[.failed] ?? 0, nextDue: nextDue,
             isIdle: isIdle(at: now), orderRevision: flags.orderRevision, maxConcurrentSessions: maxConcurrentSessions,
-            rateLimit: flags.rateLimit,
-            network: flags.network)
+            rateLimit: flags.rateLimit, retention: retention, diskFloor: diskFloor, network: flags.network)
         status.drafts = sessionIndex.drafts.count
         return status
     }

@@ -1,45 +1,11 @@
 import Foundation
-package import TransferCore
+import TransferCore
 
 /// Decides which sessions run. A pure value without clock, I/O or concurrency: the same inputs give the same decisions.
 ///
 /// One writer passes inputs to the scheduler (see ``TransferQueue``), stores the result in one transaction, and only then publishes the result. If
 /// the store fails, the writer calls ``undo()``, which reverts the effects of these inputs.
 package struct Scheduler: Sendable {
-    /// Settings for the lifetime of the scheduler.
-    package struct Settings: Sendable, Equatable {
-        package var transports: Set<TransportID>
-        package var ordering: QueueOrdering
-        /// The maximum number of active sessions if the store contains none. A strict queue ignores it.
-        package var maxConcurrentSessions: Int
-        /// The maximum number of active sessions that overrides the stored one; nil for none.
-        package var maxConcurrentSessionsOverride: Int?
-        package var retention: Retention
-        /// How long a session that yielded waits for another session to start. After this time, the session may start again if no other
-        /// session can start.
-        package var yieldDelay: Duration
-        /// The initial network condition, which applies until the app sets another one.
-        package var network: NetworkCondition
-        /// The free space on the store's disk, in bytes, below which no session starts.
-        package var diskFloor: Int64
-        /// The time at which the process opened the store; nil to use the dates in the store without checking whether they are plausible.
-        package var openedAt: DualInstant?
-
-        package init(
-            transports: Set<TransportID>, ordering: QueueOrdering = .inOrder, maxConcurrentSessions: Int = 1,
-            retention: Retention = .keepAll,
-            yieldDelay: Duration = .seconds(5), network: NetworkCondition = .unconstrained, diskFloor: Int64 = 0
-        ) {
-            self.transports = transports
-            self.ordering = ordering
-            self.maxConcurrentSessions = maxConcurrentSessions
-            self.retention = retention
-            self.yieldDelay = yieldDelay
-            self.network = network
-            self.diskFloor = diskFloor
-        }
-    }
-
     package struct AccountEntry: Sendable, Equatable {
         package var account: Account
         package var block: AccountBlock?
@@ -64,6 +30,12 @@ package struct Scheduler: Sendable {
         /// The limit with which this process was started. Setting another limit removes it.
         package var maxConcurrentSessionsOverride: Int?
         package var rateLimit: Int64?
+        /// The stored retention; nil for the retention of the settings.
+        package var retention: Retention?
+        /// The stored minimum of free space; nil for the minimum of the settings.
+        package var diskFloor: Int64?
+        /// The minimum of free space with which this process was started. Setting another minimum removes it.
+        package var diskFloorOverride: Int64?
         package var orderRevision: UInt64 = 0
         package var lastRun: UInt64 = 0
         package var lastMark: Int64 = 0
@@ -120,7 +92,7 @@ package struct Scheduler: Sendable {
     var released = 0
     /// The number of readers that currently look up sessions by tag.
     private var tagReaders = 0
-    private var storedSettings: (UInt64, Int?, Int64?) = (0, nil, nil)
+    private var storedSettings = QueueSettings()
 
     /// The data that reverts one change. Small, because one command may add 100,000 sessions.
     private enum Change: Sendable {
@@ -143,6 +115,7 @@ package struct Scheduler: Sendable {
         flags = Flags()
         flags.network = settings.network
         flags.maxConcurrentSessionsOverride = settings.maxConcurrentSessionsOverride
+        flags.diskFloorOverride = settings.diskFloorOverride
         sessionIndex = SessionIndex(isStrict: settings.ordering == .strict, keepsEnds: settings.retention != .keepAll)
     }
 
@@ -153,6 +126,12 @@ package struct Scheduler: Sendable {
         settings.ordering == .strict
             ? 1 : max(1, flags.maxConcurrentSessionsOverride ?? flags.maxConcurrentSessions ?? settings.maxConcurrentSessions)
     }
+
+    /// How long completed sessions stay in the queue.
+    package var retention: Retention { flags.retention ?? settings.retention }
+
+    /// The free space on the store's disk, in bytes, below which no session starts.
+    package var diskFloor: Int64 { flags.diskFloorOverride ?? flags.diskFloor ?? settings.diskFloor }
 
     package var slotsInUse: Int { sessionIndex.slots.total + flags.removedRuns.count }
 
@@ -168,11 +147,22 @@ package struct Scheduler: Sendable {
         flags.nextSession = max(flags.nextSession, min(key, 1 << 62) + 1)
     }
 
-    package mutating func load(maxConcurrentSessions: Int?, rateLimit: Int64?, orderRevision: UInt64) {
-        flags.maxConcurrentSessions = maxConcurrentSessions
-        flags.rateLimit = rateLimit
-        flags.orderRevision = orderRevision
-        storedSettings = (orderRevision, flags.maxConcurrentSessions, rateLimit)
+    /// Sets the stored settings. Called before ``load(_:_:)`` loads the sessions.
+    package mutating func load(_ stored: QueueSettings) {
+        flags.maxConcurrentSessions = stored.maxConcurrentSessions
+        flags.rateLimit = stored.rateLimit
+        flags.orderRevision = stored.orderRevision
+        flags.retention = stored.retention
+        flags.diskFloor = stored.diskFloor
+        storedSettings = stored
+        sessionIndex.keepEnds(retention != .keepAll)
+    }
+
+    /// The settings to store.
+    private var currentSettings: QueueSettings {
+        QueueSettings(
+            orderRevision: flags.orderRevision, maxConcurrentSessions: flags.maxConcurrentSessions, rateLimit: flags.rateLimit,
+            retention: flags.retention, diskFloor: flags.diskFloor)
     }
 
     /// Sets which sessions have begun. Called before ``load(_:_:)`` loads the sessions.
@@ -274,7 +264,8 @@ package struct Scheduler: Sendable {
         if let flagsBefore { flags = flagsBefore }
         flagsBefore = nil
         sessionIndex.recallAllLines()
-        storedSettings = (flags.orderRevision, flags.maxConcurrentSessions, flags.rateLimit)
+        storedSettings = currentSettings
+        sessionIndex.keepEnds(retention != .keepAll)
     }
 
     func savepoint() -> Savepoint {
@@ -285,6 +276,7 @@ package struct Scheduler: Sendable {
         revert(to: savepoint.changes)
         dirty.removeLast(dirty.count - savepoint.dirty)
         flags = savepoint.flags
+        sessionIndex.keepEnds(retention != .keepAll)
         sessionIndex.recallAllLines()
     }
 
@@ -376,10 +368,10 @@ package struct Scheduler: Sendable {
             transaction.writes.append(.schedule(ScheduleRow(entry: entry, details: sessionIndex.details(key)).durable))
         }
         dirty.removeAll(keepingCapacity: dirty.count < 4_096)
-        let settings = (flags.orderRevision, flags.maxConcurrentSessions, flags.rateLimit)
+        let settings = currentSettings
         if settings != storedSettings {
             storedSettings = settings
-            transaction.writes.append(.settings(orderRevision: settings.0, maxConcurrentSessions: settings.1, rateLimit: settings.2))
+            transaction.writes.append(.settings(settings))
         }
     }
 }

@@ -24,6 +24,11 @@ package enum ItemKind: String, Sendable, Codable {
 
     /// Whether the item is received from the server.
     package var isReceived: Bool { self == .download || self == .remoteFolder }
+
+    /// The remote path of an item of this kind, from the stored bytes.
+    func remotePath(_ bytes: [UInt8]) throws(TransferError) -> RemotePath {
+        self == .remoteFolder ? try .folder(bytes: bytes) : try RemotePath(bytes: bytes)
+    }
 }
 
 /// The totals of several items.

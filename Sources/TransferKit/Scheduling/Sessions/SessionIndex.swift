@@ -49,7 +49,7 @@ package struct SessionIndex: Sendable {
     }
 
     private let isStrict: Bool
-    private let keepsEnds: Bool
+    private var keepsEnds: Bool
     private var table = SessionTable<Entry>()
     private var detailed: [SessionKey: EntryDetails] = [:]
     package private(set) var order = RankedKeys()
@@ -93,6 +93,17 @@ package struct SessionIndex: Sendable {
     init(isStrict: Bool, keepsEnds: Bool) {
         self.isStrict = isStrict
         self.keepsEnds = keepsEnds
+    }
+
+    /// Sets whether ``ends`` contains the completed sessions, and adds the present ones if necessary.
+    mutating func keepEnds(_ keepsEnds: Bool) {
+        guard keepsEnds != self.keepsEnds else { return }
+        self.keepsEnds = keepsEnds
+        ends = DueTimes()
+        guard keepsEnds else { return }
+        for (key, details) in detailed {
+            if let keptSince = details.keptSince { ends.insert(due: keptSince.milliseconds, key: key) }
+        }
     }
 
     package var count: Int { order.count }

@@ -13,9 +13,10 @@ struct DirectoryPaths {
         var rootLength: Int?
 
         func appending(_ name: [UInt8]) -> Location {
+            // The remote path of the endpoint's folder is empty.
             Location(
-                source: source + [UInt8(ascii: "/")] + name, destination: destination + [UInt8(ascii: "/")] + name,
-                rootLength: rootLength ?? source.count)
+                source: source + [UInt8(ascii: "/")] + name,
+                destination: destination.isEmpty ? name : destination + [UInt8(ascii: "/")] + name, rootLength: rootLength ?? source.count)
         }
 
         /// Returns which symbolic links the item's path may contain, according to the item's stored policy; nil for no restriction.
@@ -63,7 +64,8 @@ struct DirectoryPaths {
 
     private mutating func received(_ name: [UInt8], in db: Database) throws -> [UInt8] {
         guard let folder = try folder(in: db) else { throw missingFolder }
-        return folder + [UInt8(ascii: "/")] + name
+        // The content of the endpoint's folder can arrive directly in the session's folder.
+        return name.isEmpty ? folder : folder + [UInt8(ascii: "/")] + name
     }
 
     private var missingFolder: DatabaseError {

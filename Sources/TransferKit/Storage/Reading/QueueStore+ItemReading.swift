@@ -114,7 +114,7 @@ extension QueueStore {
                 items.append(
                     ItemStatus(
                         position: itemPosition, source: formFiles.shownSource ?? FilePath(bytes: location.source),
-                        destination: try RemotePath(bytes: location.destination), isFolder: kind.isFolder, state: .pending,
+                        destination: try kind.remotePath(location.destination), isFolder: kind.isFolder, state: .pending,
                         bytesTotal: try Self.size(row), bytesDone: 0, formFiles: formFiles))
                 itemPosition += 1
             }
@@ -143,7 +143,7 @@ extension QueueStore {
         return ItemStatus(
             position: try row.decode(forColumn: "position"),
             source: receipt?.localPath ?? formFiles.shownSource ?? FilePath(bytes: location.source),
-            destination: try RemotePath(bytes: location.destination), isFolder: kind.isFolder, state: state,
+            destination: try kind.remotePath(location.destination), isFolder: kind.isFolder, state: state,
             bytesTotal: try Self.size(row),
             bytesDone: bounded(
                 try state == .completed ? row.decode(forColumn: "size") : row.decode(Int64?.self, forColumn: "confirmed") ?? 0),

@@ -85,38 +85,6 @@ extension QueueStore {
             db, sql: "SELECT DISTINCT checkpoint.session FROM checkpoint JOIN schedule ON schedule.session = checkpoint.session")
     }
 
-    private static func loadSettings(into scheduler: inout Scheduler, from db: Database) throws {
-        var values: [String: Int64] = [:]
-        for row in try StoredRow.fetchAll(db, sql: "SELECT name, value FROM setting WHERE value IS NOT NULL") {
-            // An unreadable setting counts as not set.
-            guard let name = try? row.decode(String.self, atIndex: 0), let value = try? row.decode(Int64.self, atIndex: 1) else { continue }
-            values[name] = value
-        }
-        // A limit below 1 means that the database is damaged. It counts as not set.
-        scheduler.load(
-            maxConcurrentSessions: values["sessionLimit"].flatMap { $0 >= 1 ? Int(clamping: $0) : nil },
-            rateLimit: values["rateLimit"].flatMap { $0 >= 1 ? $0 : nil }, orderRevision: UInt64(clamping: values["orderRevision"] ?? 0))
-        if let seen = values[Self.clockSeen].flatMap(Self.calendarDate), let steady = values[Self.clockSteady].flatMap(Self.calendarDate) {
-            scheduler.load(seen: seen, steady: steady)
-        }
-    }
-
-    private static let clockSeen = "clockSeen"
-    private static let clockSteady = "clockSteady"
-
-    /// Returns a date before the year 10,000; nil for other values, which occur only in a damaged database.
-    private static func calendarDate(_ stored: Int64) -> Date? {
-        (0..<253_402_300_800_000).contains(stored) ? StoreCoding.date(stored) : nil
-    }
-
-    static func store(seen: Date, steady: Date, in db: Database) throws {
-        for (name, date) in [(clockSeen, seen), (clockSteady, steady)] {
-            try execute(
-                db, "INSERT INTO setting(name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
-                [name, StoreCoding.encode(date)])
-        }
-    }
-
     private static func loadAccounts(into scheduler: inout Scheduler, from db: Database) throws {
         for row in try StoredRow.fetchAll(
             db, sql: "SELECT key, name, definition, block FROM account WHERE key <> ? ORDER BY key", arguments: [removedAccount])

@@ -83,15 +83,7 @@ extension QueueStore {
             try execute(db, "DELETE FROM account WHERE key = ?", [key])
         case .blockAccount(let key, let block):
             try execute(db, "UPDATE account SET block = ? WHERE key = ?", [try StoreCoding.encodeIfPresent(block), key])
-        case .settings(let orderRevision, let maxConcurrentSessions, let rateLimit):
-            let values = [
-                ("orderRevision", Int64(clamping: orderRevision)), ("sessionLimit", maxConcurrentSessions.map(Int64.init)),
-                ("rateLimit", rateLimit),
-            ]
-            for (name, value) in values {
-                try execute(
-                    db, "INSERT INTO setting(name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", [name, value])
-            }
+        case .settings(let settings): try store(settings, in: db)
         case .insertSessions(let sessions):
             var insertion = try SessionInsertion(db)
             try sessions.forEach { try insertion.insert($0, $1, createdAt: sessions.createdAt, into: db) }
@@ -204,7 +196,7 @@ extension QueueStore {
             try execute(db, "DELETE FROM session_tag WHERE session = ?", [key])
             try setTags(tags, of: key, in: db)
         }
-        if let context = update.context { try execute(db, "UPDATE session SET context = ? WHERE key = ?", [context, key]) }
+        if let context = update.context { try execute(db, "UPDATE session SET context = ? WHERE key = ?", [context.value, key]) }
         if let name = update.name { try execute(db, "UPDATE session SET name = ? WHERE key = ?", [name, key]) }
         let text = try String.fetchOne(db, sql: "SELECT options FROM session WHERE key = ?", arguments: [key])
         let before = try StoreCoding.decodeIfPresent(SessionOptions.self, from: text) ?? SessionOptions()

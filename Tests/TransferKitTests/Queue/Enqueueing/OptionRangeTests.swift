@@ -27,7 +27,7 @@ import TransportTesting
 
     @Test(arguments: [
         SessionUpdate(rateLimit: .bytesPerSecond(0)), SessionUpdate(rateLimit: .bytesPerSecond(-1)),
-        SessionUpdate(retry: RetryPolicy(maximumAttempts: 0)), SessionUpdate(context: Data("{".utf8)),
+        SessionUpdate(retry: RetryPolicy(maximumAttempts: 0)), SessionUpdate(context: .set(Data("{".utf8))),
     ])
     func rejectsInvalidUpdates(update: SessionUpdate) async throws {
         let fixture = try QueueFixture()

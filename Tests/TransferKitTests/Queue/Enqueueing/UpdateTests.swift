@@ -76,7 +76,8 @@ import TransportTesting
         try await gate.reached()
         let changes = [
             SessionUpdate(account: "b"), SessionUpdate(metadata: ["a": "b"]), SessionUpdate(overwrite: .always),
-            SessionUpdate(settings: ["a": "b"]),
+            SessionUpdate(settings: ["a": "b"]), SessionUpdate(creationURL: .set("https://example.com/")),
+            SessionUpdate(creationURL: .remove),
         ]
         let starts = [SessionUpdate(notBefore: .set(.distantFuture)), SessionUpdate(dependency: .remove)]
         func expectRefusals(_ updates: [SessionUpdate], _ reason: String) async throws {
@@ -108,6 +109,8 @@ import TransportTesting
         update.chunkSize = .set(7_000)
         update.headers = ["X-Day": "1"]
         update.creation = .separate
+        update.creationURL = .set("https://example.com/4711")
+        #expect(update.creationURL == .set("https://example.com/4711"))
         #expect(!"\(update)".contains("4711"))
         try await session.update(update)
         try await session.update(SessionUpdate(retry: RetryPolicy(maximumAttempts: 3)))
@@ -115,6 +118,7 @@ import TransportTesting
         _ = try await session.value
         let seen = try #require(transport.seen.withLock { $0.first?.options })
         #expect(seen.metadata == ["new": "2"] && seen.headers == ["X-Day": "1"] && seen.settings == ["s": "capability-4711"])
+        #expect(seen.creationURL == "https://example.com/4711")
         #expect(seen.overwrite == .rename && seen.creation == .separate && seen.chunkSize == 7_000 && seen.segmentsPerFile == 2)
         await queue.shutdown()
     }

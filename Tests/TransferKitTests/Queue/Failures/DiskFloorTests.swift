@@ -44,17 +44,47 @@ import TransportTesting
         #expect(queue.run.scheduler.nextDue(after: queue.run.now) == .seconds(60))
     }
 
-    private func open(_ fixture: QueueFixture, floor: Int64 = 1_000, _ freeSpace: @escaping @Sendable () -> Int64?) async throws
+    private func open(_ fixture: QueueFixture, floor: Int64 = 1_000, override: Int64? = nil, _ freeSpace: @escaping @Sendable () -> Int64?)
+        async throws
         -> TransferQueue
     {
         var configuration = QueueConfiguration(diskFloor: floor)
         configuration.logger.logLevel = .critical
         configuration.clock = fixture.clock.engineClock
         configuration.freeSpace = { _ in freeSpace() }
+        configuration.diskFloorOverride = override
         let queue = try await TransferQueue(
             storage: .folder(fixture.folder.path.appending("store")), transports: [fixture.memory], configuration: configuration)
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
         return queue
+    }
+
+    /// A stored minimum takes precedence over that of the configuration. The override of one process takes precedence over both.
+    @Test func storesMinimum() async throws {
+        let fixture = try QueueFixture()
+        var queue = try await open(fixture) { 500 }
+        let session = try await queue.enqueue(fixture.upload("1"))
+        try await queue.start()
+        await queue.waitUntilIdle()
+        #expect(try await session.status().why == .diskBelowFloor(free: 500, floor: 1_000))
+        let error = await #expect(throws: QueueError.self) { try await queue.setDiskFloor(-1) }
+        #expect(error?.code == .invalidRequest)
+        try await queue.setDiskFloor(500)
+        _ = try await session.value
+        await queue.shutdown()
+
+        queue = try await open(fixture) { 500 }
+        #expect(await queue.status().diskFloor == 500)
+        try await queue.setDiskFloor(501)
+        await queue.shutdown()
+        queue = try await open(fixture, override: 400) { 500 }
+        #expect(await queue.status().diskFloor == 400)
+        let second = try await queue.enqueue(fixture.upload("2"))
+        try await queue.start()
+        _ = try await second.value
+        try await queue.setDiskFloor(nil)
+        #expect(await queue.status().diskFloor == 1_000)
+        await queue.shutdown()
     }
 
     @Test func startsOnceThereIsSpace() async throws {

@@ -145,6 +145,44 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// A stored retention takes precedence over that of the configuration, and applies to sessions that completed before.
+    @Test func storesRetention() async throws {
+        var queue = try await open(.keepAll)
+        for name in ["1", "2", "3"] { try await queue.enqueue(try fixture.upload(name)) }
+        try await queue.start()
+        await queue.waitUntilIdle()
+        #expect(await queue.status().retention == .keepAll)
+        for retention in [.count(-1), .age(.seconds(-1)), .age(.seconds(3_155_760_001))] as [Retention] {
+            let error = await #expect(throws: QueueError.self) { try await queue.setRetention(retention) }
+            #expect(error?.code == .invalidRequest)
+        }
+        try await queue.setRetention(.count(2))
+        #expect(try await names(queue) == ["2", "3"])
+        await queue.shutdown()
+
+        queue = try await open(.age(.seconds(1)))
+        #expect(await queue.status().retention == .count(2))
+        #expect(try await names(queue) == ["2", "3"])
+        try await queue.setRetention(.age(.seconds(60)))
+        fixture.clock.advance(by: .seconds(59))
+        #expect(try await names(queue) == ["2", "3"])
+        fixture.clock.advance(by: .seconds(2))
+        for await event in queue.events { if case .removed = event.kind { break } }
+        await queue.shutdown()
+
+        queue = try await open(.count(0))
+        #expect(await queue.status().retention == .age(.seconds(60)))
+        try await queue.setRetention(.keepAll)
+        try await queue.enqueue(try fixture.upload("4"))
+        try await queue.start()
+        await queue.waitUntilIdle()
+        #expect(try await names(queue) == ["4"])
+        try await queue.setRetention(nil)
+        #expect(await queue.status().retention == .count(0))
+        #expect(try await names(queue) == [])
+        await queue.shutdown()
+    }
+
     /// If a machine is switched off for a day, its sessions age by a day.
     @Test func countsTimeBetweenProcesses() async throws {
         var queue = try await openAndUpload("1")

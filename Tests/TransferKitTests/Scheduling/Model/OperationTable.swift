@@ -18,7 +18,7 @@ enum OperationTable {
         run again | waiting | running | waiting   | running / waiting | waiting | waiting | waiting   | waiting | ✗
         runNext   | waiting | ✗       | waiting   | ✗       | ✗         | ✗         | ✗         | ✗ | ✗
         pause     | held    | paused  | held      | ✗       | ✗         | ✗         | ✗         | ✗ | ✗
-        resume    | ✗       | ✗       | ✗         | running / waiting | ✗ | ✗       | ✗         | ✗ | ✗
+        resume    | ✗       | ✗       | ✗         | running / waiting | waiting | ✗ | ✗         | ✗ | ✗
         hold      | held    | held    | held      | held    | ✗         | ✗         | ✗         | ✗ | ✗
         release   | ✗       | ✗       | ✗         | ✗       | waiting   | ✗         | ✗         | ✗ | ✗
         yield     | waiting | waiting | waiting   | waiting | ✗         | ✗         | ✗         | ✗ | ✗

@@ -5,9 +5,7 @@ struct StoreImage {
     private var rows: [SessionKey: ScheduleRow] = [:]
     private var tags: [SessionKey: Set<String>] = [:]
     private var accounts: [AccountKey: Scheduler.AccountEntry] = [:]
-    private var orderRevision: UInt64 = 0
-    private var maxConcurrentSessions: Int?
-    private var rateLimit: Int64?
+    private var settings = QueueSettings()
 
     mutating func apply(_ writes: [StoreWrite]) {
         for write in writes {
@@ -15,7 +13,7 @@ struct StoreImage {
             case .saveAccount(let key, let account): accounts[key] = Scheduler.AccountEntry(account: account)
             case .deleteAccount(let key): accounts[key] = nil
             case .blockAccount(let key, let block): accounts[key]?.block = block
-            case .settings(let revision, let limit, let rate): (orderRevision, maxConcurrentSessions, rateLimit) = (revision, limit, rate)
+            case .settings(let new): settings = new
             case .insertSessions(let sessions):
                 sessions.forEach { row, draft in
                     rows[row.entry.key] = Self.stored(row)
@@ -54,9 +52,9 @@ struct StoreImage {
     }
 
     /// Returns the scheduler of a new process that opens this store.
-    mutating func open(_ settings: Scheduler.Settings) -> Scheduler {
-        var scheduler = Scheduler(settings)
-        scheduler.load(maxConcurrentSessions: maxConcurrentSessions, rateLimit: rateLimit, orderRevision: orderRevision)
+    mutating func open(_ configured: Scheduler.Settings) -> Scheduler {
+        var scheduler = Scheduler(configured)
+        scheduler.load(settings)
         for (key, account) in accounts { scheduler.load(key, account) }
         for row in rows.values { _ = scheduler.load(row.entry, row.details == ScheduleRow(entry: row.entry).details ? nil : row.details) }
         apply(scheduler.finishLoading().writes)

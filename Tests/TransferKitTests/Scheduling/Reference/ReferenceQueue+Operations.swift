@@ -101,7 +101,7 @@ extension ReferenceQueue {
             return InputResult(sessions: [id], held: [id])
         case (.resume, .paused): resume(index)
         case (.hold, .waiting), (.hold, .running), (.hold, .paused): hold(index)
-        case (.release, .held): sessions[index].state = .waiting
+        case (.release, .held), (.resume, .held): sessions[index].state = .waiting
         case (.yield, .waiting), (.yield, .running), (.yield, .paused): yield(index)
         case (.cancel, .waiting), (.cancel, .running), (.cancel, .paused), (.cancel, .held), (.cancel, .failed): cancel(index)
         case (.retry, .failed), (.retry, .cancelled):

@@ -31,13 +31,14 @@ struct AdmissionCheck {
     /// Checks the download of a folder.
     ///
     /// - Throws: A `CommandFailure` if no endpoint can list folders.
-    func check(folder: FilePath) throws(CommandFailure) {
+    func check(folder: PathArgument) throws(CommandFailure) {
+        let name = folder.isEndpointFolder ? "The endpoint's folder" : "\(folder.path)/"
         try check { endpoint throws(TransferError) in
             do throws(TransferError) {
                 try transports.validateListing(at: endpoint)
             } catch {
                 throw TransferError(
-                    error.failureClass, error.code, "\(folder)/ can't be downloaded from \(endpoint.location). \(error.message)")
+                    error.failureClass, error.code, "\(name) can't be downloaded from \(endpoint.location). \(error.message)")
             }
         }
     }

@@ -4,8 +4,11 @@ import TransferKit
 
 /// The options of new sessions.
 struct TransferOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("A name and value to send to the server with each file; repeatable.", valueName: "name=value"))
-    var metadata: [String] = []
+    @Option(
+        help: ArgumentHelp(
+            "Whether downloads and SFTP uploads replace existing files: \(Self.policies) (default: never).", valueName: "policy"),
+        completion: .list(OverwritePolicy.allCases.map(\.rawValue)), transform: Self.policy)
+    var overwrite: OverwritePolicy?
 
     @Option(
         parsing: .unconditional,
@@ -14,7 +17,8 @@ struct TransferOptions: ParsableArguments {
     var rate: ByteCount?
 
     @Option(
-        help: "The property to compare at the end of each file: \(Self.verifications) (default: size).",
+        help: ArgumentHelp(
+            "The property to compare at the end of each file: \(Self.verifications) (default: size).", valueName: "property"),
         completion: .list(Verification.allCases.map(\.rawValue)), transform: Self.verification)
     var verify: Verification?
 
@@ -44,18 +48,6 @@ struct TransferOptions: ParsableArguments {
             "Read settings from a file that only its owner can read, one NAME=VALUE per line, # for comments. This keeps the settings out of the process list; - reads standard input.",
             valueName: "file"))
     var settingsFile: PathArgument?
-
-    @Option(
-        help: ArgumentHelp(
-            "The URL at which tus uploads are created (default: the endpoint's address).", valueName: "url"),
-        transform: TextArgument.text)
-    var creationURL: String?
-
-    @Option(
-        help: ArgumentHelp(
-            "The expected checksum of the downloaded file: sha256, sha512, sha1 or md5, a colon, and hexadecimal digits.",
-            valueName: "checksum"))
-    var checksum: String?
 
     @Option(
         parsing: .unconditional,
@@ -105,43 +97,43 @@ struct TransferOptions: ParsableArguments {
             throw ValidationError("--parallel must be 1 to 64, not \(parallel).")
         }
         if let chunk, chunk.bytes < 1 { throw ValidationError("--chunk must be at least 1 byte.") }
-        _ = try Self.values(metadata, of: "--metadata")
-        _ = try Self.values(setting, of: "--setting")
+        _ = try NamedValues.read(setting, of: "--setting")
     }
 
     /// Whether the settings come from standard input.
     var readsStandardInput: Bool { settingsFile?.path == SettingsFile.standardInput }
 
-    /// The options of the sessions. Reads the settings file, if one is given.
-    func options() async throws -> SessionOptions {
+    /// The options of new sessions. Reads the settings file, if one is given.
+    func options(_ upload: UploadOptions?, _ download: DownloadOptions?) async throws -> SessionOptions {
         let defaults = SessionOptions()
         return SessionOptions(
-            metadata: try Self.values(metadata, of: "--metadata"), retry: RetryPolicy(giveUpAfter: giveUpAfter.map { .seconds($0) }),
+            metadata: try upload?.metadataValues() ?? [:], retry: RetryPolicy(giveUpAfter: giveUpAfter.map { .seconds($0) }),
             stallTimeout: stallTimeout.map { .seconds($0) } ?? defaults.stallTimeout,
             responseTimeout: responseTimeout.map { .seconds($0) } ?? defaults.responseTimeout,
             deadline: deadline.map { .seconds($0) }, rateLimit: rate?.limit,
             filesInFlight: parallel,
             verification: verify ?? defaults.verification, reportsItemProgress: itemProgress, chunkSize: chunk?.bytes,
-            segmentsPerFile: parallel ?? 1,
-            settings: try await settings(), creationURL: creationURL, expectedChecksum: checksum?.lowercased())
+            segmentsPerFile: parallel ?? 1, overwrite: overwrite ?? defaults.overwrite,
+            settings: try await settings(), creationURL: upload?.creationURL, expectedChecksum: download?.checksum?.lowercased())
     }
 
     /// An update with only the given options. Reads the settings file, if one is given.
     ///
     /// - Throws: A `CommandFailure` for an option that applies only to new sessions.
-    func update() async throws -> SessionUpdate {
-        guard creationURL == nil, !itemProgress else {
-            throw CommandFailure(.usage, "--creation-url and --item-progress apply only to new sessions. Use them with transferq add.")
+    func update(_ upload: UploadOptions, _ download: DownloadOptions) async throws -> SessionUpdate {
+        guard !itemProgress else {
+            throw CommandFailure(.usage, "--item-progress applies only to new sessions. Use it with transferq upload or download.")
         }
-        let (metadata, settings) = (try Self.values(metadata, of: "--metadata"), try await settings())
+        let (metadata, settings) = (try upload.metadataValues(), try await settings())
         var update = SessionUpdate(
             rateLimit: rate.map { $0.bytes > 0 ? .bytesPerSecond($0.bytes) : .unlimited },
             retry: giveUpAfter.map { RetryPolicy(giveUpAfter: .seconds($0)) }, verification: verify,
-            metadata: metadata.isEmpty ? nil : metadata, settings: settings.isEmpty ? nil : settings)
+            metadata: metadata.isEmpty ? nil : metadata, overwrite: overwrite, settings: settings.isEmpty ? nil : settings)
         update.filesInFlight = parallel.map { .set($0) }
         update.segmentsPerFile = parallel
         update.chunkSize = chunk.map { .set($0.bytes) }
-        update.expectedChecksum = checksum.map { .set($0.lowercased()) }
+        update.creationURL = upload.creationURL.map { .set($0) }
+        update.expectedChecksum = download.checksum.map { .set($0.lowercased()) }
         update.stallTimeout = stallTimeout.map { .seconds($0) }
         update.responseTimeout = responseTimeout.map { .seconds($0) }
         update.deadline = deadline.map { .set(.seconds($0)) }
@@ -149,7 +141,7 @@ struct TransferOptions: ParsableArguments {
     }
 
     private func settings() async throws -> [String: String] {
-        let settings = try Self.values(setting, of: "--setting")
+        let settings = try NamedValues.read(setting, of: "--setting")
         guard let settingsFile else { return settings }
         return try settings.merging(try await SettingsFile.read(settingsFile.path)) { _, _ in
             throw CommandFailure(.usage, "A setting is given both by --setting and in the settings file. Remove one of them.")
@@ -161,53 +153,6 @@ struct TransferOptions: ParsableArguments {
     private static func verification(_ text: String) throws -> Verification {
         guard let verification = Verification(rawValue: text) else { throw ValidationError("--verify takes one of \(verifications).") }
         return verification
-    }
-
-    private static func values(_ texts: [String], of option: String) throws -> [String: String] {
-        var values: [String: String] = [:]
-        for text in texts {
-            guard ProcessArguments.isText(text), let equals = text.firstIndex(of: "="), equals != text.startIndex else {
-                throw ValidationError("\(option) takes NAME=VALUE.")
-            }
-            let name = String(text[..<equals])
-            guard values.updateValue(String(text[text.index(after: equals)...]), forKey: name) == nil else {
-                throw ValidationError("\(option) gives \"\(name)\" twice. Remove one of them.")
-            }
-        }
-        return values
-    }
-}
-
-/// The direction of new sessions, and the options that depend on it.
-struct DirectionOptions: ParsableArguments {
-    @Flag(help: "Download: the paths are remote names below the endpoint's folder.")
-    var download = false
-
-    @Option(
-        help:
-            "Whether downloads and SFTP uploads replace existing files: \(Self.policies) (default: never).",
-        completion: .list(OverwritePolicy.allCases.map(\.rawValue)), transform: Self.policy)
-    var overwrite: OverwritePolicy?
-
-    @Option(
-        help:
-            "Symbolic links in uploaded folders: skip, follow-files (links to files only) or follow (all links). A link given as a path is always followed (default: skip).",
-        completion: .list(Self.linkPolicies.map(\.word)), transform: Self.links)
-    var symlinks: SymbolicLinkPolicy?
-
-    func validate() throws {
-        if download, symlinks != nil { throw ValidationError("--symlinks is for uploads. Omit it with --download.") }
-    }
-
-    private static let linkPolicies: [(word: String, policy: SymbolicLinkPolicy)] = [
-        ("skip", .skip), ("follow", .follow), ("follow-files", .followFiles),
-    ]
-
-    private static func links(_ text: String) throws -> SymbolicLinkPolicy {
-        guard let policy = linkPolicies.first(where: { $0.word == text })?.policy else {
-            throw ValidationError("--symlinks takes one of \(linkPolicies.map(\.word).joined(separator: ", ")).")
-        }
-        return policy
     }
 
     static let policies = OverwritePolicy.allCases.map(\.rawValue).joined(separator: ", ")

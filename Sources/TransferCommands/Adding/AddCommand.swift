@@ -1,0 +1,50 @@
+import ArgumentParser
+import TransferCore
+
+struct AddCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "add", abstract: "Adds a session like \"transferq upload\", or with --download like \"transferq download\".",
+        discussion: """
+            See the help of these commands. An upload is the default.
+
+            Example: transferq add studio reel.mov
+            Example: transferq add studio reels/day1.mov --download --to ~/Movies
+            """)
+
+    @OptionGroup var common: CommonOptions
+
+    @Flag(help: "Download: the paths are remote names below the endpoint's folder.")
+    var download = false
+
+    @Argument(help: "The account to upload to or download from.", completion: Candidates.accounts, transform: TextArgument.text)
+    var account: String
+
+    @Argument(
+        help: "Files and folders (remote ones with --download), or - for paths from standard input, separated by NUL or line breaks.")
+    var paths: [PathArgument] = []
+
+    @Flag(help: "Also read paths from standard input, like -.")
+    var stdin = false
+
+    @Option(
+        help: ArgumentHelp(
+            "The destination folder. For uploads, a folder below the endpoint's folder (default: the endpoint's folder); with --download, a local folder (default: the working directory).",
+            valueName: "folder"))
+    var to: String?
+
+    @OptionGroup var options: NewSessionOptions
+    @OptionGroup var uploadItems: UploadItemOptions
+    @OptionGroup var uploadOptions: UploadOptions
+    @OptionGroup var downloadOptions: DownloadOptions
+    @OptionGroup var transfer: TransferOptions
+
+    private var sessions: NewSessions {
+        NewSessions(
+            common: common, options: options, transfer: transfer, direction: download ? .download : .upload, upload: uploadOptions,
+            uploadItems: uploadItems, download: downloadOptions, account: account, paths: paths, readsPaths: stdin, destination: to)
+    }
+
+    func validate() throws { try sessions.validate() }
+
+    func run() async throws { try await sessions.add() }
+}

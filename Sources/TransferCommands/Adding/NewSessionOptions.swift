@@ -1,0 +1,67 @@
+import ArgumentParser
+import Foundation
+import TransferKit
+
+/// The options of new sessions, apart from those of their transfers.
+struct NewSessionOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp("The name of the session (default: derived from its first path).", valueName: "text"),
+        transform: TextArgument.text)
+    var name: String?
+
+    @Option(help: ArgumentHelp("A tag for selecting the session; repeatable.", valueName: "word"), transform: TextArgument.text)
+    var tag: [String] = []
+
+    @Option(
+        parsing: .unconditional, help: ArgumentHelp("A JSON value to store with the session.", valueName: "json"),
+        transform: TextArgument.text)
+    var context: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "If a session that is not completed has the same key, add nothing and print that session's ID.", valueName: "key"),
+        transform: TextArgument.text)
+    var dedupe: String?
+
+    @Flag(help: "With --dedupe, also add nothing if a completed session with the same key is still in the queue.")
+    var dedupeCompleted = false
+
+    @Flag(help: "Save the session as a draft, outside of the queue, until \"transferq enqueue\".")
+    var draft = false
+
+    @Flag(help: "Add one session for each path.")
+    var each = false
+
+    @OptionGroup var placement: PlacementOptions
+
+    func validate() throws {
+        if let name, name.isEmpty { throw ValidationError("--name is empty. Omit it to use the name of the first path.") }
+        try Self.validate(context: context)
+        if dedupe == "" {
+            throw ValidationError("--dedupe is empty. Give it a key, or omit the option.")
+        }
+        if dedupeCompleted, dedupe == nil { throw ValidationError("--dedupe-completed needs --dedupe with a key.") }
+        if draft, placement.position.isGiven {
+            throw ValidationError("A draft has no position. Omit --at, --next, --now and --hold, or give them to \"transferq enqueue\".")
+        }
+        if draft, dedupeCompleted { throw ValidationError("--draft and --dedupe-completed can't be used together.") }
+        if tag.contains("") { throw ValidationError("--tag is empty. Give it a word, or omit the option.") }
+        if each, dedupe != nil {
+            throw ValidationError("--each and --dedupe can't be used together, because all sessions would have the same key.")
+        }
+    }
+
+    /// Checks the value of `--context`.
+    static func validate(context: String?) throws {
+        guard let context, !JSONValue.isJSON(Data(context.utf8)) else { return }
+        throw ValidationError(
+            "The value of --context is not JSON, or has a number out of range. A JSON string needs double quotes: '\"text\"'.")
+    }
+
+    /// Sets the values of these options in a request, except the name and the placement.
+    func apply(to request: inout SessionRequest) {
+        request.context = context.map { Data($0.utf8) }
+        request.deduplicationKey = dedupe
+        request.deduplicatesCompleted = dedupeCompleted
+    }
+}

@@ -1,0 +1,167 @@
+import ArgumentParser
+import Foundation
+import SystemPackage
+import TransferControl
+import TransferCore
+import TransferKit
+
+/// Adds the sessions that the arguments of `upload`, `download` or `add` describe.
+struct NewSessions {
+    let common: CommonOptions
+    let options: NewSessionOptions
+    let transfer: TransferOptions
+    let direction: TransferDirection
+    /// The options of uploads; nil if the command lacks them.
+    var upload: UploadOptions?
+    /// The options for the files of an upload; nil if the command lacks them.
+    var uploadItems: UploadItemOptions?
+    /// The options of downloads; nil if the command lacks them.
+    var download: DownloadOptions?
+    let account: String
+    let paths: [PathArgument]
+    /// Whether to also read paths from standard input.
+    let readsPaths: Bool
+    /// The destination folder; nil for the default.
+    let destination: String?
+
+    private var form: [FormArgument] { uploadItems?.form ?? [] }
+
+    /// Checks the combination of the arguments.
+    ///
+    /// - Throws: `ValidationError`.
+    func validate() throws {
+        if !form.isEmpty {
+            guard paths.isEmpty, !readsPaths else {
+                throw ValidationError("--form and paths can't be used together. Add each file as --form NAME=@FILE.")
+            }
+            guard direction == .upload, !options.each, uploadItems?.copy != true else {
+                throw ValidationError("--form can't be used with --download, --each or --copy.")
+            }
+            guard form.contains(where: { $0.path != nil }) else {
+                throw ValidationError("A form needs at least one file. Add it as --form NAME=@FILE.")
+            }
+        } else if paths.isEmpty, !readsPaths {
+            throw ValidationError("No paths are given. Name files or folders, or use - or --stdin.")
+        }
+        if transfer.readsStandardInput, readsPaths || paths.contains(where: { $0.path == LocalPaths.standardInput }) {
+            throw ValidationError("Standard input can be read only once. Pass the paths or the settings in another way.")
+        }
+        if direction == .upload {
+            _ = try RemoteNaming(to: destination.map(ProcessArguments.bytes))
+        } else if let option = uploadItems?.firstGiven {
+            throw ValidationError("\(option) is for uploads. Omit it with --download.")
+        }
+    }
+
+    /// Adds the sessions, and prints their IDs.
+    func add() async throws {
+        let given = try await LocalPaths.read(paths + (readsPaths ? [PathArgument(bytes: LocalPaths.standardInput.bytes)] : []))
+        let items =
+            direction == .download
+            ? try remoteItems(given) : form.isEmpty ? try await localItems(given.map(\.path)) : [try await formItem()]
+        let requests = try requests(
+            for: options.each ? items.map { [$0] } : [items], try await transfer.options(upload, download))
+        let hasParallelOption = transfer.parallel != nil
+        let (clash, isSingleFile) = await BlockingIO.run {
+            (
+                RemoteNameClash(in: items),
+                hasParallelOption && requests.allSatisfy { $0.items.count == 1 && $0.items.first?.source?.isFolder == false }
+            )
+        }
+        var warnings: [String] = []
+        var hasOwner = false
+        let ids = try await common.withQueue { queue in
+            hasOwner = !(queue is TransferQueue)
+            warnings = try await checked(requests, given, clash, ofSingleFile: isSingleFile, in: queue)
+            var requests = requests
+            try await options.placement.apply(to: &requests, in: queue)
+            return try await options.placement.add(requests, to: queue, asDrafts: options.draft)
+        }
+        for warning in warnings { await common.note(warning) }
+        await CommandContext.current.output.write(ids, asJSON: common.json)
+        if options.draft {
+            await common.note("A draft does not run. To add it to the queue: transferq enqueue ID")
+        } else if !hasOwner {
+            await common.note("No process runs this queue. To run it: transferq run, or transferq agent start")
+        }
+    }
+
+    private func requests(for batches: [[TransferItem]], _ transferOptions: SessionOptions) throws -> [SessionRequest] {
+        try batches.map { batch in
+            let name = options.name ?? Self.name(of: batch)
+            var request =
+                direction == .download
+                ? try SessionRequest.download(
+                    items: batch, from: account, to: folder, name: name, tags: options.tag, options: transferOptions)
+                : try SessionRequest.upload(items: batch, to: account, name: name, tags: options.tag, options: transferOptions)
+            options.apply(to: &request)
+            return request
+        }
+    }
+
+    /// The session's name if the first path ends with `.` or `..`: the name of the folder at that path, and the number of further items.
+    /// Nil for other paths, for which the queue chooses the name.
+    private static func name(of items: [TransferItem]) -> String? {
+        guard let first = items.first, let kind = first.source?.lastComponent?.kind, kind != .regular, let destination = first.destination
+        else { return nil }
+        let name = String(decoding: destination.lastComponent, as: UTF8.self)
+        return items.count == 1 ? name : "\(name) and \(items.count - 1) more"
+    }
+
+    /// Checks the requests against the account's endpoints.
+    ///
+    /// - Returns: Warnings for the user.
+    /// - Throws: A `CommandFailure` if the endpoints can't perform the sessions.
+    private func checked(
+        _ requests: [SessionRequest], _ given: [PathArgument], _ clash: RemoteNameClash?, ofSingleFile isSingleFile: Bool,
+        in queue: any ControllableQueue
+    ) async throws -> [String] {
+        guard let endpoints = try await queue.account(account)?.account.endpoints, let sessionOptions = requests.first?.options else {
+            return []
+        }
+        let check = AdmissionCheck(endpoints: endpoints, options: sessionOptions, transports: CommandContext.current.transports)
+        // With `--dedupe`, the session may already exist. The command then leaves errors in the sessions' options and remote names to the
+        // queue.
+        let isNew = options.dedupe == nil
+        if isNew { try check.check(for: direction) }
+        if isNew, !form.isEmpty { try check.checkForms() }
+        guard direction == .upload else {
+            if let folder = given.first(where: \.isFolder) { try check.check(folder: folder) }
+            return []
+        }
+        let warnings = try clash.map { clash in isNew ? [try check.check(clash)] : (try? check.check(clash)).map { [$0] } ?? [] }
+        return try (transfer.overwrite.map { try check.check($0) } ?? []) + (warnings ?? [])
+            + check.warnings(chunk: transfer.chunk != nil, parallel: transfer.parallel != nil, ofSingleFile: isSingleFile)
+    }
+
+    // MARK: Items
+
+    /// The local destination of downloads.
+    private var folder: FilePath { FilePath(bytes: destination.map(ProcessArguments.bytes) ?? []).absolute }
+
+    private func remoteItems(_ paths: [PathArgument]) throws -> [TransferItem] {
+        try paths.map { $0.isEndpointFolder ? .remoteFolder(RemotePath.endpointFolder) : .remote(try RemotePath(bytes: $0.path.bytes)) }
+    }
+
+    private func formItem() async throws -> TransferItem {
+        let (naming, first) = (try RemoteNaming(to: destination.map(ProcessArguments.bytes)), form.compactMap(\.path).first)
+        let hasDestination = destination != nil
+        let name = try await BlockingIO.run { () throws(TransferError) in
+            try hasDestination ? first.flatMap { path throws(TransferError) in try naming.destination(of: path) } : nil
+        }
+        return .form(form.map(\.part), as: name)
+    }
+
+    private func localItems(_ paths: [FilePath]) async throws -> [TransferItem] {
+        let naming = try RemoteNaming(to: destination.map(ProcessArguments.bytes))
+        let (links, copies) = (uploadItems?.symlinks ?? .skip, uploadItems?.copy ?? false)
+        return try await BlockingIO.run { () throws(TransferError) in
+            try paths.map { path throws(TransferError) in
+                // Arguments refer to this process's working directory, even if the queue has a base folder.
+                var item = TransferItem(path.absolute, as: try naming.destination(of: path), symbolicLinks: links)
+                item.keepsCopy = copies
+                return item
+            }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+import ArgumentParser
+import TransferKit
+
+/// A property that `set --clear` removes from sessions. The raw value is the option that sets the property, without its dashes.
+enum ClearedProperty: String, CaseIterable, ExpressibleByArgument {
+    case after, checksum, chunk, context, creationURL = "creation-url", deadline, giveUpAfter = "give-up-after", notBefore = "not-before"
+    case parallel, tags
+
+    /// The option that sets the property.
+    var option: String { self == .tags ? "--set-tag" : "--\(rawValue)" }
+
+    /// Whether an update changes the property.
+    func isChanged(by update: SessionUpdate) -> Bool {
+        switch self {
+        case .after: update.dependency != nil
+        case .checksum: update.expectedChecksum != nil
+        case .chunk: update.chunkSize != nil
+        case .context: update.context != nil
+        case .creationURL: update.creationURL != nil
+        case .deadline: update.deadline != nil
+        case .giveUpAfter: update.retry != nil
+        case .notBefore: update.notBefore != nil
+        case .parallel: update.filesInFlight != nil
+        case .tags: update.tags != nil
+        }
+    }
+
+    /// Removes the property in an update.
+    func clear(in update: inout SessionUpdate) {
+        switch self {
+        case .after: update.dependency = .remove
+        case .checksum: update.expectedChecksum = .remove
+        case .chunk: update.chunkSize = .remove
+        case .context: update.context = .remove
+        case .creationURL: update.creationURL = .remove
+        case .deadline: update.deadline = .remove
+        case .giveUpAfter: update.retry = RetryPolicy()
+        case .notBefore: update.notBefore = .remove
+        case .parallel: (update.filesInFlight, update.segmentsPerFile) = (.remove, 1)
+        case .tags: update.tags = []
+        }
+    }
+}

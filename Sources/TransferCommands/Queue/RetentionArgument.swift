@@ -1,0 +1,43 @@
+import ArgumentParser
+import TransferKit
+
+/// How long completed sessions stay in the queue: `forever`, a number of sessions, or a time such as `7d`.
+struct RetentionArgument: ExpressibleByArgument {
+    let retention: Retention
+
+    private static let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400]
+
+    init?(argument: String) {
+        if argument == "forever" {
+            retention = .keepAll
+        } else if let count = Int(argument), count >= 0 {
+            retention = .count(count)
+        } else {
+            guard let unit = argument.last.flatMap({ Self.units[$0] }), let number = Int32(argument.dropLast()), number >= 0 else {
+                return nil
+            }
+            retention = .age(.seconds(Int64(number) * unit))
+        }
+    }
+}
+
+extension Retention {
+    /// The policy as text, for example "for 7d".
+    var text: String {
+        switch self {
+        case .keepAll: return "forever"
+        case .count(let count): return "the last \(Figures.count(count, "session"))"
+        case .age(let age):
+            let seconds = age.components.seconds
+            let (unit, length): (String, Int64) =
+                seconds % 86_400 == 0 ? ("d", 86_400) : seconds % 3_600 == 0 ? ("h", 3_600) : seconds % 60 == 0 ? ("m", 60) : ("s", 1)
+            return "for \(seconds / length)\(unit)"
+        }
+    }
+
+    /// The maximum number of completed sessions; nil if it is not limited.
+    var count: Int? { if case .count(let count) = self { count } else { nil } }
+
+    /// The seconds for which completed sessions stay; nil if the time is not limited.
+    var seconds: Double? { if case .age(let age) = self { age / .seconds(1) } else { nil } }
+}

@@ -1,0 +1,19 @@
+/// The settings of a queue that its store contains. A value of nil is not set, so the configuration applies.
+package struct QueueSettings: Sendable, Equatable {
+    package var orderRevision: UInt64 = 0
+    package var maxConcurrentSessions: Int?
+    package var rateLimit: Int64?
+    package var retention: Retention?
+    package var diskFloor: Int64?
+
+    package init(
+        orderRevision: UInt64 = 0, maxConcurrentSessions: Int? = nil, rateLimit: Int64? = nil, retention: Retention? = nil,
+        diskFloor: Int64? = nil
+    ) {
+        self.orderRevision = orderRevision
+        self.maxConcurrentSessions = maxConcurrentSessions
+        self.rateLimit = rateLimit
+        self.retention = retention
+        self.diskFloor = diskFloor
+    }
+}

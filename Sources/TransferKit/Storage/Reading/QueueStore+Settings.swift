@@ -1,0 +1,72 @@
+import Foundation
+import GRDB
+
+extension QueueStore {
+    private enum Name {
+        static let orderRevision = "orderRevision"
+        static let sessionLimit = "sessionLimit"
+        static let rateLimit = "rateLimit"
+        static let diskFloor = "diskFloor"
+        /// The number of completed sessions to keep; -1 to keep all.
+        static let keptCount = "keptCount"
+        /// The time in milliseconds for which completed sessions stay.
+        static let keptTime = "keptTime"
+        static let clockSeen = "clockSeen"
+        static let clockSteady = "clockSteady"
+    }
+
+    static func store(_ settings: QueueSettings, in db: Database) throws {
+        var (count, time): (Int64?, Int64?)
+        switch settings.retention {
+        case .keepAll: count = -1
+        case .count(let number): count = Int64(max(0, number))
+        case .age(let age): time = Int64(min(max(0, age / .milliseconds(1)), 1e15))
+        case nil: break
+        }
+        let values: [(String, Int64?)] = [
+            (Name.orderRevision, Int64(clamping: settings.orderRevision)),
+            (Name.sessionLimit, settings.maxConcurrentSessions.map(Int64.init)),
+            (Name.rateLimit, settings.rateLimit), (Name.diskFloor, settings.diskFloor), (Name.keptCount, count), (Name.keptTime, time),
+        ]
+        for (name, value) in values { try store(value, as: name, in: db) }
+    }
+
+    static func store(seen: Date, steady: Date, in db: Database) throws {
+        for (name, date) in [(Name.clockSeen, seen), (Name.clockSteady, steady)] { try store(StoreCoding.encode(date), as: name, in: db) }
+    }
+
+    private static func store(_ value: Int64?, as name: String, in db: Database) throws {
+        try execute(db, "INSERT INTO setting(name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", [name, value])
+    }
+
+    static func loadSettings(into scheduler: inout Scheduler, from db: Database) throws {
+        var values: [String: Int64] = [:]
+        for row in try StoredRow.fetchAll(db, sql: "SELECT name, value FROM setting WHERE value IS NOT NULL") {
+            // An unreadable setting counts as not set.
+            guard let name = try? row.decode(String.self, atIndex: 0), let value = try? row.decode(Int64.self, atIndex: 1) else { continue }
+            values[name] = value
+        }
+        // A value out of range means that the database is damaged. It counts as not set.
+        scheduler.load(
+            QueueSettings(
+                orderRevision: UInt64(clamping: values[Name.orderRevision] ?? 0),
+                maxConcurrentSessions: values[Name.sessionLimit].flatMap { $0 >= 1 ? Int(clamping: $0) : nil },
+                rateLimit: values[Name.rateLimit].flatMap { $0 >= 1 ? $0 : nil },
+                retention: retention(count: values[Name.keptCount], time: values[Name.keptTime]),
+                diskFloor: values[Name.diskFloor].flatMap { $0 >= 0 ? $0 : nil }))
+        if let seen = values[Name.clockSeen].flatMap(calendarDate), let steady = values[Name.clockSteady].flatMap(calendarDate) {
+            scheduler.load(seen: seen, steady: steady)
+        }
+    }
+
+    private static func retention(count: Int64?, time: Int64?) -> Retention? {
+        if let time, .milliseconds(time) <= Retention.maximumAge, time >= 0 { return .age(.milliseconds(time)) }
+        guard let count else { return nil }
+        return count == -1 ? .keepAll : count >= 0 ? .count(Int(clamping: count)) : nil
+    }
+
+    /// Returns a date before the year 10,000; nil for other values, which occur only in a damaged database.
+    private static func calendarDate(_ stored: Int64) -> Date? {
+        (0..<253_402_300_800_000).contains(stored) ? StoreCoding.date(stored) : nil
+    }
+}
