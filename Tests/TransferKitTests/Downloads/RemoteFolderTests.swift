@@ -86,7 +86,7 @@ import TransportTesting
     @Test func rejectsEndpointFolderBesideOtherItems() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         let whole = TransferItem.remoteFolder(RemotePath.endpointFolder)
-        for items in [
+        for items in try [
             [whole, folder("trip")], [folder("trip"), whole], [whole, whole], [.remote(RemotePath.endpointFolder)],
             [.remote(RemotePath.endpointFolder, as: "x")],
         ] as [[TransferItem]] {

@@ -130,6 +130,9 @@ public struct TransferItem: Hashable, Sendable {
     /// Entries that are neither files nor folders, and links that are not followed, are skipped, as ``ItemState/skipped`` items. A subfolder that
     /// can't be listed, and a name that is not valid on this machine, become failed items, and the other items continue.
     ///
+    /// ``/TransferCore/RemotePath/endpointFolder`` stands for the endpoint's folder itself. Without a local name, its content arrives directly in the
+    /// session's folder, and it must be the only item of the session.
+    ///
     /// At an endpoint that can't list folders, the item fails as ``/TransferCore/FailureClass/unsupported``.
     ///
     /// - Parameters:

@@ -66,7 +66,7 @@ import TransportTesting
         let session = try await queue.enqueue(fixture.upload("1"))
         try await queue.start()
         await queue.waitUntilIdle()
-        #expect(try await session.status().why == .diskBelowFloor(free: 500, floor: 1_000))
+        #expect(try await session.status.why == .diskBelowFloor(free: 500, floor: 1_000))
         let error = await #expect(throws: QueueError.self) { try await queue.setDiskFloor(-1) }
         #expect(error?.code == .invalidRequest)
         try await queue.setDiskFloor(500)
