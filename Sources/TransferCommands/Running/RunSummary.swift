@@ -32,7 +32,13 @@ struct RunSummary: Sendable {
             lines.append(
                 "To see why sessions failed: transferq list --failed. To retry them: transferq retry --failed, then transferq run")
         }
-        if wasInterrupted, waiting > 0 { lines.append("To continue: transferq run") }
+        if waiting > 0 {
+            if wasInterrupted {
+                lines.append("To continue: transferq run")
+            } else if obstacle == nil, blocked.isEmpty {
+                lines.append("To see what the waiting sessions wait for: transferq list")
+            }
+        }
         if paused > 0, !wasInterrupted {
             lines.append(
                 "To resume paused sessions: transferq resume, then transferq run. To wait for paused sessions: transferq run --forever")

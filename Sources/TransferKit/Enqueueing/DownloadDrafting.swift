@@ -66,22 +66,27 @@ struct DownloadDrafting {
                 "Cannot follow links to folders in \(remotePath), because they could form a cycle. Skip links, or follow only links to files."
             )
         }
-        let (name, path) =
-            try remotePath.isEndpointFolder && given == nil ? (FilePath(), wholeFolder()) : localPath(of: remotePath, as: given)
-        guard Self.kind(of: path).map({ $0 == S_IFDIR }) ?? true else {
-            throw TransferError(
-                .permanent, .fileExists, "\(path) exists and is not a folder. Move it away, or choose another name.")
+        let name: FilePath
+        if remotePath.isEndpointFolder, given == nil {
+            name = try wholeFolder()
+        } else {
+            let path: FilePath
+            (name, path) = try localPath(of: remotePath, as: given)
+            guard Self.kind(of: path).map({ $0 == S_IFDIR }) ?? true else {
+                throw TransferError(
+                    .permanent, .fileExists, "\(path) exists and is not a folder. Move it away, or choose another name.")
+            }
         }
         return ItemDraft(
             kind: .remoteFolder, source: Data(name.bytes), destination: Data(remotePath.bytes), size: 0, symbolicLinks: symbolicLinks)
     }
 
-    /// Returns the local path of the endpoint's folder, whose content arrives directly in the download folder. Throws if the session has other
-    /// items, because their paths could be inside the endpoint's folder.
+    /// Returns the local name of the endpoint's folder, whose content arrives directly in the download folder: an empty name. Throws if the session
+    /// has other items, because their paths could be inside the endpoint's folder.
     private mutating func wholeFolder() throws(TransferError) -> FilePath {
         guard names.isEmpty, !hasWholeFolder else { throw Self.severalItems }
         hasWholeFolder = true
-        return folder.path
+        return FilePath()
     }
 
     private static let severalItems = TransferError(
