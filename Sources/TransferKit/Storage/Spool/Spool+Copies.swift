@@ -76,10 +76,10 @@ extension Spool {
     /// - Parameter time: The time in nanoseconds since 1970.
     private static func setModificationTime(of file: FileDescriptor, _ time: Int64) throws {
         let (seconds, nanoseconds) = time.quotientAndRemainder(dividingBy: 1_000_000_000)
+        var modified = timespec()
         // The nanoseconds must not be negative, even before 1970.
-        let modified = timespec(
-            tv_sec: nanoseconds < 0 ? Int(seconds) - 1 : Int(seconds),
-            tv_nsec: nanoseconds < 0 ? Int(nanoseconds) + 1_000_000_000 : Int(nanoseconds))
+        modified.tv_sec = nanoseconds < 0 ? Int(seconds) - 1 : Int(seconds)
+        modified.tv_nsec = nanoseconds < 0 ? Int(nanoseconds) + 1_000_000_000 : Int(nanoseconds)
         let times = [modified, modified]
         guard unsafe futimens(file.rawValue, times) == 0 else { throw Errno(rawValue: errno) }
     }
