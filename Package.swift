@@ -35,8 +35,8 @@ let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio",
 let unixSignals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle", condition: ifLoopbackServer)
 
 // Whether this package is a dependency of another package. When SwiftPM resolves versions, it reads the manifest of a dependency at "/".
-// When it builds, it reads the manifest in the dependency's checkout.
-let isDependency = Context.packageDirectory == "/" || Context.packageDirectory.hasSuffix("/checkouts/transferkit")
+// When it builds, it reads the manifest in the dependency's checkout, whose name is that of the repository.
+let isDependency = Context.packageDirectory == "/" || Context.packageDirectory.split(separator: "/").dropLast().last == "checkouts"
 
 let package = Package(
     name: "transferkit",
