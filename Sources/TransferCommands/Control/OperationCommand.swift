@@ -64,7 +64,7 @@ extension SessionOperation {
 
     /// The error for a session whose state does not allow the operation, as the queue would report it.
     fileprivate func refusal(of session: SessionStatus) -> QueueError {
-        let message = "The session \(session.id) is \(session.state.rawValue), so it can't be \(effect)."
+        let message = "The session \(session.id) is \(session.state.rawValue), so it can't be \(participle)."
         return addingAdvice(to: QueueError(.invalidTransition, message), of: session)
     }
 

@@ -53,6 +53,9 @@ package struct FileHistory: Equatable, Sendable {
     /// The confirmed position at each endpoint when the current series of failures began. Progress is measured from this position, so the
     /// small advances of several attempts add up.
     var seriesStart: [Endpoint: Int64] = [:]
+    /// The endpoints that may have kept bytes without confirming them, because an attempt that can resume there broke off after it had sent more
+    /// than 1 MiB. The file does not leave these bytes at once, like confirmed ones.
+    package private(set) var unconfirmed: Set<Endpoint> = []
     /// The endpoint that the file used last.
     var home: Endpoint?
     /// The uptime at which the next attempt is due; nil if it is due now.
@@ -136,9 +139,11 @@ package struct FileHistory: Equatable, Sendable {
     /// - Parameters:
     ///   - wasServed: Whether the endpoint performed one of the attempt's requests.
     ///   - moved: The number of bytes that the attempt transferred.
-    package mutating func ended(at endpoint: Endpoint, wasServed: Bool, moved: Int64) {
+    ///   - canResume: Whether the next attempt at the endpoint can continue where this one ended.
+    package mutating func ended(at endpoint: Endpoint, wasServed: Bool, moved: Int64, canResume: Bool = false) {
         self.wasServed = wasServed
         isCostly = moved > FileWindow.smallSize
+        if isCostly, canResume { unconfirmed.insert(endpoint) }
         // The response to this file also raises the endpoint's number of responses, but does not show that the endpoint serves other files.
         if wasServed { responsesAtFailure[endpoint] = nil }
     }
@@ -172,6 +177,7 @@ package struct FileHistory: Equatable, Sendable {
     /// Records that the file continues at another endpoint without a delay.
     mutating func moved(from endpoint: Endpoint, _ error: TransferError, isExhausted: Bool) {
         failedEndpoints[endpoint] = error.failureClass
+        unconfirmed.remove(endpoint)
         // One round over all endpoints counts as one failure. If the file has used up its attempts at this endpoint, the count starts again
         // from 0 at the next endpoint. If the server was unreachable, the count is reset only if the file abandons confirmed bytes.
         let isUnreachable = isUnreachable(error)
@@ -199,6 +205,7 @@ package struct FileHistory: Equatable, Sendable {
         confirmed = [:]
         seriesStart = [:]
         exhausted = []
+        unconfirmed = []
         home = nil
     }
 }

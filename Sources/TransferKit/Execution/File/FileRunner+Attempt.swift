@@ -103,7 +103,7 @@ extension FileRunner {
             // If the other end may have recorded the attempt, the attempt counts as served, so that it is not repeated endlessly.
             history.ended(
                 at: prepared.endpoint, wasServed: prepared.activity.hasServed || active.leavesRecord && active.moved > 0,
-                moved: active.moved)
+                moved: active.moved, canResume: prepared.saved.withLock { $0 != nil })
             history.progressed(
                 to: active.confirmed, of: active.size, at: prepared.endpoint, from: prepared.attempt.checkpoint?.confirmed ?? 0)
             checkpoints[prepared.endpoint.address] = prepared.saved.withLock { $0 }
@@ -118,7 +118,7 @@ extension FileRunner {
             try Task.checkCancellation()
         }
         let (attempt, transport, active) = (prepared.attempt, prepared.transport, prepared.active)
-        turns.begin(file.position)
+        turns.begin(file.position, at: attempt.endpoint, takesTurn: waitsForTurn(at: transport) && attempt.checkpoint != nil)
         var outcome: FileConcurrency.Outcome?
         defer { turns.end(file.position, active.size ?? 0 <= FileWindow.smallSize ? outcome : nil) }
         let task = Self.begin(attempt, with: transport, reporter(for: prepared))
@@ -167,11 +167,15 @@ extension FileRunner {
         }
     }
 
+    /// Whether the file waits for its turn before its first request. A download has begun its request when it saves its first checkpoint.
+    private func waitsForTurn(at transport: any Transport) -> Bool { file.kind != .download && transport.smallFilesAhead > 0 }
+
     private func reporter(for prepared: PreparedAttempt) -> AttemptReporter {
         let (context, turns, active, activity, saved) = (context, turns, prepared.active, prepared.activity, prepared.saved)
         let (endpoint, identity, file) = (prepared.endpoint, prepared.identity, file)
         let (isDownload, stream) = (file.kind == .download, prepared.stream)
         let (position, generation) = (file.position, file.generation)
+        let waitsForTurn = waitsForTurn(at: prepared.transport)
         return AttemptReporter(
             progress: { sent, confirmed in
                 let grew = active.report(sent: sent, confirmed: confirmed)
@@ -201,7 +205,7 @@ extension FileRunner {
                 // A transport may save a checkpoint before it sends a request or gets the response. Only an increase in confirmed bytes
                 // proves that a response arrived.
                 if checkpoint.confirmed > before?.confirmed ?? 0 { activity.confirmed() }
-                if before == nil { try await turns.wait(for: position) }
+                if before == nil, waitsForTurn { try await turns.wait(for: position) }
             },
             allowance: { limit in
                 let allowance = context.allowance(limit)

@@ -101,8 +101,7 @@ struct FileRunner: Sendable {
         history.stopWaiting()
         let avoided = record.avoided(at: now)
         let choice = EndpointChoice(
-            availability, confirmed: checkpoints.mapValues(\.checkpoint.confirmed), history: history, avoided: avoided,
-            preferred: preferred, uptime: now)
+            availability, kept: keptBytes, history: history, avoided: avoided, preferred: preferred, uptime: now)
         switch choice {
         case .none:
             return .over(.endpointsUnavailable(availability.error))
@@ -190,6 +189,13 @@ struct FileRunner: Sendable {
         }
     }
 
+    /// The number of the file's bytes that each endpoint keeps, by its address; 1 for bytes that the endpoint may have kept without confirming them.
+    private var keptBytes: [String: Int64] {
+        var kept = checkpoints.mapValues(\.checkpoint.confirmed)
+        for endpoint in history.unconfirmed { kept[endpoint.address] = max(1, kept[endpoint.address] ?? 1) }
+        return kept
+    }
+
     private func recoveryHistory(at endpoint: Endpoint, isUnreachable: Bool, uptime: Duration) -> RecoveryDecision.History {
         // This machine no longer has the released bytes of a stream, so it can't send them to another endpoint.
         let isBound = file.kind == .stream && context.streams.find(file.streamName).map { $0.released > 0 } ?? false
@@ -204,7 +210,7 @@ struct FileRunner: Sendable {
         return RecoveryDecision.History(
             failures: history.failures, violations: history.violations, hasRestarted: !history.mayRestart,
             mismatches: history.mismatches, sourceChanges: history.sourceChanges,
-            hasCheckpoint: checkpoints[endpoint.address].map { $0.checkpoint.confirmed > 0 } ?? false,
+            hasCheckpoint: keptBytes[endpoint.address, default: 0] > 0,
             mayFallBack: history.mayFallBack(from: endpoint, after: availability.account.fallbackAfter, uptime: uptime),
             hasNextEndpoint: !others.isEmpty, othersMayWork: history.failedEndpoints.values.contains { $0 != .unsupported },
             isAuthenticated: context.endpoints.isAuthenticated(endpoint), outageAttempts: history.outages[endpoint]?.attempts ?? 0,

@@ -3,18 +3,18 @@ package import TransferCore
 /// The choice of the endpoint for a file's next attempt. Depends only on the arguments of the initializer.
 package enum EndpointChoice: Equatable {
     case use(Endpoint)
-    /// The file has confirmed bytes at this endpoint, which is unavailable. The file waits for the endpoint until this uptime.
+    /// This endpoint keeps bytes of the file, and is unavailable. The file waits for the endpoint until this uptime.
     case wait(Endpoint, until: Duration)
     /// No endpoint is available.
     case none
 
     /// - Parameters:
-    ///   - confirmed: The number of bytes that the checkpoint at each endpoint covers, by the endpoint's address.
+    ///   - kept: The number of bytes of the file that each endpoint keeps, by the endpoint's address.
     ///   - avoided: Endpoints that were recently unreachable for a file of the session.
-    ///   - preferred: The app's choice. Takes precedence over the account's order, but not over confirmed bytes at an endpoint or recent
+    ///   - preferred: The app's choice. Takes precedence over the account's order, but not over bytes that an endpoint keeps or recent
     ///     failures.
     init(
-        _ availability: EndpointAvailability, confirmed: [String: Int64], history: FileHistory, avoided: Set<Endpoint> = [],
+        _ availability: EndpointAvailability, kept: [String: Int64], history: FileHistory, avoided: Set<Endpoint> = [],
         preferred: Endpoint? = nil, uptime: Duration
     ) {
         guard !availability.available.isEmpty else {
@@ -25,10 +25,10 @@ package enum EndpointChoice: Equatable {
         let untried = availability.available.filter(isUntried)
         let candidates = untried.isEmpty ? availability.available : untried
         let bound = availability.registered
-            .filter { confirmed[$0.address, default: 0] > 0 && isUntried($0) }
+            .filter { kept[$0.address, default: 0] > 0 && isUntried($0) }
             .max { (left, right) in
                 if history.home == left || history.home == right { return history.home == right }
-                return confirmed[left.address, default: 0] < confirmed[right.address, default: 0]
+                return kept[left.address, default: 0] < kept[right.address, default: 0]
             }
         if let bound {
             if availability.available.contains(bound) {

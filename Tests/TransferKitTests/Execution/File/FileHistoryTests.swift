@@ -96,6 +96,18 @@ import TransferKit
         #expect(!history.isCostly)
     }
 
+    /// After a large attempt, the endpoint may have kept its bytes. A retry that moves nothing does not change that.
+    @Test(arguments: [(1 << 20, true, false), (1 << 20 + 1, true, true), (1 << 20 + 1, false, false)])
+    func remembersUnconfirmedBytes(moved: Int64, canResume: Bool, areKept: Bool) {
+        var history = FileHistory()
+        history.ended(at: endpoint, wasServed: false, moved: moved, canResume: canResume)
+        history.began()
+        history.ended(at: endpoint, wasServed: false, moved: 0, canResume: canResume)
+        #expect(history.unconfirmed == (areKept ? [endpoint] : []))
+        history.startedOver(becauseSourceChanged: false)
+        #expect(history.unconfirmed.isEmpty)
+    }
+
     @Test func answeredAttemptIsNotOutage() {
         var history = FileHistory()
         for _ in 0..<3 {
