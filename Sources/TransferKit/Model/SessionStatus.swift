@@ -76,11 +76,12 @@ public struct SessionStatistics: Hashable, Sendable, Codable {
     /// The size of all files, in bytes; nil while the size of a file is unknown. Excludes folders that have not been read yet.
     public var bytesTotal: Int64? { filesUnsized == 0 ? bytesKnown : nil }
 
-    /// The fraction of bytes that the other end confirmed, in 0 ... 1, for a progress bar; nil if ``bytesTotal`` is nil. If all files are
-    /// empty, the fraction of completed files.
+    /// The fraction of bytes that were sent or received, in 0 ... 1, for a progress bar; nil if ``bytesTotal`` is nil. If all files are empty, the
+    /// fraction of completed files. The sent bytes can be ahead of the confirmed ones by a whole file: a server confirms the bytes of a request at
+    /// its end.
     public var fractionCompleted: Double? {
         guard let bytesTotal else { return nil }
-        if bytesTotal > 0 { return min(1, Double(bytesDone) / Double(bytesTotal)) }
+        if bytesTotal > 0 { return min(1, Double(max(bytesDone, bytesSent)) / Double(bytesTotal)) }
         return files > 0 ? min(1, Double(filesDone) / Double(files)) : nil
     }
 

@@ -8,8 +8,7 @@ import TransportTUS
 // swift-format-ignore
 private func gettingStarted(_ camera: any Camera) async throws {
     // ARTICLE
-    let folder: FilePath = "/var/lib/uploader/queue"
-    let queue = try await TransferQueue(storage: .folder(folder), transports: [TUSTransport()])
+    let queue = try await TransferQueue(storage: .folder("/var/lib/uploader/queue"), transports: [TUSTransport()])
     // END
 
     // ARTICLE

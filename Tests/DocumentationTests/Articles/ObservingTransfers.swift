@@ -64,7 +64,7 @@ private func followQueue(queue: TransferQueue) async {
     // ARTICLE
     for await event in queue.events {
         switch event.kind {
-        case .progress(let id, let figures): print("\(id): \(figures.bytesDone) of \(figures.bytesKnown)")
+        case .progress(let id, let figures): print("\(id): \(figures.bytesSent) of \(figures.bytesKnown)")
         case .accountBlocked(let account, let error): print("\(account) is blocked. \(error.message)")
         case .gap: print("Events are missing. Read the queue again.")
         default: break

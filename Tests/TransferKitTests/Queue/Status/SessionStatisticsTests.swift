@@ -5,6 +5,7 @@ import TransferKit
 @Suite struct SessionStatisticsTests {
     @Test(arguments: [
         (SessionStatistics(files: 2, bytesTotal: 400, bytesDone: 100), 0.25),
+        (SessionStatistics(files: 1, bytesTotal: 400, bytesDone: 100, bytesSent: 300), 0.75),
         (SessionStatistics(files: 1, bytesTotal: 4, bytesDone: 5), 1),
         (SessionStatistics(files: 4, filesDone: 1), 0.25),
         (SessionStatistics(files: 1, bytesTotal: 400, bytesDone: 100, filesUnsized: 1), nil),
