@@ -15,7 +15,7 @@ public final class CurlEngine: Sendable {
         /// The maximum number of concurrent requests, and therefore of connections in use; further requests wait. The engine keeps up to
         /// the same number of idle connections for each set of ``ConnectionOptions``. Downloads on dedicated threads do not count towards
         /// this limit.
-        public var maximumConnections = 128
+        public var maximumConnections = 256
         /// The time limit for establishing a connection, including TLS.
         public var connectTimeout: Duration = .seconds(30)
         /// The maximum total size in bytes of a response's header sections, including those of interim responses.

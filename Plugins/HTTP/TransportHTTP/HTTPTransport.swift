@@ -28,6 +28,9 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
     /// The ID of this transport, `http`.
     public let id: TransportID = .http
 
+    /// 64: the queue adapts the number to the path.
+    public let maximumSmallFilesInFlight = 64
+
     /// The C libraries in this process, each with its version.
     public static var libraries: [String] { CurlEngine.libraryVersion.split(separator: " ").map(String.init) }
 

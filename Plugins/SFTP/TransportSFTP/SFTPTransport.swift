@@ -28,7 +28,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     /// `sftp`
     public let id: TransportID = .sftp
 
-    /// The maximum number of small files in flight. Each file waits for several responses, and all share a few connections.
+    /// The number of small files in flight at first. Each file waits for several responses, and all share a few connections.
     public let smallFilesInFlight = 64
 
     /// libssh2, with its version.

@@ -11,17 +11,21 @@ public protocol Transport: Sendable {
     var id: TransportID { get }
 
     /// The number of small files that a session transfers at the same time at first, unless the session sets its own number. 1 to 64; 6 by default.
-    /// The queue then adapts the number, up to 64, to the number of files that are completed per second.
+    /// The queue then adapts the number to the rate, up to ``maximumSmallFilesInFlight``.
     ///
     /// A small file has at most 1 MiB, and spends most of its time waiting for responses. Use a high number if a connection can carry many concurrent
-    /// requests. Larger files are transferred one at a time. The queue reads this property on its executors whenever it starts a file.
+    /// requests. Larger files are transferred one at a time. The queue reads this property on its executors, once per run and endpoint.
     var smallFilesInFlight: Int { get }
 
-    /// The number of small files to prepare in addition to ``smallFilesInFlight``, 0 to 64; 0 by default.
+    /// The maximum number of small files that a session transfers at the same time, unless the session sets its own number. 1 to 64;
+    /// ``smallFilesInFlight`` by default, so that the number does not change.
+    var maximumSmallFilesInFlight: Int { get }
+
+    /// The number of small files to prepare in addition to those in flight, 0 to 64; 0 by default.
     ///
     /// Set it if the transport saves a checkpoint before the first request of each file: the checkpoints of later files are then stored
-    /// while earlier files are sent. The first ``AttemptReporter/save(_:)`` of a file returns when the checkpoint is durable and fewer than
-    /// ``smallFilesInFlight`` files are sending requests. The queue reads both properties together.
+    /// while earlier files are sent. The first ``AttemptReporter/save(_:)`` of an upload returns when the checkpoint is durable and the number of
+    /// files that are sending requests is below its limit.
     var smallFilesAhead: Int { get }
 
     /// Returns the transport that one queue uses; `self` by default.
@@ -67,6 +71,9 @@ public protocol Transport: Sendable {
 extension Transport {
     /// Returns 6.
     public var smallFilesInFlight: Int { 6 }
+
+    /// Returns ``smallFilesInFlight``.
+    public var maximumSmallFilesInFlight: Int { smallFilesInFlight }
 
     /// Returns 0.
     public var smallFilesAhead: Int { 0 }

@@ -8,18 +8,20 @@ import TransferCore
 /// wait for responses.
 package final class RequestTurns: Sendable {
     private struct State: Sendable {
-        /// The endpoint to which the limit is adapted.
+        /// The endpoint that the next file prefers; nil for no limit.
         var address: String?
-        /// nil while the limit is not adapted.
-        var concurrency: FileConcurrency?
-        /// The uptime at which the files in flight could begin their requests, by position.
-        var began: [Int64: Duration] = [:]
+        /// The adapted limits, by the address of the endpoint.
+        var concurrency: [String: FileConcurrency] = [:]
+        /// Whether only the limit keeps the session from starting another small file.
+        var reachesLimit = false
+        /// For the files in flight, by position: the endpoint, and the uptime at which the file could begin its requests.
+        var began: [Int64: (address: String, uptime: Duration)] = [:]
         /// The positions of the files whose turn it is.
         var active: Set<Int64> = []
         var waiting: [Int: (position: Int64, continuation: CheckedContinuation<Void, any Error>)] = [:]
         var nextTicket = 0
 
-        var limit: Int { concurrency?.limit ?? .max }
+        var limit: Int { address.flatMap { concurrency[$0]?.limit } ?? .max }
 
         /// Gives turns to waiting files in the order of the session, as far as the limit allows. Returns their continuations.
         mutating func admit() -> [CheckedContinuation<Void, any Error>] {
@@ -50,12 +52,13 @@ package final class RequestTurns: Sendable {
 
     /// Returns the maximum number of small files that may make requests to an endpoint concurrently.
     ///
-    /// - Parameter initial: The number at first; nil for no limit.
-    package func limit(at address: String, startingAt initial: Int?) -> Int {
+    /// - Parameter transport: The endpoint's transport; nil if the app has set the number of files in flight.
+    package func limit(at endpoint: Endpoint, of transport: (any Transport)?) -> Int {
         let (limit, admitted) = state.withLock { state in
-            if state.address != address || (state.concurrency == nil) != (initial == nil) {
-                state.address = address
-                state.concurrency = initial.map { FileConcurrency(initial: $0, maximum: FileWindow.maximumFiles) }
+            state.address = transport == nil ? nil : endpoint.address
+            if let transport, state.concurrency[endpoint.address] == nil {
+                state.concurrency[endpoint.address] = FileConcurrency(
+                    initial: transport.smallFilesInFlight, maximum: min(transport.maximumSmallFilesInFlight, FileWindow.maximumFiles))
             }
             return (state.limit, state.admit())
         }
@@ -63,10 +66,20 @@ package final class RequestTurns: Sendable {
         return limit
     }
 
+    /// Records whether only the limit keeps the session from starting another small file.
+    package func setReachesLimit(_ reachesLimit: Bool) {
+        state.withLock { $0.reachesLimit = reachesLimit }
+    }
+
     /// Records that a file may begin its requests. A file that then waits for its turn begins later.
-    package func begin(_ position: Int64) {
+    ///
+    /// - Parameter takesTurn: Whether the file takes a turn without waiting, because it resumes.
+    package func begin(_ position: Int64, at endpoint: Endpoint, takesTurn: Bool = false) {
         let now = clock.now()
-        state.withLock { $0.began[position] = now }
+        state.withLock { state in
+            state.began[position] = (endpoint.address, now)
+            if takesTurn { state.active.insert(position) }
+        }
     }
 
     /// Waits for a file's turn, which lasts until ``end(_:_:)`` is called.
@@ -74,7 +87,8 @@ package final class RequestTurns: Sendable {
     /// - Throws: `CancellationError`.
     package func wait(for position: Int64) async throws {
         try await waitForTurn(position)
-        begin(position)
+        let now = clock.now()
+        state.withLock { $0.began[position]?.uptime = now }
     }
 
     private func waitForTurn(_ position: Int64) async throws {
@@ -104,9 +118,9 @@ package final class RequestTurns: Sendable {
     package func end(_ position: Int64, _ outcome: FileConcurrency.Outcome? = nil) {
         let now = clock.now()
         let admitted = state.withLock { state in
-            let reachesLimit = max(state.active.count, state.active.isEmpty ? state.began.count : 0) >= state.limit
             if let began = state.began.removeValue(forKey: position), let outcome {
-                state.concurrency?.fileEnded(outcome, began: began, now: now, reachesLimit: reachesLimit)
+                state.concurrency[began.address]?.fileEnded(
+                    outcome, began: began.uptime, now: now, reachesLimit: state.reachesLimit && began.address == state.address)
             }
             state.active.remove(position)
             return state.admit()

@@ -10,17 +10,18 @@ import TransferCore
 /// - **Trials.** Then the limit stays. After 8 rounds, and twice as many after each useless trial, up to 64, the rule tries half as many more. It
 ///   keeps them if the rate grows by at least a third of the increase. Otherwise it tries a quarter fewer, and keeps that number if the rate stays
 ///   above 98 %. If the rate falls by 30 % in two rounds, it tries fewer at once.
-/// - **Refusals.** If the server temporarily refuses a file, the limit returns to the last number that had no refusals, and then moves halfway
-///   towards the refused number at a time. It stays below the refused number for 30 s.
+/// - **Refusals.** If an overloaded server refuses at least two files and a twentieth of a round, the limit returns to the last number without such
+///   refusals, and then moves halfway towards the refused number at a time. It stays below the refused number until 30 s after the last refusal.
 /// - **Failures.** If a quarter of a round's files fail, for example because connections break, the limit is halved.
 ///
-/// A round ends when a file that began in it ends, and at least as many files have ended as the limit was at the start of the round. Rounds in which
-/// the session had too few files to reach the limit change nothing.
+/// A round of the growth ends after at least 50 ms, when a file that began in it ends, and at least as many files have ended as the limit was at the
+/// start of the round. Later rounds last longer, so that a random dip of the rate does not count. Rounds in which the session had too few files to
+/// reach the limit change nothing.
 package struct FileConcurrency: Sendable {
     /// The result of a file's attempt.
     package enum Outcome: Sendable {
         case completed
-        /// The server responded with a temporary error, as an overloaded server does.
+        /// The server refused the file because it is overloaded.
         case refused
         /// The attempt failed temporarily without a response.
         case failed
@@ -32,8 +33,10 @@ package struct FileConcurrency: Sendable {
     private static let longestTrialInterval = 64
     private static let ceilingDuration = Duration.seconds(30)
 
-    /// The number of files that may make requests concurrently, at least 1.
+    /// The number of files that may make requests concurrently, at least 2, so that a live stream does not hold the only turn. 1 if it is the initial
+    /// number.
     package private(set) var limit: Int
+    private let minimum: Int
     private let maximum: Int
     private var phase = Phase.growth
 
@@ -65,9 +68,11 @@ package struct FileConcurrency: Sendable {
         let limit: Int
         var completed = 0
         var failed = 0
+        var refused = 0
         var reachesLimit = true
 
         var ended: Int { completed + failed }
+        var isRefused: Bool { refused >= 2 && refused * 20 >= ended + refused }
 
         func rate(over elapsed: Duration) -> Double { Double(completed) / max(elapsed.inSeconds, 1e-6) }
     }
@@ -76,8 +81,9 @@ package struct FileConcurrency: Sendable {
     ///   - initial: The limit at first.
     ///   - maximum: The highest limit.
     package init(initial: Int, maximum: Int) {
-        self.maximum = max(1, maximum)
-        limit = min(max(initial, 1), self.maximum)
+        minimum = min(max(initial, 1), 2)
+        self.maximum = max(maximum, minimum)
+        limit = min(max(initial, minimum), self.maximum)
         base = limit
     }
 
@@ -85,21 +91,24 @@ package struct FileConcurrency: Sendable {
     ///
     /// - Parameters:
     ///   - began: The uptime at which the file could begin its requests.
-    ///   - reachesLimit: Whether as many files were in flight as the limit allows.
+    ///   - reachesLimit: Whether only the limit kept the session from starting another small file.
     package mutating func fileEnded(_ outcome: Outcome, began: Duration, now: Duration, reachesLimit: Bool) {
         if now >= ceilingEnds { ceiling = nil }
-        if outcome == .refused { return refused(began: began, now: now) }
+        // One event at the server can end many files. Those that began before the limit was reduced do not reduce it again.
+        guard outcome == .completed || began > reducedAt else { return }
         var current = round ?? Round(began: began, limit: limit)
         current.reachesLimit = current.reachesLimit && reachesLimit
-        if outcome == .failed {
-            current.failed += 1
-        } else {
+        switch outcome {
+        case .completed:
             current.completed += 1
             if phase == .growth, reachesLimit, limit < highest { limit += 1 }
+        case .failed: current.failed += 1
+        case .refused: current.refused += 1
         }
         round = current
+        guard !current.isRefused else { return refused(now: now) }
         let elapsed = now - current.began
-        if phase == .growth, let shortestRound, elapsed > max(shortestRound * 3, .milliseconds(200)) {
+        if phase == .growth, current.reachesLimit, let shortestRound, elapsed > max(shortestRound * 3, .milliseconds(200)) {
             // The server became much slower.
             badRounds = 2
         } else if began < current.began || current.ended < current.limit || elapsed < .milliseconds(50) || !isDecided(current, elapsed) {
@@ -108,7 +117,7 @@ package struct FileConcurrency: Sendable {
         end(current, now: now)
     }
 
-    private var highest: Int { max(1, min(maximum, (ceiling ?? .max) - 1)) }
+    private var highest: Int { max(minimum, min(maximum, (ceiling ?? .max) - 1)) }
 
     /// Whether a round has enough files for a decision. Decisions to use fewer files need the most, because a random dip of the rate must not
     /// look like a result.
@@ -158,7 +167,7 @@ package struct FileConcurrency: Sendable {
     }
 
     private mutating func stay(at newLimit: Int) {
-        limit = min(max(newLimit, 1), highest)
+        limit = min(max(newLimit, minimum), highest)
         phase = .steady
         base = limit
         baseRate = 0
@@ -187,9 +196,9 @@ package struct FileConcurrency: Sendable {
     }
 
     private mutating func tryBelow() {
-        guard base > 1 else { return stay(at: base) }
+        guard base > minimum else { return stay(at: base) }
         phase = .trialBelow
-        limit = max(1, min(base - 1, base * 3 / 4))
+        limit = max(minimum, min(base - 1, base * 3 / 4))
         isSettling = true
     }
 
@@ -203,7 +212,7 @@ package struct FileConcurrency: Sendable {
     }
 
     private mutating func triedBelow(_ rate: Double) {
-        if rate >= baseRate * 1.05, limit > 1 {
+        if rate >= baseRate * 1.05, limit > minimum {
             base = limit
             baseRate = rate
             tryBelow()
@@ -216,10 +225,10 @@ package struct FileConcurrency: Sendable {
         }
     }
 
-    private mutating func refused(began: Duration, now: Duration) {
-        guard began > reducedAt else { return }
-        accepted = min(accepted, limit - 1)
-        ceiling = max(limit, 2)
+    private mutating func refused(now: Duration) {
+        // If even the accepted number is refused, the server's capacity has changed.
+        accepted = accepted < limit ? accepted : limit * 3 / 4
+        ceiling = max(limit, minimum + 1)
         ceilingEnds = now + Self.ceilingDuration
         reduce(to: accepted > 0 ? accepted : limit / 2, now: now)
         round = Round(began: now, limit: limit)
@@ -227,16 +236,17 @@ package struct FileConcurrency: Sendable {
 
     private mutating func reduce(to newLimit: Int, now: Duration) {
         reducedAt = now
+        trialInterval = Self.firstTrialInterval
         stay(at: newLimit)
     }
 }
 
 extension FileConcurrency.Outcome {
     /// The outcome of an attempt that failed with an error; nil if the error says nothing about the load.
-    init?(_ error: TransferError) {
-        switch (error.failureClass, error.code) {
-        case (.transient, .serverError), (.transient, .serverUnavailable): self = .refused
-        case (.transient, _), (.unreachable, _): self = .failed
+    package init?(_ error: TransferError) {
+        switch error.failureClass {
+        case .transient where error.code == .serverUnavailable || error.retryAfter != nil: self = .refused
+        case .transient where error.code == .connectionLost, .unreachable: self = .failed
         default: return nil
         }
     }

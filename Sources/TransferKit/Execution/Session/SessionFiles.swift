@@ -165,7 +165,10 @@ struct SessionFiles {
         unavailable = nil
         while end == nil, !Task.isCancelled {
             dueCheckedAt = context.clock.now()
-            guard let next = nextFile, admits(next.size ?? 0, limit: context.options.filesInFlight) else { return }
+            let next = nextFile
+            let isAdmitted = next.map { admits($0.size ?? 0, limit: context.options.filesInFlight) } ?? false
+            turns.setReachesLimit(next.map { !isAdmitted && $0.size ?? 0 <= FileWindow.smallSize } ?? false)
+            guard let next, isAdmitted else { return }
             guard let availability = await context.currentEndpoints() else {
                 end = .failure(CancellationError())
                 return
@@ -173,9 +176,10 @@ struct SessionFiles {
             unavailable = availability.available.isEmpty ? availability.error : nil
             let inOrder = availability.ordered(for: next, context.transports)
             if let endpoint = inOrder.available.first, let transport = context.transports[endpoint.transport] {
-                let initial = context.options.filesInFlight == nil ? transport.smallFilesInFlight : nil
-                window.smallFiles = turns.limit(at: endpoint.address, startingAt: initial)
+                window.smallFiles = turns.limit(at: endpoint, of: context.options.filesInFlight == nil ? transport : nil)
                 window.smallFilesAhead = transport.smallFilesAhead
+                // The limit may have fallen.
+                guard admits(next.size ?? 0, limit: context.options.filesInFlight) else { return turns.setReachesLimit(true) }
             }
             guard unavailable == nil, let (file, checkpoints) = takeNext() else { return }
             readAhead(&group)

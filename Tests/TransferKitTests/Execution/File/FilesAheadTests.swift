@@ -9,6 +9,17 @@ import TransferKit
 @Suite struct FilesAheadTests {
     private let turns = RequestTurns()
 
+    private func endpoint(_ host: String) -> Endpoint { Endpoint(transport: "memory", address: "memory://\(host)/") }
+
+    private struct LimitedTransport: Transport {
+        let id: TransportID = "memory"
+        let smallFilesInFlight: Int
+
+        func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+            throw TransferError(.unsupported, .unsupported, "This transport sends nothing.")
+        }
+    }
+
     private func enqueue(_ count: Int, in fixture: RunFixture) async throws {
         let path = try fixture.folder.file("x", size: 10)
         let items = (0..<count).map { ItemDraft(source: Data(path.string.utf8), destination: Data("\($0)".utf8), size: 10) }
@@ -60,7 +71,7 @@ import TransferKit
     }
 
     @Test func waitingFilesTakeTurnsInOrder() async throws {
-        _ = turns.limit(at: "memory", startingAt: 1)
+        _ = turns.limit(at: endpoint("a"), of: LimitedTransport(smallFilesInFlight: 1))
         try await turns.wait(for: 0)
         // A file that already has its turn does not wait again.
         try await turns.wait(for: 0)
@@ -85,16 +96,16 @@ import TransferKit
     }
 
     @Test func higherLimitPermitsMoreFiles() async throws {
-        _ = turns.limit(at: "memory", startingAt: 1)
+        _ = turns.limit(at: endpoint("a"), of: LimitedTransport(smallFilesInFlight: 1))
         try await turns.wait(for: 0)
         let other = Task { try await turns.wait(for: 1) }
         while !turns.isWaitingForTurn(1) { await Task.yield() }
-        _ = turns.limit(at: "next", startingAt: 2)
+        _ = turns.limit(at: endpoint("b"), of: LimitedTransport(smallFilesInFlight: 2))
         try await other.value
     }
 
     @Test func cancellationEndsWait() async throws {
-        _ = turns.limit(at: "memory", startingAt: 1)
+        _ = turns.limit(at: endpoint("a"), of: LimitedTransport(smallFilesInFlight: 1))
         try await turns.wait(for: 0)
         let other = Task { try await turns.wait(for: 1) }
         while !turns.isWaitingForTurn(1) { await Task.yield() }

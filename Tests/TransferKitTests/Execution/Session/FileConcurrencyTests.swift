@@ -1,4 +1,5 @@
 import Testing
+import TransferCore
 import TransferKit
 
 /// The number of small files in flight adapts to simulated paths.
@@ -41,6 +42,43 @@ import TransferKit
                 number % 3 == 0 ? .failed : .completed, began: .zero, now: .milliseconds(100 + number), reachesLimit: false)
         }
         #expect(concurrency.limit == 8)
+    }
+
+    /// All files in flight fail when a connection breaks.
+    @Test func oneBreakHalvesOnce() {
+        var concurrency = FileConcurrency(initial: 64, maximum: 64)
+        for number in 0..<64 {
+            concurrency.fileEnded(.failed, began: .zero, now: .milliseconds(100 + number), reachesLimit: true)
+        }
+        #expect(concurrency.limit == 32)
+    }
+
+    /// A server that fails one file in a hundred is not overloaded.
+    @Test func toleratesOccasionalRefusals() {
+        var concurrency = FileConcurrency(initial: 32, maximum: 64)
+        for number in 0..<100_000 {
+            concurrency.fileEnded(
+                number % 100 == 0 ? .refused : .completed, began: .milliseconds(number), now: .milliseconds(number + 32),
+                reachesLimit: true)
+        }
+        #expect(concurrency.limit > 16)
+    }
+
+    /// Neither an error of one file nor a lock says that the server is overloaded.
+    @Test func onlyOverloadIsRefusal() {
+        #expect(FileConcurrency.Outcome(TransferError(.transient, .serverUnavailable, "")) == .refused)
+        #expect(FileConcurrency.Outcome(TransferError(.transient, .serverError, "", retryAfter: .seconds(1))) == .refused)
+        #expect(FileConcurrency.Outcome(TransferError(.transient, .serverError, "")) == nil)
+        #expect(FileConcurrency.Outcome(TransferError(.transient, .connectionLost, "")) == .failed)
+        #expect(FileConcurrency.Outcome(TransferError(.permanent, .rejected, "")) == nil)
+    }
+
+    @Test func keepsNumberOfTransportWithoutMaximum() {
+        var concurrency = FileConcurrency(initial: 6, maximum: 6)
+        for number in 0..<1_000 {
+            concurrency.fileEnded(.completed, began: .milliseconds(number), now: .milliseconds(number + 6), reachesLimit: true)
+            #expect(concurrency.limit <= 6)
+        }
     }
 
     @Test func ignoresTimesWithTooFewFiles() {

@@ -90,7 +90,6 @@ private struct Simulation {
             schedule(.response(isAccepted: true), after: oneWay(), began: began)
             if !queue.isEmpty { serve(queue.removeFirst()) }
         case .response(let isAccepted):
-            let reachesLimit = inFlight >= limit
             inFlight -= 1
             if isAccepted {
                 result.completed.append(now)
@@ -100,7 +99,7 @@ private struct Simulation {
                 schedule(.retry, after: Double.random(in: 0.5...1.5, using: &random), began: now)
             }
             concurrency.fileEnded(
-                isAccepted ? .completed : .refused, began: .seconds(began), now: .seconds(now), reachesLimit: reachesLimit)
+                isAccepted ? .completed : .refused, began: .seconds(began), now: .seconds(now), reachesLimit: waitingForRetry < 16)
             startFiles()
         case .retry:
             waitingForRetry -= 1
