@@ -58,8 +58,7 @@ struct SetCommand: OperationCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Remove a value, so that its default applies; repeatable: \(ClearedProperty.allCases.map(\.rawValue).joined(separator: ", ")).",
-            valueName: "property"))
+            "Remove the value of this option, so that its default applies; repeatable.", valueName: "property"))
     var clear: [ClearedProperty] = []
 
     /// Another name of `--clear tags`.

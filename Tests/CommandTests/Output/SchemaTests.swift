@@ -30,7 +30,7 @@ import Testing
             let ids = try await program.succeed("add", "studio", "a", "b", "c", "--each").lines
             try await check("add", "studio", "a", "--name", "x", "--tag", "y", "--context", "[1]", "--hold")
             try await check("upload", "studio", "a", "--hold")
-            try await check("download", "studio", "x", "--hold", "--name", "x")
+            try await check("download", "studio", "x", "--draft")
             try await check("enqueue", try await program.succeed("add", "studio", "b", "--draft").lines[0])
             try await check("list")
             for word in ["show", "why", "now", "next", "hold", "release", "pause", "release", "yield", "cancel", "retry"] {

@@ -58,7 +58,7 @@ import TransferKit
         let lines = OperationTable.markdown.split(separator: "\n")
         #expect(lines.count == 18)
         #expect(lines.allSatisfy { $0.split(separator: "|").count == 10 })
-        #expect(lines[6] == "| `resume` | – | – | – | running / waiting | – | – | – | – | – |")
+        #expect(lines[6] == "| `resume` | – | – | – | running / waiting | waiting | – | – | – | – |")
         // 16 operations, with 9 states in each of the modes "running" and "draining". A stopped queue has no running or ending sessions, so
         // 7 states remain.
         #expect(OperationTable.cells.count == 16 * (9 + 9 + 7))

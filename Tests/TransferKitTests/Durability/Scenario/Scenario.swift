@@ -92,7 +92,8 @@ enum Scenario: String, CaseIterable, Sendable {
             try await stage.queue.update(
                 Stage.id("many1"),
                 SessionUpdate(
-                    rateLimit: .bytesPerSecond(100_000_000), tags: ["bulk"], context: Data("9".utf8), retry: RetryPolicy(maximumAttempts: 2)
+                    rateLimit: .bytesPerSecond(100_000_000), tags: ["bulk"], context: .set(Data("9".utf8)),
+                    retry: RetryPolicy(maximumAttempts: 2)
                 ))
         },
         Step("update the account and start of a session") { stage in
