@@ -18,6 +18,8 @@ import TransferKit
         func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
             throw TransferError(.unsupported, .unsupported, "This transport sends nothing.")
         }
+
+        func shutdown() async {}
     }
 
     private func enqueue(_ count: Int, in fixture: RunFixture) async throws {
