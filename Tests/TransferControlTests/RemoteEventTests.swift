@@ -50,6 +50,54 @@ import TransportTesting
         #expect(!FileManager.default.fileExists(atPath: fixture.store.appending("control.sock").string))
     }
 
+    /// A retention of 0 sessions removes a session as soon as it has completed, before the client can read its last status.
+    @Test func returnsStatusOfRemovedSession() async throws {
+        try await ControlFixture.with { fixture in
+            let id = try await fixture.queue.enqueue(fixture.upload("a")).id
+            let first = try await fixture.queue.status(of: id)
+            try await fixture.queue.setRetention(.count(0))
+            try await fixture.queue.start()
+            let events = await self.events(of: fixture.queue, untilRemovalOf: id)
+            await #expect(throws: QueueError.self) { try await fixture.remote.status(of: id) }
+            let last = try await value(after: first, events)
+            #expect(last.id == id && last.state == .completed)
+        }
+    }
+
+    /// A session that the app removes before its end has no final status.
+    @Test func reportsRemovalBeforeEnd() async throws {
+        try await ControlFixture.with { fixture in
+            let id = try await fixture.queue.enqueue(fixture.upload("a")).id
+            let first = try await fixture.queue.status(of: id)
+            try await fixture.queue.remove(id)
+            let events = await self.events(of: fixture.queue, untilRemovalOf: id)
+            let error = await #expect(throws: QueueError.self) { try await value(after: first, events) }
+            #expect(error?.code == .noSuchSession)
+        }
+    }
+
+    /// Returns the events of a queue, from its first event to the removal of a session.
+    private func events(of queue: TransferQueue, untilRemovalOf id: SessionID) async -> [QueueEvent] {
+        var events: [QueueEvent] = []
+        for await event in queue.events(since: 0) {
+            events.append(event)
+            if case .removed = event.kind, event.concerns(id) { break }
+        }
+        return events
+    }
+
+    /// Waits for the end of a session that exists only at the first read.
+    private func value(after first: SessionStatus, _ events: [QueueEvent]) async throws -> SessionStatus {
+        var statuses = [first].makeIterator()
+        var remaining = events.makeIterator()
+        return try await RemoteTransferQueue.value(of: first.id) {
+            guard let status = statuses.next() else { throw QueueError(.noSuchSession, "The session was removed.") }
+            return status
+        } nextEvent: {
+            remaining.next()
+        }
+    }
+
     @Test func readerCanBeCancelled() async throws {
         try await ControlFixture.with { fixture in
             let (started, signal) = AsyncStream.makeStream(of: Void.self)

@@ -20,23 +20,44 @@ extension RemoteTransferQueue {
     ///   cancelled. ``/TransferKit/QueueError`` with the code `noSuchSession` if the session was removed, or with `ownerUnreachable` or
     ///   `ownerLost` if the owner exits first.
     public func value(of id: SessionID) async throws -> SessionStatus {
+        // The subscription precedes the first read, so that the end can't be missed.
         var iterator = events.makeAsyncIterator()
         try await iterator.begin()
+        return try await Self.value(of: id, status: { try await status(of: id) }, nextEvent: { try await iterator.next() })
+    }
+
+    /// Reads a session after each of its events, until the session has ended.
+    ///
+    /// - Parameters:
+    ///   - status: Returns the session's status; throws the code `noSuchSession` after the session was removed.
+    ///   - nextEvent: Returns the next event; nil at the end of the events.
+    package static func value(
+        of id: SessionID, status: () async throws -> SessionStatus, nextEvent: () async throws -> QueueEvent?
+    ) async throws -> SessionStatus {
+        let cancellation = TransferError(.permanent, .cancelled, "The session \(id) was cancelled.")
+        var last = try await status()
         while true {
-            let status = try await status(of: id)
-            switch status.state {
-            case .completed: return status
-            case .failed, .cancelled:
-                throw status.error.flatMap { status.state == .failed ? $0 : nil }
-                    ?? TransferError(.permanent, .cancelled, "The session \(id) was cancelled.")
+            switch last.state {
+            case .completed: return last
+            case .failed: throw last.error ?? cancellation
+            case .cancelled: throw cancellation
             case .waiting, .running, .paused, .held, .draft: break
             }
-            repeat {
-                guard let event = try await iterator.next() else { throw QueueError.lost }
-                if event.isProgress { continue }
-                if event.concerns(id) { break }
-                if case .gap = event.kind { break }
-            } while true
+            guard let event = try await nextEvent() else { throw QueueError.lost }
+            let isGap = if case .gap = event.kind { true } else { false }
+            guard isGap || event.concerns(id), !event.isProgress else { continue }
+            do {
+                last = try await status()
+            } catch let removal as QueueError where removal.code == .noSuchSession {
+                // The queue's retention can remove a session as soon as the session completes. The events then report the end.
+                switch event.kind {
+                case .completed: last.state = .completed
+                case .failed(_, let error): throw error
+                case .cancelled: throw cancellation
+                case .removed, .draftsRemoved, .gap: throw removal
+                default: continue
+                }
+            }
         }
     }
 }
