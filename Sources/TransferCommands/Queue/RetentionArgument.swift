@@ -18,6 +18,7 @@ struct RetentionArgument: ExpressibleByArgument {
             }
             retention = .age(.seconds(Int64(number) * unit))
         }
+        guard (try? retention.validate()) != nil else { return nil }
     }
 }
 

@@ -15,7 +15,7 @@ extension Retention {
     /// Checks the number and the time.
     ///
     /// - Throws: ``QueueError`` with the code `invalidRequest`.
-    func validate() throws(QueueError) {
+    package func validate() throws(QueueError) {
         let isValid =
             switch self {
             case .keepAll: true

@@ -87,9 +87,12 @@ import TransferKit
 
     @Test(arguments: [
         [], ["--max-sessions", "0"], ["--rate", "x"], ["--keep-completed", "7w"], ["--keep-completed", ""], ["--min-free", "x"],
+        ["--max-sessions", "2", "--keep-completed", "40000d"],
     ])
     func rejectsInvalidLimits(options: [String]) async throws {
-        #expect(try await TransferQ().run(["queue", "set"] + options).status == 2)
+        let program = try TransferQ()
+        #expect(try await program.run(["queue", "set"] + options).status == 2)
+        #expect(try await program.succeed("queue", "status", "--json").objects().first?["maxSessions"] as? Int == 1)
     }
 
     @Test(arguments: ["start", "stop", "drain"])
