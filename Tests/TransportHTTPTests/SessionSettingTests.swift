@@ -148,6 +148,15 @@ import TransportHTTP
         #expect(throws: TransferError.self) { try HTTPTransport.validate(options, for: .upload, at: .http("https+put://host/")) }
     }
 
+    @Test(arguments: [TransferDirection.upload, .download]) func rejectsCreationURL(direction: TransferDirection) {
+        let options = AttemptOptions(creationURL: "https://host/secret")
+        let error = #expect(throws: TransferError.self) {
+            try HTTPTransport.validate(options, for: direction, at: .http("https+put://host/"))
+        }
+        #expect(error?.failureClass == .unsupported && error?.message.contains("creation URL") == true)
+        #expect(error?.message.contains("secret") == false)
+    }
+
     /// The URL is validated even if this endpoint is only for downloads, because another endpoint of the account may perform the upload.
     @Test(
         arguments: [

@@ -32,6 +32,7 @@ struct SessionPlan {
         switch direction {
         case .upload: try checkUpload(options)
         case .download:
+            guard options.creationURL == nil else { throw Self.unsupported("A creation URL is only for uploads; remove it.") }
             try HTTPOptions.checkEffect(of: options.settings, upload: nil)
             _ = try DigestCheck(options)
         case nil: break

@@ -48,7 +48,7 @@ struct NewSessions {
         }
         if direction == .upload {
             _ = try RemoteNaming(to: destination.map(ProcessArguments.bytes))
-        } else if let option = uploadItems?.firstGiven {
+        } else if let option = uploadItems?.firstGiven ?? upload?.firstGiven {
             throw ValidationError("\(option) is for uploads. Omit it with --download.")
         }
     }

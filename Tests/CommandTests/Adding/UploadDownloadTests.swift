@@ -43,6 +43,15 @@ import Testing
         #expect(try await program.succeed("list", "--json").output == "")
     }
 
+    @Test(arguments: [["--metadata", "k=v"], ["--creation-url", "https://one.example/"], ["--copy"]])
+    func addRejectsOptionsOfUploadsForDownload(option: [String]) async throws {
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "studio", "https+put://one.example/")
+        let refused = try await program.run(["add", "studio", "a", "--download"] + option)
+        #expect(refused.status == 2 && refused.diagnostics.contains("\(option[0]) is for uploads"), "\(refused.testDescription)")
+        #expect(try await program.succeed("list", "--json").output == "")
+    }
+
     /// The command's warnings are notes, which `--quiet` omits.
     @Test func quietOmitsWarnings() async throws {
         let program = try TransferQ()
