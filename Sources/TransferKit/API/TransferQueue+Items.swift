@@ -25,6 +25,7 @@ extension TransferQueue {
             items, of: SessionRequirements(account: target.status.account, direction: target.status.direction, options: options))
         let drafts = items.isEmpty ? [] : try await store.drafts(of: items, downloadingTo: folder)
         do {
+            try await checkEndpointFolder(drafts, addedTo: target, replacing: replaced)
             try await checkNames(of: drafts, addedTo: target, replacing: replaced)
             try register(items, drafts, of: id)
             try await mailbox.send(.command(command(drafts)))
@@ -32,6 +33,18 @@ extension TransferQueue {
             await discard(drafts)
             throw error
         }
+    }
+
+    /// Rejects an addition after which the endpoint's folder would not be the only item of a session.
+    private nonisolated func checkEndpointFolder(
+        _ drafts: [ItemDraft], addedTo target: SessionRecord, replacing replaced: ReplaceableItems?
+    ) async throws {
+        guard target.status.direction == .download, !drafts.isEmpty, let replaced, target.status.statistics.files > replaced.count else {
+            return
+        }
+        var isConflict = drafts.contains { $0.kind == .remoteFolder && $0.source.isEmpty }
+        if !isConflict { isConflict = try await store.hasEndpointFolder(target.key) }
+        if isConflict { throw QueueError(.invalidRequest, DownloadDrafting.severalItems.message) }
     }
 
     nonisolated func register(_ items: [TransferItem], _ drafts: [ItemDraft], of session: SessionID) throws(QueueError) {

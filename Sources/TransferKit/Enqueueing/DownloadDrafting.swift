@@ -89,7 +89,7 @@ struct DownloadDrafting {
         return FilePath()
     }
 
-    private static let severalItems = TransferError(
+    static let severalItems = TransferError(
         .permanent, .unsafeName,
         "The endpoint's folder must be the only item of its session, because its content arrives directly in the download folder. Download other items in a separate session, or give the folder a local name."
     )

@@ -86,6 +86,20 @@ extension QueueStore {
         }
     }
 
+    /// Whether the first item of a download session is the endpoint's folder, whose content arrives directly in the download folder. Its local name is
+    /// empty, and so is the name of its row in each table.
+    func hasEndpointFolder(_ key: SessionKey) async throws -> Bool {
+        try await read { db in
+            try Bool.fetchOne(
+                db.cachedStatement(
+                    sql: """
+                        SELECT ifnull((SELECT kind = ?2 AND source = x'' FROM item WHERE session = ?1 ORDER BY sequence LIMIT 1), 0)
+                            OR ifnull((SELECT kind = ?2 AND source = x'' FROM file WHERE session = ?1 ORDER BY position LIMIT 1), 0)
+                            OR EXISTS (SELECT 1 FROM directory WHERE session = ?1 AND parent IS NULL AND source = x'')
+                        """), arguments: [key, ItemKind.remoteFolder.rawValue]) == true
+        }
+    }
+
     /// Returns the items of a session whose remote names are not unique. Ignores the files and folders inside an added folder.
     func itemsWithRepeatedNames(of key: SessionKey) async throws -> [(name: Data, source: FilePath?)] {
         try await read { [sources] db in

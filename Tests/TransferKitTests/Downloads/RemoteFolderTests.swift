@@ -102,6 +102,31 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// The rule also applies to items that are added later, before and after the folder was listed.
+    @Test func rejectsItemsAddedBesideEndpointFolder() async throws {
+        _ = provide(["top", "trip/a"])
+        let queue = try await fixture.queue.openWithAccounts()
+        let whole = TransferItem.remoteFolder(RemotePath.endpointFolder)
+        let other = try await queue.enqueue(try request(folder("trip")))
+        let session = try await queue.enqueue(try request(whole, options: SessionOptions(filesInFlight: 1)))
+        func expectRefusal(_ item: TransferItem, _ id: SessionID) async {
+            let error = await #expect(throws: QueueError.self) { try await queue.addItems([item], to: .id(id)) }
+            #expect(error?.message.contains("endpoint's folder") == true, "\(String(describing: error))")
+        }
+        await expectRefusal(whole, other.id)
+        try await expectRefusal(folder("trip"), session.id)
+        await expectRefusal(whole, session.id)
+        try await queue.replaceItems(.all, with: [whole], in: .id(other.id))
+        try await queue.remove(other.id)
+        let gate = memory.gate("top", atByte: 0)
+        try await queue.start()
+        try await gate.reached()
+        try await expectRefusal(folder("trip", as: "again"), session.id)
+        gate.open()
+        #expect(try await session.value.statistics.filesDone == 2)
+        await queue.shutdown()
+    }
+
     @Test func renamesFolderIfConfigured() async throws {
         let contents = provide(["a/b/c/1", "a/b/c/d/2", "other"])
         let queue = try await fixture.queue.openWithAccounts()
