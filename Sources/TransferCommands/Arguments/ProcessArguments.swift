@@ -25,14 +25,36 @@ public enum ProcessArguments: Sendable {
         let reported = (try? FileDescriptor.open(FilePath("/proc/self/cmdline"), .readOnly)).flatMap { file in
             try? file.closeAfter { try readToEnd(file) }
         }
-        if let reported, !reported.isEmpty { return split(reported) }
-        return (0..<Int(CommandLine.argc)).compactMap { index in
+        guard let reported, !reported.isEmpty else { return standardLibraryWords }
+        let words = split(reported)
+        return startsWithLoader(words) ? withoutLoader(words, program: standardLibraryWords) : words
+    }()
+
+    /// The words of the command line, as the standard library finds them.
+    private static var standardLibraryWords: [[UInt8]] {
+        (0..<Int(CommandLine.argc)).compactMap { index in
             unsafe CommandLine.unsafeArgv[index].map { argument in
                 let length = unsafe strlen(argument)
                 return (0..<length).map { unsafe UInt8(bitPattern: argument[$0]) }
             }
         }
-    }()
+    }
+
+    /// Whether a command line begins with the dynamic loader (ld.so(8)), as in `/lib64/ld-linux-x86-64.so.2 ./transferq list`.
+    private static func startsWithLoader(_ words: [[UInt8]]) -> Bool {
+        guard let name = words.first?.split(separator: UInt8(ascii: "/")).last else { return false }
+        let text = String(decoding: name, as: UTF8.self)
+        return text.hasPrefix("ld") && text.contains(".so")
+    }
+
+    /// Removes the loader and its options from a command line.
+    ///
+    /// - Parameter program: The words that the loader passed to the program.
+    /// - Returns: `program`, or all words if they do not end with it.
+    package static func withoutLoader(_ words: [[UInt8]], program: [[UInt8]]) -> [[UInt8]] {
+        let isSuffix = !program.isEmpty && program.count < words.count && words.suffix(program.count).elementsEqual(program)
+        return isSuffix ? program : words
+    }
 
     private static func readToEnd(_ file: FileDescriptor) throws -> [UInt8] {
         var bytes: [UInt8] = []

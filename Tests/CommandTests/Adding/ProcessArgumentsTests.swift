@@ -21,6 +21,17 @@ import TransferCommands
         #expect(ProcessArguments.split(Array(line.utf8)).map { String(decoding: $0, as: UTF8.self) } == words)
     }
 
+    /// The dynamic loader can start a program, and passes only the words after its own options (ld.so(8)).
+    @Test(arguments: [
+        ("ld.so\0./transferq\0list\0", "./transferq\0list\0", "./transferq\0list\0"),
+        ("ld.so\0--library-path\0lib\0./transferq\0", "./transferq\0", "./transferq\0"),
+        ("ld.so\0./transferq\0", "other\0", "ld.so\0./transferq\0"), ("ld.so\0", "", "ld.so\0"), ("ld.so\0", "ld.so\0", "ld.so\0"),
+    ])
+    func removesLoader(line: String, program: String, expected: String) {
+        func words(_ line: String) -> [[UInt8]] { ProcessArguments.split(Array(line.utf8)) }
+        #expect(ProcessArguments.withoutLoader(words(line), program: words(program)) == words(expected))
+    }
+
     @Test(arguments: ["", "plain", "ü – 漢字 🎞", "a\nb"])
     func keepsTextUnchanged(text: String) {
         #expect(ProcessArguments.string(of: Array(text.utf8)) == text)
