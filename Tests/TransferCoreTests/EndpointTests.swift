@@ -42,6 +42,7 @@ import TransferCore
     func rejectsUnsafeNames(_ name: String) throws {
         let error = try #require(throws: TransferError.self) { try RemotePath(name) }
         #expect(error.code == .unsafeName)
+        #expect(error.message.contains("The remote name \"\" is empty.") == name.isEmpty, "\(error.message)")
     }
 
     @Test func keepsBytesThatAreNotUTF8() throws {

@@ -6,8 +6,8 @@ struct DownloadCommand: AsyncParsableCommand {
         commandName: "download", abstract: "Adds a session that downloads files and folders, and prints its ID.",
         discussion: """
             All paths form one session and are transferred in the given order. A folder arrives under its own name, with its subfolders; the path / \
-            stands for the whole folder of the endpoint, whose content arrives directly in the destination. A folder is listed when the session \
-            runs. "transferq run" or the agent starts the transfer.
+            stands for the whole folder of the endpoint, whose content arrives directly in the destination, so name an empty folder with --to. A \
+            folder is listed when the session runs. "transferq run" or the agent starts the transfer.
 
             Without --overwrite, a download never replaces an existing file.
 

@@ -64,9 +64,9 @@ extension SessionOperation {
 
     /// The error for a session whose state does not allow the operation, as the queue would report it.
     fileprivate func refusal(of session: SessionStatus) -> QueueError {
-        let isDraft = session.state == .draft
-        let message = "The session \(session.id) is \(isDraft ? "a draft" : session.state.rawValue), so it can't be \(participle)."
-        return addingAdvice(to: QueueError(.invalidTransition, isDraft ? "\(message) Enqueue it first." : message), of: session)
+        let (state, advice) = session.state == .draft ? ("a draft", " Enqueue it first.") : (session.state.rawValue, "")
+        let message = "The session \(session.id) is \(state), so it can't be \(participle).\(advice)"
+        return addingAdvice(to: QueueError(.invalidTransition, message), of: session)
     }
 
     /// The question before the operation.

@@ -45,7 +45,7 @@ struct QueueStatusCommand: AsyncParsableCommand {
         lines.append("Limit:     \(Figures.count(status.maxConcurrentSessions, "concurrent session"))")
         lines.append("Max rate:  \(status.rateLimit.map { Figures.rate(Double($0)) } ?? "none")")
         lines.append("Min free:  \(Figures.size(status.diskFloor))")
-        lines.append("Completed: kept \(status.retention.text)")
+        lines.append("Completed: \(status.retention.text)")
         return lines
     }
 }

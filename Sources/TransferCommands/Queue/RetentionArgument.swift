@@ -23,16 +23,17 @@ struct RetentionArgument: ExpressibleByArgument {
 }
 
 extension Retention {
-    /// The policy as text, for example "for 7d".
+    /// The policy as text, for example "kept for 7d".
     var text: String {
         switch self {
-        case .keepAll: return "forever"
-        case .count(let count): return "the last \(Figures.count(count, "session"))"
+        case .keepAll: return "kept forever"
+        case .count(0), .age(Duration.zero): return "not kept"
+        case .count(let count): return "kept the last \(Figures.count(count, "session"))"
         case .age(let age):
-            let seconds = age.components.seconds
+            let seconds = max(1, age.components.seconds)
             let (unit, length): (String, Int64) =
                 seconds % 86_400 == 0 ? ("d", 86_400) : seconds % 3_600 == 0 ? ("h", 3_600) : seconds % 60 == 0 ? ("m", 60) : ("s", 1)
-            return "for \(seconds / length)\(unit)"
+            return "kept for \(seconds / length)\(unit)"
         }
     }
 

@@ -26,12 +26,14 @@ public struct RemotePath: Hashable, Sendable, CustomStringConvertible {
     ///   that is empty, `.` or `..`.
     public init(bytes: some Collection<UInt8>) throws(TransferError) {
         self.bytes = [UInt8](bytes)
-        if let problem { throw .unsafeName("The remote name \"\(self)\" \(problem)") }
+        // The description of an empty path is a slash.
+        if let problem { throw .unsafeName("The remote name \"\(self.bytes.isEmpty ? "" : description)\" \(problem)") }
     }
 
     /// The reason why the bytes are not a valid path, or nil.
     private var problem: String? {
         let (slash, dot) = (UInt8(ascii: "/"), UInt8(ascii: "."))
+        guard !bytes.isEmpty else { return "is empty." }
         guard !bytes.contains(0) else { return "contains a NUL byte." }
         guard bytes.first != slash else { return "is absolute. Use a path relative to the endpoint's folder." }
         var start = 0

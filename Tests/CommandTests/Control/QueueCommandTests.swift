@@ -64,6 +64,15 @@ import TransferKit
         }
     }
 
+    @Test(arguments: [
+        ("0", "not kept"), ("0d", "not kept"), ("2", "kept the last 2 sessions"), ("90m", "kept for 90m"), ("48h", "kept for 2d"),
+    ])
+    func showsRetention(argument: String, text: String) async throws {
+        let program = try TransferQ()
+        try await program.succeed("queue", "set", "--keep-completed", argument)
+        #expect(try await program.succeed("queue", "status").output.contains("Completed: \(text)\n"))
+    }
+
     @Test func setsMinimumOfFreeSpace() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
