@@ -12,7 +12,7 @@ package final class RequestTurns: Sendable {
         var address: String?
         /// The adapted limits, by the address of the endpoint.
         var concurrency: [String: FileConcurrency] = [:]
-        /// Whether only the limit keeps the session from starting another small file.
+        /// Whether the session has another small file to start.
         var reachesLimit = false
         /// For the files in flight, by position: the endpoint, and the uptime at which the file could begin its requests.
         var began: [Int64: (address: String, uptime: Duration)] = [:]
@@ -66,7 +66,7 @@ package final class RequestTurns: Sendable {
         return limit
     }
 
-    /// Records whether only the limit keeps the session from starting another small file.
+    /// Records whether the session has another small file to start, so that it can reach the limit.
     package func setReachesLimit(_ reachesLimit: Bool) {
         state.withLock { $0.reachesLimit = reachesLimit }
     }

@@ -69,9 +69,11 @@ package struct FileConcurrency: Sendable {
         var completed = 0
         var failed = 0
         var refused = 0
-        var reachesLimit = true
+        /// The number of files that ended while the session had another file to start.
+        var limited = 0
 
         var ended: Int { completed + failed }
+        var reachesLimit: Bool { limited * 4 >= ended * 3 }
         var isRefused: Bool { refused >= 2 && refused * 20 >= ended + refused }
 
         func rate(over elapsed: Duration) -> Double { Double(completed) / max(elapsed.inSeconds, 1e-6) }
@@ -91,13 +93,13 @@ package struct FileConcurrency: Sendable {
     ///
     /// - Parameters:
     ///   - began: The uptime at which the file could begin its requests.
-    ///   - reachesLimit: Whether only the limit kept the session from starting another small file.
+    ///   - reachesLimit: Whether the session has another small file to start.
     package mutating func fileEnded(_ outcome: Outcome, began: Duration, now: Duration, reachesLimit: Bool) {
         if now >= ceilingEnds { ceiling = nil }
         // One event at the server can end many files. Those that began before the limit was reduced do not reduce it again.
         guard outcome == .completed || began > reducedAt else { return }
         var current = round ?? Round(began: began, limit: limit)
-        current.reachesLimit = current.reachesLimit && reachesLimit
+        if reachesLimit, outcome != .refused { current.limited += 1 }
         switch outcome {
         case .completed:
             current.completed += 1

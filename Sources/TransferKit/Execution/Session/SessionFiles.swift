@@ -165,10 +165,8 @@ struct SessionFiles {
         unavailable = nil
         while end == nil, !Task.isCancelled {
             dueCheckedAt = context.clock.now()
-            let next = nextFile
-            let isAdmitted = next.map { admits($0.size ?? 0, limit: context.options.filesInFlight) } ?? false
-            turns.setReachesLimit(next.map { !isAdmitted && $0.size ?? 0 <= FileWindow.smallSize } ?? false)
-            guard let next, isAdmitted else { return }
+            turns.setReachesLimit(nextFile.map { $0.size ?? 0 <= FileWindow.smallSize } ?? false)
+            guard let next = nextFile, admits(next) else { return }
             guard let availability = await context.currentEndpoints() else {
                 end = .failure(CancellationError())
                 return
@@ -178,10 +176,9 @@ struct SessionFiles {
             if let endpoint = inOrder.available.first, let transport = context.transports[endpoint.transport] {
                 window.smallFiles = turns.limit(at: endpoint, of: context.options.filesInFlight == nil ? transport : nil)
                 window.smallFilesAhead = transport.smallFilesAhead
-                // The limit may have fallen.
-                guard admits(next.size ?? 0, limit: context.options.filesInFlight) else { return turns.setReachesLimit(true) }
             }
-            guard unavailable == nil, let (file, checkpoints) = takeNext() else { return }
+            // The limit may have fallen.
+            guard admits(next), unavailable == nil, let (file, checkpoints) = takeNext() else { return }
             readAhead(&group)
             let history = histories[file.position] ?? FileHistory()
             if let dueAt = history.dueAt, dueAt > context.clock.now() {
@@ -239,7 +236,8 @@ struct SessionFiles {
     private var mayTakeNew: Bool { waiting.count < Self.maximumWaiting }
 
     /// Whether a file may start. A file of unknown size counts as small.
-    private mutating func admits(_ size: Int64, limit: Int?) -> Bool {
+    private mutating func admits(_ file: PendingFile) -> Bool {
+        let (size, limit) = (file.size ?? 0, context.options.filesInFlight)
         if limit == nil { for file in context.live.activeFiles { window.learn(file.position, size: file.size ?? 0) } }
         return window.admits(size: size, limit: limit)
     }
@@ -375,8 +373,7 @@ struct SessionFiles {
     /// `RetryPolicy.maximumInPlaceDelay`.
     private mutating func setAlarm(_ group: inout TaskGroup<Event>) {
         let now = context.clock.now()
-        // Files that became due after the last check need an alarm, too. Files that were due at the check do not: they start when the
-        // window admits them.
+        // Files that were due at the last check need no alarm: they start when the window admits them.
         var times = waiting.values.map(\.dueAt).filter { $0 > dueCheckedAt }
         if unavailable != nil { times.append(now + RetryPolicy.maximumInPlaceDelay) }
         guard let next = times.min(), alarmAt.map({ next < $0 }) ?? true else { return }
