@@ -178,7 +178,7 @@ import TransportSupport
         }
         #expect(statuses == Array(repeating: 204, count: 1000))
         #expect(server.requests.count == 1000)
-        #expect(server.connectionCount <= 128)
+        #expect(server.connectionCount <= 256)
         await engine.shutdown()
         server.stop()
     }

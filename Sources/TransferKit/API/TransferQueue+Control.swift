@@ -80,7 +80,7 @@ extension TransferQueue {
     /// Sets and stores the minimum free space on the disk of the storage folder, below which no session starts. It takes effect within a second.
     ///
     /// - Parameter bytes: The minimum; 0 for no minimum, nil for the minimum of the configuration.
-    /// - Throws: ``QueueError`` with the code `invalidRequest` for a negative number.
+    /// - Throws: ``QueueError`` with the code `invalidRequest` for a negative number, or for more than 64 PiB.
     public nonisolated func setDiskFloor(_ bytes: Int64?) async throws {
         try await mailbox.send(.command(.setDiskFloor(bytes)))
     }

@@ -168,8 +168,8 @@ extension Scheduler {
     }
 
     private mutating func setDiskFloor(_ floor: Int64?, at now: DualInstant, _ transaction: inout Transaction) throws(QueueError) {
-        guard floor.map({ $0 >= 0 }) ?? true else {
-            throw QueueError(.invalidRequest, "The minimum of free space must be at least 0 bytes.")
+        guard floor.map((0...FileSize.maximum).contains) ?? true else {
+            throw QueueError(.invalidRequest, "The minimum of free space must be from 0 bytes to 64 PiB.")
         }
         mutateFlags { flags in
             flags.diskFloor = floor

@@ -53,7 +53,7 @@ extension QueueStore {
                 maxConcurrentSessions: values[Name.sessionLimit].flatMap { $0 >= 1 ? Int(clamping: $0) : nil },
                 rateLimit: values[Name.rateLimit].flatMap { $0 >= 1 ? $0 : nil },
                 retention: retention(count: values[Name.keptCount], time: values[Name.keptTime]),
-                diskFloor: values[Name.diskFloor].flatMap { $0 >= 0 ? $0 : nil }))
+                diskFloor: values[Name.diskFloor].flatMap { (0...FileSize.maximum).contains($0) ? $0 : nil }))
         if let seen = values[Name.clockSeen].flatMap(calendarDate), let steady = values[Name.clockSteady].flatMap(calendarDate) {
             scheduler.load(seen: seen, steady: steady)
         }

@@ -55,13 +55,10 @@ import TransferKit
 
     /// A server that fails one file in a hundred is not overloaded.
     @Test func toleratesOccasionalRefusals() {
-        var concurrency = FileConcurrency(initial: 32, maximum: 64)
-        for number in 0..<100_000 {
-            concurrency.fileEnded(
-                number % 100 == 0 ? .refused : .completed, began: .milliseconds(number), now: .milliseconds(number + 32),
-                reachesLimit: true)
-        }
-        #expect(concurrency.limit > 16)
+        var path = SimulatedPath(roundTrip: 0.05, workers: 64, service: 0.1)
+        let best = path.bestFixedRate
+        path.refusals = 0.01
+        #expect(path.transfer(for: 60).rate(from: 5, to: 60) > best * 0.85)
     }
 
     /// Neither an error of one file nor a lock says that the server is overloaded.

@@ -10,6 +10,8 @@ struct SimulatedPath: Sendable {
     var workers: Int
     /// The time that the server needs for a file, in seconds.
     var service: Double
+    /// The share of files that the server refuses whatever its load.
+    var refusals = 0.0
     /// The server refuses files while more than this many are in flight.
     var maximumInFlight = Int.max
     /// With more files than this, the server needs more time for each file, and handles fewer files per second.
@@ -80,9 +82,7 @@ private struct Simulation {
     private mutating func handle(_ event: Event, began: Double) {
         switch event {
         case .arrival:
-            guard inFlight <= path.maximumInFlight || Int.random(in: 0..<inFlight, using: &random) < path.maximumInFlight else {
-                return schedule(.response(isAccepted: false), after: oneWay(), began: began)
-            }
+            if isRefused() { return schedule(.response(isAccepted: false), after: oneWay(), began: began) }
             atServer += 1
             if busyWorkers < path.workers { serve(began) } else { queue.append(began) }
         case .serviceEnd:
@@ -105,6 +105,11 @@ private struct Simulation {
             waitingForRetry -= 1
             startFiles()
         }
+    }
+
+    private mutating func isRefused() -> Bool {
+        if Double.random(in: 0..<1, using: &random) < path.refusals { return true }
+        return inFlight > path.maximumInFlight && Int.random(in: 0..<inFlight, using: &random) >= path.maximumInFlight
     }
 
     private mutating func startFiles() {

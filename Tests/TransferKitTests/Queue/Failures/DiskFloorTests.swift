@@ -67,6 +67,7 @@ import TransportTesting
         try await queue.start()
         await queue.waitUntilIdle()
         #expect(try await session.status.why == .diskBelowFloor(free: 500, floor: 1_000))
+        await #expect(throws: QueueError.self) { try await queue.setDiskFloor(1 << 56 + 1) }
         let error = await #expect(throws: QueueError.self) { try await queue.setDiskFloor(-1) }
         #expect(error?.code == .invalidRequest)
         try await queue.setDiskFloor(500)
