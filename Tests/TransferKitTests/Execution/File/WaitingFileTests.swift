@@ -108,15 +108,16 @@ import TransportTesting
         await fixture.close()
     }
 
-    /// A memory transport that calls `limitRead` when a run reads `smallFilesInFlight`. A run reads this limit before each file.
+    /// A memory transport that calls `limitRead` when a run reads `smallFilesAhead`. A run reads this limit before each file.
     private struct WatchedTransport: Transport {
         let id = TransportID(rawValue: "memory")
         let memory: MemoryTransport
         let limitRead: @Sendable () -> Void
 
-        var smallFilesInFlight: Int {
+        var smallFilesInFlight: Int { memory.smallFilesInFlight }
+        var smallFilesAhead: Int {
             limitRead()
-            return memory.smallFilesInFlight
+            return memory.smallFilesAhead
         }
 
         func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
