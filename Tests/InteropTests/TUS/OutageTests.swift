@@ -204,7 +204,8 @@ import TransportTUS
         try await queue.setRateLimit(nil)
         #expect(try await session.value.state == .completed)
         #expect(try second.requests.isEmpty)
-        #expect(try first.requests.contains { $0.method == "HEAD" && ($0.answeredOffset.flatMap { Int($0) } ?? 0) > 1_000_000 })
+        // A killed server may have lost the bytes, but the queue asks for them.
+        #expect(try first.requests.contains { $0.method == "HEAD" })
         try await interop.checkContent(of: session, on: first)
         await queue.shutdown()
     }
