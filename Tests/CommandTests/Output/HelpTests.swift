@@ -52,7 +52,7 @@ import TransportTUS
     @Test func listsExitStatuses() async throws {
         let help = try await TransferQ().run("--help").output
         let listed = help.split(separator: "\n").compactMap { $0.wholeMatch(of: #/ {2}(\d+) +\S.*/#).flatMap { Int($0.1) } }
-        let article = try String(contentsOfFile: "Sources/TransferKit/TransferKit.docc/OperatingTransferq.md", encoding: .utf8)
+        let article = try String(contentsOfFile: "Sources/transferq/transferq.docc/OperatingTransferq.md", encoding: .utf8)
         let rows = article.split(separator: "\n").compactMap { $0.wholeMatch(of: /\| (\d+) \| .*/).flatMap { Int($0.1) } }
         #expect(listed == [0, 1, 2, 3, 4, 130] && rows == listed)
     }

@@ -25,7 +25,8 @@ struct SFTPOverwriteTests {
     }
 
     private static func make(_ found: Found, at url: URL) throws {
-        let other = Data("existing content".utf8)
+        // Has the size of the transferred content.
+        let other = Data("the content before.".utf8)
         switch found {
         case .nothing: break
         case .same: try write(other, at: time, to: url)
