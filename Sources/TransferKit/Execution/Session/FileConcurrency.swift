@@ -10,7 +10,7 @@ import TransferCore
 /// - **Trials.** Then the limit stays. After 8 rounds, and twice as many after each useless trial, up to 64, the rule tries half as many more. It
 ///   keeps them if the rate grows by at least a third of the increase. Otherwise it tries a quarter fewer, and keeps that number if the rate stays
 ///   above 98 %. If the rate falls by 30 % in two rounds, it tries fewer at once.
-/// - **Refusals.** If an overloaded server refuses at least two files and a twentieth of a round, the limit returns to the last number without such
+/// - **Refusals.** If an overloaded server refuses at least four files and a tenth of a round, the limit returns to the last number without such
 ///   refusals, and then moves halfway towards the refused number at a time. It stays below the refused number until 30 s after the last refusal.
 /// - **Failures.** If a quarter of a round's files fail, for example because connections break, the limit is halved.
 ///
@@ -74,7 +74,7 @@ package struct FileConcurrency: Sendable {
 
         var ended: Int { completed + failed }
         var reachesLimit: Bool { limited * 4 >= ended * 3 }
-        var isRefused: Bool { refused >= 2 && refused * 20 >= ended + refused }
+        var isRefused: Bool { refused >= 4 && refused * 10 >= ended + refused }
 
         func rate(over elapsed: Duration) -> Double { Double(completed) / max(elapsed.inSeconds, 1e-6) }
     }
