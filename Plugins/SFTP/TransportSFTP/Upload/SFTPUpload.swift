@@ -199,8 +199,10 @@ struct SFTPUpload {
                 group.addTask {
                     try await others.lend { connection, features in
                         active.withLock { $0 += 1 }
-                        defer { active.withLock { $0 -= 1 } }
                         try await write(record, over: connection, features)
+                        // Not after a failure. The bytes that this writer claimed are missing then, so the loop below must not return before it
+                        // has received the error.
+                        active.withLock { $0 -= 1 }
                     }
                     return nil
                 }
