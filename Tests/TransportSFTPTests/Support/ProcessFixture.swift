@@ -25,14 +25,16 @@ final class ProcessFixture: DownloadingFixture {
 
     private let direction: CutPlan.Direction
 
-    /// - Parameter direction: The direction whose bytes ``cut(afterBytes:)`` counts.
+    /// - Parameters:
+    ///   - direction: The direction whose bytes ``cut(afterBytes:)`` counts.
+    ///   - parent: The folder that will contain the server's folder.
     init(
         cutting direction: CutPlan.Direction = .fromClient, options: [String] = [], commands: (any CommandRunner)? = nil,
-        disks: DiskThreads = DiskThreads(limit: 4)
+        disks: DiskThreads = DiskThreads(limit: 4), in parent: URL = FileManager.default.temporaryDirectory
     ) throws {
         self.direction = direction
         connector = ProcessConnector(options, commands: commands)
-        root = FileManager.default.temporaryDirectory.appending(path: "sftp-\(UUID().uuidString)")
+        root = parent.appending(path: "sftp-\(UUID().uuidString)")
         server = root.appending(path: "server")
         folder = FilePath(root.appending(path: "local").path)
         for url in [server, root.appending(path: "local")] {

@@ -78,9 +78,10 @@ extension ProcessFixture {
     /// Runs a test with its own fixture, and closes the fixture afterwards.
     static func with(
         cutting direction: CutPlan.Direction = .fromClient, options: [String] = [], commands: (any CommandRunner)? = nil,
-        disks: DiskThreads = DiskThreads(limit: 4), _ body: (ProcessFixture) async throws -> Void
+        disks: DiskThreads = DiskThreads(limit: 4), in parent: URL = FileManager.default.temporaryDirectory,
+        _ body: (ProcessFixture) async throws -> Void
     ) async throws {
-        let fixture = try ProcessFixture(cutting: direction, options: options, commands: commands, disks: disks)
+        let fixture = try ProcessFixture(cutting: direction, options: options, commands: commands, disks: disks, in: parent)
         do {
             try await body(fixture)
         } catch {
