@@ -44,11 +44,14 @@ import TransferKit
         #expect(concurrency.limit == 8)
     }
 
-    /// All files in flight fail when a connection breaks.
+    /// All files in flight fail when a connection breaks. Some of them end after the limit was halved.
     @Test func oneBreakHalvesOnce() {
         var concurrency = FileConcurrency(initial: 64, maximum: 64)
-        for number in 0..<64 {
-            concurrency.fileEnded(.failed, began: .zero, now: .milliseconds(100 + number), reachesLimit: true)
+        for number in 0..<94 {
+            concurrency.fileEnded(number < 30 ? .completed : .failed, began: .zero, now: .milliseconds(100 + number), reachesLimit: true)
+        }
+        for number in 0..<40 {
+            concurrency.fileEnded(.completed, began: .milliseconds(300), now: .milliseconds(400 + number), reachesLimit: true)
         }
         #expect(concurrency.limit == 32)
     }
