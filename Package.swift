@@ -204,8 +204,8 @@ let package = Package(
         .testTarget(
             name: "DocumentationTests",
             dependencies: [
-                "TransferKit", "TransportTUS", "TransportHTTP", "TransportSFTP", "TransportSupport", "TransportTesting", "CurlEngine",
-                "TransferCore", logging, system,
+                "TransferKit", "TransferControl", "TransportTUS", "TransportHTTP", "TransportSFTP", "TransportSupport", "TransportTesting",
+                "CurlEngine", "TransferCore", logging, system,
             ],
             swiftSettings: settings),
         .testTarget(

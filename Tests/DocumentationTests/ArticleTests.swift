@@ -14,6 +14,7 @@ import Testing
         #expect(Catalog.articles.contains("GettingStarted"))
         #expect(Catalog.articles.contains("TUSAccounts"))
         #expect(Catalog.articles.contains("SFTPAccounts"))
+        #expect(Catalog.articles.contains("TransferControl"))
         #expect(Catalog.articles.contains("Troubleshooting"))
     }
 }
@@ -27,7 +28,7 @@ enum Catalog {
     private static let folders = [
         "Sources/TransferCore/TransferCore.docc", "Sources/TransferKit/TransferKit.docc",
         "Sources/TransferCommands/TransferCommands.docc", "Sources/transferq/transferq.docc", "Plugins/TUS/TransportTUS/TransportTUS.docc",
-        "Plugins/SFTP/TransportSFTP/TransportSFTP.docc",
+        "Plugins/SFTP/TransportSFTP/TransportSFTP.docc", "Sources/TransferControl/TransferControl.docc",
     ].map { package.appending(path: $0) }
 
     /// The files of the articles, by their names, which are unique.

@@ -73,6 +73,8 @@ struct StepPlayer {
             stream.waitForEnd()
             return false
         case .close:
+            stream.endWriting()
+            stream.waitForEnd()
             return false
         case .reset:
             stream.reset()

@@ -88,6 +88,12 @@ final class SocketStream {
         return true
     }
 
+    /// Ends this direction of the connection. The kernel would reset the connection, and could discard bytes that were sent before, if the
+    /// socket were closed while received bytes are unread (RFC 9112, section 9.6).
+    func endWriting() {
+        shutdown(socket, CInt(SHUT_WR))
+    }
+
     func waitForEnd() {
         while receive() { buffered.removeAll() }
     }

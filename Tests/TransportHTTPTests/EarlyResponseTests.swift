@@ -63,7 +63,7 @@ import TransportHTTP
         let steps: [ServerStep] = [
             .raw("HTTP/1.1 100 Scripted\r\n\r\n"), .read(1_000_000), .raw("HTTP/1.1 200 Scripted\r\nContent-Length: 0\r\n\r\n"),
             // When the server has read 20,000,000 more bytes, the client has received the response.
-            .read(20_000_000), .close,
+            .read(20_000_000), .reset,
         ]
         let transfer = try TestTransfer("put", size: 100_000_000) { _, _ in steps }
         for failureClass in [FailureClass.protocolViolation, .protocolViolation, .unsupported] {

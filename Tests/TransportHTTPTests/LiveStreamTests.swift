@@ -209,11 +209,13 @@ import TransportSupport
         await stream.transfer.end()
     }
 
-    /// A server with `Expect: 100-continue` redirects before it reads the body.
-    @Test func followsRedirect() async throws {
+    /// A server redirects before it reads the body, as with `Expect: 100-continue`, or after it received a part of the body, because the
+    /// client waits only briefly for the response to `Expect`.
+    @Test(arguments: [0, 500]) func followsRedirect(after received: Int) async throws {
         let stream = try Stream(size: 1_000, available: 500) { request, _ in
             request.path == "/files/a.bin"
-                ? [.raw("HTTP/1.1 307 Scripted\r\nLocation: /other\r\nContent-Length: 0\r\n\r\n"), .close] : [.answer(200)]
+                ? [.read(received), .raw("HTTP/1.1 307 Scripted\r\nLocation: /other\r\nContent-Length: 0\r\n\r\n"), .close]
+                : [.answer(200)]
         }
         async let receipt = stream.transfer.run()
         stream.growth.update(.complete(1_000))
