@@ -72,7 +72,7 @@ enum HangingResolver {
         guard try StartedProgram.run("cc", ["-shared", "-fPIC", "-o", library.path, source.path, "-ldl"]).status == 0 else {
             throw DoesNotCompile()
         }
-        // A process that waits for a hanging look-up would never end. `timeout` ensures that it does not outlive the tests.
+        // A process that waits for a hanging look-up would never end, so `timeout` kills it after 120 s.
         let arguments = [
             "-c", "exec \"$@\" 2>&1", "sh", "timeout", "--signal=KILL", "120",
             URL(filePath: "/proc/self/exe").resolvingSymlinksInPath().path, "--testing-library", "swift-testing", "--filter", filter,

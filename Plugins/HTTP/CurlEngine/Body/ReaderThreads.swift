@@ -18,7 +18,7 @@ package struct ReaderThreads: Sendable {
         self.find = find
     }
 
-    /// - Parameter limit: The number of threads per device.
+    /// - Parameter limit: The maximum number of threads per device.
     init(perDevice limit: Int) {
         let disks = DiskThreads(limit: limit)
         self.init { disks.threads(for: $0.source) }

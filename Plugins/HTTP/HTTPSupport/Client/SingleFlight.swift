@@ -46,7 +46,8 @@ package final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sen
         _ work: @escaping @Sendable () async throws -> Value
     ) {
         let hasJoined = state.withLock { state in
-            // A cancellation sets this flag before it acquires the lock that is held here. A later cancellation therefore finds the waiter.
+            // `onCancel` sets this flag before it acquires the lock of `state`. A cancellation that this check misses therefore calls `leave`
+            // after the waiter has been added, and finds it.
             guard !isCancelled.withLock({ $0 }) else { return false }
             if state.flights[key] == nil {
                 let number = state.nextNumber()

@@ -17,7 +17,7 @@ struct SFTPUpload {
     let known: (checkpoint: UploadCheckpoint, confirmed: Int64)?
     /// The permissions of the source; nil for the queue's own file with an app's data or stream, whose permissions are irrelevant.
     let sourceMode: UInt32?
-    /// Whether an earlier attempt has failed since the file started or restarted.
+    /// Whether this is not the first attempt in this process since the file started or restarted.
     let isRepeated: Bool
     let threads: WorkerThreads
     let reporter: AttemptReporter
@@ -137,7 +137,7 @@ struct SFTPUpload {
         return error
     }
 
-    /// Decides when to save checkpoints: more often after a failed attempt, because the next failure may come soon.
+    /// Decides when to save checkpoints: more often after an earlier attempt failed or was interrupted, because this one may end early, too.
     private var schedule: SyncSchedule {
         isRepeated ? SyncSchedule(at: .now, bytes: 8 << 20, interval: .seconds(1)) : SyncSchedule(at: .now)
     }
@@ -200,8 +200,8 @@ struct SFTPUpload {
                     try await others.lend { connection, features in
                         active.withLock { $0 += 1 }
                         try await write(record, over: connection, features)
-                        // Not after a failure. The bytes that this writer claimed are missing then, so the loop below must not return before it
-                        // has received the error.
+                        // Only after a success. After a failure, the bytes that this writer claimed are missing, so the loop below must not
+                        // return before it has received the error.
                         active.withLock { $0 -= 1 }
                     }
                     return nil
@@ -236,7 +236,8 @@ struct SFTPUpload {
         }
     }
 
-    /// The modification time to set on the server, in seconds since 1970; nil unless requested or needed by a later session.
+    /// The modification time to set on the server, in seconds since 1970; nil to set none. Set if the endpoint's options keep times, and
+    /// with the overwrite policies `different` and `newer`, because later sessions with these policies compare the times.
     private var times: UInt32? {
         guard file.source.growth == nil, server.options.keepTimes || options.overwrite == .different || options.overwrite == .newer else {
             return nil
@@ -262,7 +263,7 @@ struct SFTPUpload {
             "\(paths.name) at \(client.serverName) differs from its source. The remote copy was removed, and the upload restarts.")
     }
 
-    // MARK: The name
+    // MARK: The final name
 
     private func moveIntoPlace(_ placing: PartPlacing, size: Int64, checksum: String?) async throws -> TransferReceipt {
         var receipt: TransferReceipt

@@ -29,19 +29,20 @@ package struct FileHistory: Equatable, Sendable {
     private(set) var wasServed = false
     /// Whether the last attempt moved so many bytes that, during an outage, the next attempt must start later than usual.
     package private(set) var isCostly = false
-    /// Whether the last attempt failed because of the endpoint, not the file.
+    /// Whether the last attempt failed because its endpoint was down, and probably not only for this file.
     private(set) var isOutage = false
-    /// For each endpoint, its number of responses to all files at the time of this file's last possible outage there. An entry is removed
-    /// when the endpoint responds to this file, or the file fails there for another reason.
+    /// For each endpoint, the number of its responses to all files, at the time of this file's last failure there that could be an outage. An
+    /// entry is removed when the endpoint responds to this file, or the file fails there for another reason.
     private var responsesAtFailure: [Endpoint: Int] = [:]
+    /// Whether the file has made no progress since it last restarted.
     private var hasRestarted = false
     /// The number of restarts since the file last exceeded its furthest position or its source changed.
     private var fruitlessRestarts = 0
-    /// The largest confirmed position, in bytes, that counted as progress at any endpoint since the source last changed, including before
-    /// other restarts.
+    /// The largest confirmed position, in bytes, that counted as progress at any endpoint since the source last changed. Other restarts do not
+    /// reset it.
     private var furthest: Int64 = 0
     var sourceChanges = 0
-    /// The number of times that the transferred content had a wrong checksum, including before restarts.
+    /// The number of times that the transferred content had a wrong checksum. Restarts do not reset it.
     var mismatches = 0
     /// The endpoints that the file left since the last delay or progress, each with the class of its failure.
     var failedEndpoints: [Endpoint: FailureClass] = [:]
@@ -50,22 +51,27 @@ package struct FileHistory: Equatable, Sendable {
     var exhausted: Set<Endpoint> = []
     /// The largest position that each endpoint confirmed since the file last restarted.
     var confirmed: [Endpoint: Int64] = [:]
-    /// The confirmed position at each endpoint when the current series of failures began. Progress is measured from this position, so the
-    /// small advances of several attempts add up.
+    /// The confirmed position at each endpoint from which progress is measured. It changes only when the advance is large enough to count as
+    /// progress, so the small advances of several attempts add up.
     var seriesStart: [Endpoint: Int64] = [:]
-    /// The endpoints that may have kept bytes without confirming them, because an attempt that can resume there broke off after it had sent more
-    /// than 1 MiB. The file does not leave these bytes at once, like confirmed ones.
+    /// The endpoints that may have kept bytes without confirming them: an attempt there ended after it had moved more than 1 MiB, and the next
+    /// attempt can resume. As with confirmed bytes, the file does not abandon these bytes immediately.
     package private(set) var unconfirmed: Set<Endpoint> = []
-    /// The endpoint that the file used last.
+    /// The endpoint of the last attempt; nil after the file has left the endpoint or restarted.
     var home: Endpoint?
     /// The uptime at which the next attempt is due; nil if it is due now.
     private(set) var dueAt: Duration?
-    /// The failure after which the file waits; nil if it waits for an unavailable endpoint.
+    /// The failure after which the file waits; nil if it waits for an unavailable endpoint, or does not wait.
     private(set) var waitsAfter: TransferError?
 
     package init() {}
 
     /// Records the progress of an attempt.
+    ///
+    /// - Parameters:
+    ///   - position: The number of bytes of the file that the endpoint confirmed.
+    ///   - size: The size of the file; nil if it is unknown.
+    ///   - start: The confirmed position at which the attempt began.
     package mutating func progressed(to position: Int64, of size: Int64?, at endpoint: Endpoint, from start: Int64) {
         let best = max(confirmed[endpoint] ?? 0, start)
         guard position > best else { return }
@@ -88,8 +94,7 @@ package struct FileHistory: Equatable, Sendable {
 
     /// Records a failed attempt.
     ///
-    /// - Parameters:
-    ///   - liveness: The failures of all files at the endpoint since its last response.
+    /// - Parameter liveness: The endpoint's responses and failures, of all files.
     package mutating func failed(
         _ error: TransferError, at endpoint: Endpoint, uptime: Duration, liveness: EndpointState.FailureSeries = .init()
     ) {
@@ -105,16 +110,19 @@ package struct FileHistory: Equatable, Sendable {
         outages[endpoint, default: Outage(since: uptime)].attempts += 1
     }
 
-    /// Whether the last failure, which has this error, means that its endpoint can't serve this file now.
+    /// Whether the last failure means that its endpoint can't serve this file now.
+    ///
+    /// - Parameter error: The error of the last failure.
     func isUnreachable(_ error: TransferError) -> Bool {
         isOutage || RecoveryDecision.isUnreachable(error, violations: violations)
     }
 
-    /// Returns whether a failure concerns only this file, not the endpoint. Also records the endpoint's number of responses for the next
-    /// call.
+    /// Returns whether a failure that looks like an outage concerns only this file, not the endpoint; false for other failures. Also records
+    /// the endpoint's number of responses for the next call.
     ///
-    /// A failure concerns only this file if the endpoint responded in the attempt. The same applies if, since this file's last failure at
-    /// the endpoint, other files got responses there and none of them failed.
+    /// Only some errors can concern a single file; see ``RecoveryDecision/mayConcernOneFile(_:)``. Such a failure concerns only this file if
+    /// the endpoint performed one of the attempt's requests. The same applies if, since this file's last failure at the endpoint, the
+    /// endpoint responded to other files and none of them failed after the last response.
     private mutating func concernsOnlyThisFile(
         _ error: TransferError, at endpoint: Endpoint, _ liveness: EndpointState.FailureSeries
     ) -> Bool {
@@ -166,6 +174,8 @@ package struct FileHistory: Equatable, Sendable {
     }
 
     /// Whether the file may abandon its bytes at an endpoint.
+    ///
+    /// - Parameter delay: The minimum time since the endpoint's outage began.
     func mayFallBack(from endpoint: Endpoint, after delay: Duration, uptime: Duration) -> Bool {
         guard let outage = outages[endpoint] else { return false }
         return outage.attempts >= Self.attemptsBeforeFallback && uptime - outage.since >= delay

@@ -2,7 +2,8 @@ import Foundation
 import SystemPackage
 import TransferCore
 
-/// Expands a remote folder into a session's manifest: lists the folder, and then its subfolders in the order in which they were found.
+/// Expands a remote folder into the files of a session: lists the folder, and then its subfolders in the order in which they were found, and
+/// stores one row for each file and folder.
 ///
 /// Folders that are not listed yet are rows in the store, so they take up no memory, regardless of their number and depth. After all rows
 /// of a folder have been stored, the folder is not listed again, even after a crash. The last rows of a folder may be stored with the rows
@@ -13,7 +14,7 @@ actor RemoteFolderExpansion {
 
     /// The number of waiting rows at which all waiting rows are stored.
     private static let batch = 1_000
-    /// The time after a write at which the next added step triggers a write of all waiting rows.
+    /// The time since the last write after which the next added step triggers a write of all waiting rows.
     private static let longestWait = Duration.seconds(1)
     /// The number of folders to read from the store at a time.
     private static let page = 256
@@ -120,7 +121,7 @@ actor RemoteFolderExpansion {
         }
     }
 
-    /// Begins an attempt: withdraws the rows of an earlier attempt, and creates the catalogue.
+    /// Begins an attempt: deletes the rows of the last attempt for this folder in this run, and creates the catalogue.
     private func begin(_ folder: RemoteFolder, of item: PendingItem) async throws -> FolderCatalogue {
         try await withdraw(item)
         let new = FolderCatalogue(
@@ -148,7 +149,7 @@ actor RemoteFolderExpansion {
             growth: totals)
     }
 
-    /// Withdraws the rows of a folder that was not listed completely.
+    /// Deletes the rows of a folder that was not listed completely.
     private func withdraw(_ item: PendingItem) async throws {
         guard let catalogue, await catalogue.hasRows else { return }
         self.catalogue = nil

@@ -3,8 +3,8 @@ import GRDB
 import Locking
 import TransferCore
 
-/// Removes sessions. One transaction takes a session out of the queue. If the session has many rows, later transactions delete them, if
-/// necessary after a restart.
+/// Removes sessions. One transaction takes a session out of the queue. If the session has many rows, later transactions delete them, even if
+/// the process exits in between.
 extension QueueStore {
     /// The maximum number of rows that one transaction deletes, moves or resets.
     package static let maximumRowsPerSweep = 10_000
@@ -48,7 +48,7 @@ extension QueueStore {
 
     /// Takes a session out of the queue, so that readers no longer find it.
     ///
-    /// - Parameter quarantine: The quarantine that receives the session's rows; nil to delete the rows.
+    /// - Parameter quarantine: The key of the quarantine that receives the session's rows; nil to delete the rows.
     static func removeFromQueue(_ key: SessionKey, quarantine: Int64?, in db: Database) throws {
         try execute(db, "INSERT INTO account(key, name, definition) VALUES (?, '', '{}') ON CONFLICT DO NOTHING", [removedAccount])
         try execute(db, "UPDATE session SET account = ? WHERE key = ?", [removedAccount, key])
@@ -119,6 +119,7 @@ extension QueueStore {
 
     /// Deletes rows of a removed session, or moves them into quarantine. After the last row, deletes the session's own row.
     ///
+    /// - Parameter rest: The number of rows that the transaction may still delete or move. Reduced by the number of affected rows.
     /// - Returns: Spool files without remaining references.
     @discardableResult
     static func sweep(_ key: SessionKey, quarantine: Int64?, _ rest: inout Int, in db: Database) throws -> [Data] {

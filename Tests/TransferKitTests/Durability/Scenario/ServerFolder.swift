@@ -113,7 +113,7 @@ final class ServerFolder: PartialDiscarding {
         if let checkpoint = attempt.checkpoint {
             upload = String(decoding: checkpoint.data, as: UTF8.self)
             guard let size = size(of: upload), size >= checkpoint.confirmed else {
-                throw TransferError(.resumeLost, .uploadGone, "The partial upload of \(name) is gone.")
+                throw TransferError(.resumeLost, .uploadGone, "The unfinished upload of \(name) is gone.")
             }
         } else {
             upload = "\(attempt.transferID)-\(UUID().uuidString.prefix(8))"

@@ -67,7 +67,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// What has begun keeps its account, and the options that determine how files arrive, even after a restart. Other properties can change.
+    /// A session that has transferred content keeps its account, and the options that determine how files arrive, even after the queue is opened
+    /// again. Other properties can change.
     @Test func keepsAccountAfterFirstByte() async throws {
         var queue = try await fixture.openWithAccounts()
         let id = try await queue.enqueue(fixture.upload("1")).id
@@ -159,7 +160,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A dependency is stored, and one that closes a cycle is rejected.
+    /// A changed dependency is stored. A dependency that closes a cycle is rejected.
     @Test func changesDependency() async throws {
         var queue = try await fixture.openWithAccounts()
         let ids = try await queue.enqueue([fixture.upload("1"), fixture.upload("2"), fixture.upload("3")]).map(\.id)
@@ -184,7 +185,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A group update with an account skips only the sessions that have begun.
+    /// A group update that changes the account skips only sessions that have begun.
     @Test func changesAccountOfGroup() async throws {
         let queue = try await fixture.openWithAccounts()
         let first = try await queue.enqueue(fixture.upload("1"))
@@ -200,7 +201,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Items that have not begun can be replaced, also items after a folder that has not been read. Their data is deleted.
+    /// Items that have not begun can be replaced, even those after a folder that has not been read. The queue deletes the data of replaced items.
     @Test func replacesItemsThatHaveNotBegun() async throws {
         var queue = try await fixture.openWithAccounts()
         let inner = fixture.folder.path.appending("folder").string
@@ -237,7 +238,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Items of a session that has begun can be removed, but not those that have begun, and not while the session runs.
+    /// After a session has begun, items that have not begun can still be removed, but only while the session is not running.
     @Test func keepsItemsThatHaveBegun() async throws {
         let queue = try await fixture.openWithAccounts()
         let session = try await queue.enqueue(fixture.upload("1", "2", "3", options: SessionOptions(filesInFlight: 1)))
