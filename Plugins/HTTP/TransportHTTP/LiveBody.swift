@@ -24,7 +24,7 @@ final class LiveBody: Sendable {
     }
 
     private static let chunkSize = 256 * 1024
-    /// The number of bytes that the connection accepts between two releases. Until the first release, a failed request can be repeated.
+    /// The minimum number of bytes that the connection accepts between two releases. Until the first release, a failed request can be repeated.
     private static let releaseInterval: Int64 = 4 << 20
 
     private let file: FileReader
@@ -84,7 +84,7 @@ final class LiveBody: Sendable {
 
     private func copy(to stream: HTTPBodyStream, canStart: Bool) async {
         do {
-            guard canStart else { throw lost("The server requested them again.") }
+            guard canStart else { throw lost("The server requested the stream from its first byte again.") }
             var offset: Int64 = 0
             while let end = try await end(after: offset) {
                 let chunk = try await read(offset..<min(end, offset + Int64(Self.chunkSize)))

@@ -10,8 +10,8 @@ import TransportSupport
 /// let endpoint = Endpoint.tus("https://upload.example.com/files/", options: TUSOptions(chunkSize: 50 << 20))
 /// ```
 public struct TUSOptions: Hashable, Sendable {
-    /// The maximum number of bytes of one `PATCH`, 1 or more. If nil, a `PATCH` sends the rest of the file, or at most 8 MiB with a
-    /// checksum in a header. A session's chunk size takes precedence.
+    /// The maximum number of bytes of one `PATCH`, 1 or more. If nil, a `PATCH` sends the rest of the file; but if each `PATCH` has a checksum
+    /// in a header, it sends at most 8 MiB. A session's chunk size takes precedence.
     public var chunkSize: Int64?
 
     /// A number of bytes, from 1 to ``chunkSize``. The size of every chunk except the last is a multiple of this number.
@@ -26,8 +26,9 @@ public struct TUSOptions: Hashable, Sendable {
     /// The extensions to use, whatever the server lists; nil for those that the server lists.
     ///
     /// For a server that lists an extension but handles it badly, give the other extensions. For a server or proxy that does not answer `OPTIONS`,
-    /// give the extensions that the server is known to support. An empty array means the core protocol and the creation of uploads. The
-    /// transport still requests the server's features, which also contain its maximum size and checksum algorithms.
+    /// give the extensions that the server is known to support. With an empty array, the transport uses only the core protocol and the
+    /// creation of uploads. In all cases, the transport requests the server's features, because they also contain its maximum size and
+    /// checksum algorithms.
     ///
     /// ```swift
     /// let options = TUSOptions(extensions: [.creation, .creationWithUpload, .termination])
@@ -85,7 +86,7 @@ public struct TUSOptions: Hashable, Sendable {
         guard origin == endpointOrigin || requests.trustedOrigins.contains(origin) else {
             throw TransferError(
                 .unsupported, .invalidUploadURL,
-                "The creation URL is at \(origin), which the endpoint \(endpoint.location) does not trust. If that is right, add it to the "
+                "The creation URL is at \(origin), which the endpoint \(endpoint.location) does not trust. To trust it, add it to the "
                     + "endpoint's setting origins (--setting 'origins=\(origin)').")
         }
         return origin
@@ -102,7 +103,7 @@ public struct TUSOptions: Hashable, Sendable {
                 nil: "the rest of the file"),
             Setting(
                 "extensions", \.extensions, .extensions,
-                "the extensions to use, separated by commas, whatever the server lists; `none` for the core protocol",
+                "the extensions to use, separated by commas, whatever the server lists; `none` for only the core protocol and the creation of uploads",
                 nil: "those that the server lists"),
             Setting(
                 "methodOverride", \.methodOverride, .flag, "`true` to always send `PATCH` as `POST` with `X-HTTP-Method-Override`"),
@@ -115,7 +116,7 @@ public struct TUSOptions: Hashable, Sendable {
 }
 
 extension ReservedHeaders {
-    /// The reserved headers of the tus transport, in all dialects.
+    /// The reserved headers of the tus transport, for all versions of the protocol.
     static let tus = ReservedHeaders(of: .tus, names: ["content-type", "x-http-method-override"], prefixes: ["upload-", "tus-"])
 }
 

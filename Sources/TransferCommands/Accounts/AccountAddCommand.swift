@@ -7,13 +7,14 @@ struct AccountAddCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "add", abstract: "Adds an account with its endpoints, in order of preference.",
         discussion: """
-            Options name the variable or file that contains a secret. transferq reads the secret for each connection and never stores it. \
-            Remote names are relative to the path of the endpoint's URL.
+            To give a secret, name the environment variable or the file that contains it. transferq reads the secret for each connection and \
+            never stores it. Remote names are relative to the path of the endpoint's URL.
 
-            https:// and tus+https:// are for tus servers. For plain HTTP servers, https+put:// sends each file as a PUT, https+form:// \
-            sends it as a form (in the field "file", with the session's --metadata as text fields), and https+get:// allows only downloads. URLs \
-            of plain HTTP servers can contain {name} (the last component of the remote name), {path} (the whole remote name) and {transfer} (an \
-            ID that stays the same when a transfer is repeated). The same schemes with http instead of https work without TLS.
+            https:// and tus+https:// are for tus servers, and sftp:// is for SFTP servers. For plain HTTP servers, https+put:// sends each file \
+            as a PUT request, https+form:// sends it as a form (in the field "file", with the session's --metadata as text fields), and \
+            https+get:// allows only downloads. URLs of plain HTTP servers can contain {name} (the last component of the remote name), {path} \
+            (the whole remote name) and {transfer} (an ID that stays the same when a transfer is retried). The same schemes with http instead of \
+            https work without TLS.
 
             --setting changes settings of the transports. A session can override some settings of plain HTTP, for example: transferq add \
             --setting upload=form. Addresses and settings are stored unencrypted, including signatures in addresses.

@@ -8,10 +8,10 @@ struct SetCommand: OperationCommand {
     static let configuration = CommandConfiguration(
         commandName: "set", abstract: "Changes properties of sessions that have not ended, and prints their IDs.",
         discussion: """
-            Only the properties with an option change; the defaults below are those of new sessions. --all, --account and --tag select sessions. \
-            The account, --metadata, --overwrite, --setting, --creation-url and --checksum can change while a session is a draft, waiting or held, \
-            until its first bytes are transferred. The start time and the dependency can change while a session is a draft, waiting or held. \
-            \(aboutGroups)
+            Properties without an option keep their values; the defaults below apply only to new sessions. --all, --account and --tag select \
+            sessions. --to-account, --metadata, --overwrite, --setting, --creation-url and --checksum are accepted while a session is a draft, \
+            waiting or held, until its first bytes are transferred. --not-before and --after are accepted while a session is a draft, waiting or \
+            held. \(aboutGroups)
 
             Example: transferq set 3f2a --rate 500K --set-tag night
             Example: transferq set --tag night --to-account archive --not-before 2026-07-01T02:00
@@ -49,7 +49,7 @@ struct SetCommand: OperationCommand {
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Start at this time or later, as for \"transferq upload\".", valueName: "time"))
+        help: ArgumentHelp("Start at this time or later. The format is the same as for \"transferq upload\".", valueName: "time"))
     var notBefore: StartTime?
 
     @OptionGroup var upload: UploadOptions

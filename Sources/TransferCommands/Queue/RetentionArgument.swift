@@ -28,7 +28,7 @@ extension Retention {
         switch self {
         case .keepAll: return "kept forever"
         case .count(0), .age(Duration.zero): return "not kept"
-        case .count(let count): return "kept the last \(Figures.count(count, "session"))"
+        case .count(let count): return "only the last \(Figures.count(count, "session")) kept"
         case .age(let age):
             let seconds = max(1, age.components.seconds)
             let (unit, length): (String, Int64) =

@@ -65,7 +65,7 @@ import TransferKit
     }
 
     @Test(arguments: [
-        ("0", "not kept"), ("0d", "not kept"), ("2", "kept the last 2 sessions"), ("90m", "kept for 90m"), ("48h", "kept for 2d"),
+        ("0", "not kept"), ("0d", "not kept"), ("2", "only the last 2 sessions kept"), ("90m", "kept for 90m"), ("48h", "kept for 2d"),
     ])
     func showsRetention(argument: String, text: String) async throws {
         let program = try TransferQ()
