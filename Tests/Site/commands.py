@@ -95,7 +95,9 @@ def write(command, words):
         lines += [f"Other name: {', '.join(f'`{alias}`' for alias in aliases)}.", ""]
     lines += prose(command.get("discussion", ""))
     lines += arguments("Arguments", [item for item in shown if item["kind"] == "positional"])
-    lines += arguments("Options", [item for item in shown if item["kind"] != "positional"])
+    options = [item for item in shown if item["kind"] != "positional"]
+    for section in dict.fromkeys(item.get("sectionTitle", "Options") for item in options):
+        lines += arguments(section, [item for item in options if item.get("sectionTitle", "Options") == section])
     if subcommands(command):
         lines += ["## Topics", ""] + links("Subcommands", [article([*words, item["commandName"]]) for item in subcommands(command)])
     save(article(words), lines)

@@ -32,11 +32,11 @@ struct AddCommand: AsyncParsableCommand {
             valueName: "folder"))
     var to: String?
 
-    @OptionGroup var options: NewSessionOptions
-    @OptionGroup var uploadItems: UploadItemOptions
-    @OptionGroup var uploadOptions: UploadOptions
-    @OptionGroup var downloadOptions: DownloadOptions
-    @OptionGroup var transfer: TransferOptions
+    @OptionGroup(title: "Session") var options: NewSessionOptions
+    @OptionGroup(title: "Files") var uploadItems: UploadItemOptions
+    @OptionGroup(title: "Upload") var uploadOptions: UploadOptions
+    @OptionGroup(title: "Download") var downloadOptions: DownloadOptions
+    @OptionGroup(title: "Transfer") var transfer: TransferOptions
 
     private var sessions: NewSessions {
         NewSessions(

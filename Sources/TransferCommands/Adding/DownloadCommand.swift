@@ -34,9 +34,9 @@ struct DownloadCommand: AsyncParsableCommand {
         completion: .directory)
     var to: String?
 
-    @OptionGroup var options: NewSessionOptions
-    @OptionGroup var download: DownloadOptions
-    @OptionGroup var transfer: TransferOptions
+    @OptionGroup(title: "Session") var options: NewSessionOptions
+    @OptionGroup(title: "Download") var download: DownloadOptions
+    @OptionGroup(title: "Transfer") var transfer: TransferOptions
 
     private var sessions: NewSessions {
         NewSessions(

@@ -32,10 +32,10 @@ struct UploadCommand: AsyncParsableCommand {
             "The destination, a folder below the endpoint's folder (default: the endpoint's folder).", valueName: "folder"))
     var to: String?
 
-    @OptionGroup var options: NewSessionOptions
-    @OptionGroup var items: UploadItemOptions
-    @OptionGroup var upload: UploadOptions
-    @OptionGroup var transfer: TransferOptions
+    @OptionGroup(title: "Session") var options: NewSessionOptions
+    @OptionGroup(title: "Files") var items: UploadItemOptions
+    @OptionGroup(title: "Upload") var upload: UploadOptions
+    @OptionGroup(title: "Transfer") var transfer: TransferOptions
 
     private var sessions: NewSessions {
         NewSessions(

@@ -52,9 +52,9 @@ struct SetCommand: OperationCommand {
         help: ArgumentHelp("Start at this time or later. The format is the same as for \"transferq upload\".", valueName: "time"))
     var notBefore: StartTime?
 
-    @OptionGroup var upload: UploadOptions
-    @OptionGroup var download: DownloadOptions
-    @OptionGroup var transfer: TransferOptions
+    @OptionGroup(title: "Upload") var upload: UploadOptions
+    @OptionGroup(title: "Download") var download: DownloadOptions
+    @OptionGroup(title: "Transfer") var transfer: TransferOptions
 
     @Option(
         help: ArgumentHelp(

@@ -23,9 +23,9 @@ struct StreamCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var common: CommonOptions
-    @OptionGroup var placement: PlacementOptions
-    @OptionGroup var upload: UploadOptions
-    @OptionGroup var transfer: TransferOptions
+    @OptionGroup(title: "Place in the queue") var placement: PlacementOptions
+    @OptionGroup(title: "Upload") var upload: UploadOptions
+    @OptionGroup(title: "Transfer") var transfer: TransferOptions
 
     @Argument(help: "The account to upload to.", completion: Candidates.accounts, transform: TextArgument.text)
     var account: String
