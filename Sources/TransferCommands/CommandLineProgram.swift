@@ -101,9 +101,18 @@ public struct CommandLineProgram: Sendable {
     static func explanation(of error: any Error) -> (status: ExitStatus, message: String) {
         switch error {
         case let failure as CommandFailure: (failure.status, failure.message)
-        case let error as QueueError: (ExitStatus(error.code), error.message)
+        case let error as QueueError: (ExitStatus(error.code), error.message + advice(for: error.code))
         case let error as TransferError: (.usage, error.message)
         default: (.storage, "\(error)")
+        }
+    }
+
+    /// The next step after an error of the queue; empty if its message names it.
+    private static func advice(for code: QueueError.Code) -> String {
+        switch code {
+        case .noSuchAccount: " To list accounts: transferq account list"
+        case .accountInUse: " With --cascade, the command removes both."
+        default: ""
         }
     }
 

@@ -22,6 +22,10 @@ import TransportSupport
             let server = try OneThreadServer(batchSize: 1)
             let engine = CurlEngine()
             let request = HTTPRequest(method: "GET", url: server.url)
+            // The first request sets up libcurl and OpenSSL, which open and close files. A file that is closed below would leave a low
+            // descriptor free. No server listens on this port, so no connection stays open.
+            let unused = HTTPRequest(method: "GET", url: "http://127.0.0.1:1/")
+            await #expect(throws: CurlEngineError.self) { try await engine.perform(unused) }
             var limit = rlimit()
             unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
             // The process inherits descriptors of the test runner, whose number varies.

@@ -16,7 +16,7 @@ struct AccountAddCommand: AsyncParsableCommand {
             (the whole remote name) and {transfer} (an ID that stays the same when a transfer is retried). The same schemes with http instead of \
             https work without TLS.
 
-            --setting changes settings of the transports. A session can override some settings of plain HTTP, for example: transferq add \
+            --setting changes settings of the transports. A session can override some settings of plain HTTP, for example: transferq upload \
             --setting upload=form. Addresses and settings are stored unencrypted, including signatures in addresses.
 
             Example: transferq account add studio https://upload.example.com/files/ --token-env STUDIO_TOKEN

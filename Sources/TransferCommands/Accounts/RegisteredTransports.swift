@@ -63,7 +63,7 @@ public struct RegisteredTransport: Sendable {
         case byServer
     }
 
-    /// The options of `transferq add` that affect uploads of this transport.
+    /// The options of `transferq upload` that affect uploads of this transport.
     public struct UploadOptions: Hashable, Sendable {
         /// The effect of `--overwrite`.
         public var overwriting: Overwriting
@@ -82,7 +82,7 @@ public struct RegisteredTransport: Sendable {
         }
     }
 
-    /// The options of `transferq add` that affect uploads. `add` warns about options without effect, and rejects overwrite policies that
+    /// The options of `transferq upload` that affect uploads. The command warns about options without effect, and rejects overwrite policies that
     /// the account's endpoints can't apply.
     public var uploadOptions: UploadOptions
 

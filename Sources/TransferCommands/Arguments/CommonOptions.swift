@@ -16,12 +16,12 @@ struct CommonOptions: ParsableArguments {
     @Flag(name: .shortAndLong, help: "Print neither notes nor progress to standard error.")
     var quiet = false
 
-    var logger: Logger { logger(omittingErrorsOf: nil) }
+    var logger: Logger { logger(omittingErrorsOf: .none) }
 
-    /// A logger for a command that reports the errors of one session itself. With `--verbose`, it logs all errors nevertheless.
-    func logger(omittingErrorsOf session: SessionID?) -> Logger {
+    /// A logger for a command that reports the errors of sessions itself. With `--verbose`, it logs all errors nevertheless.
+    func logger(omittingErrorsOf sessions: ReportedSessions) -> Logger {
         var handler = TerminalLogHandler(terminal: CommandContext.current.terminal)
-        if verbosity == 0 { handler.reportedSession = session?.description }
+        if verbosity == 0 { handler.reportedSessions = sessions }
         var logger = Logger(label: "transferq") { [handler] _ in handler }
         logger.logLevel = Self.logLevel(verbosity: verbosity)
         return logger

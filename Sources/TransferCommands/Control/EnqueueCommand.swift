@@ -6,7 +6,7 @@ struct EnqueueCommand: OperationCommand {
     static let configuration = CommandConfiguration(
         commandName: "enqueue", abstract: "Adds drafts to the queue, and prints their IDs.",
         discussion: """
-            "transferq add --draft" saves a draft, "transferq list --state draft" lists the drafts, "transferq set" changes them, and "transferq \
+            "transferq upload --draft" saves a draft, "transferq list --state draft" lists the drafts, "transferq set" changes them, and "transferq \
             remove" removes them. Several drafts are added next to each other, in the order in which they were saved.
 
             Example: transferq enqueue 3f2a --next

@@ -45,9 +45,10 @@ enum FolderCheck {
                 detail: "\(Figures.size(free)) free on the storage folder's disk; sessions start with at least \(Figures.size(floor))",
                 fields: fields)
         }
-        let reason = WaitReason.diskBelowFloor(free: free, floor: floor)
         return Finding(
             check: "disk", state: .wrong,
-            detail: "\(reason) No session starts. Free some space, or set another minimum: transferq queue set --min-free", fields: fields)
+            detail:
+                "\(Figures.size(free)) free on the storage folder's disk; no session starts below \(Figures.size(floor)). Free some space, or lower the minimum: transferq queue set --min-free SIZE",
+            fields: fields)
     }
 }

@@ -25,9 +25,12 @@ enum Figures {
         return size(Int64(bytesPerSecond)) + "/s"
     }
 
+    /// A longer time is shown as unknown, because it only says that the transfer hardly moves.
+    private static let longestTime = 100 * 86_400.0
+
     /// Minutes and seconds, after hours if there are any, such as `1:02:03`; dashes if the time is unknown.
     static func time(_ seconds: Double?) -> String {
-        guard let seconds, seconds.isFinite, seconds < 1e9 else { return "–:––" }
+        guard let seconds, seconds.isFinite, seconds < longestTime else { return "–:––" }
         let total = Int(seconds.rounded(.up))
         let (hours, minutes, rest) = (total / 3600, total / 60 % 60, total % 60)
         let padded = rest < 10 ? "0\(rest)" : "\(rest)"

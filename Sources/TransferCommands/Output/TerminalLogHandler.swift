@@ -1,12 +1,13 @@
 import Logging
+import TransferKit
 
 /// Writes log messages to the terminal, above any progress bars.
 struct TerminalLogHandler: LogHandler {
     let terminal: Terminal
     var logLevel = Logger.Level.warning
     var metadata: Logger.Metadata = [:]
-    /// The ID of a session whose errors the command reports itself; nil to log the errors of all sessions.
-    var reportedSession: String?
+    /// The sessions whose errors the command reports itself.
+    var reportedSessions = ReportedSessions.none
 
     init(terminal: Terminal) {
         self.terminal = terminal
@@ -19,8 +20,23 @@ struct TerminalLogHandler: LogHandler {
 
     func log(event: LogEvent) {
         let all = metadata.merging(event.metadata ?? [:]) { $1 }
-        if event.level == .error, let reportedSession, all["session"]?.description == reportedSession { return }
+        if event.level == .error, let session = all["session"]?.description, reportedSessions.contains(session) { return }
         let details = all.sorted { $0.key < $1.key }.map { " \($0.key)=\($0.value)" }.joined()
         terminal.post("transferq: \(event.level): \(event.message)\(details)".withoutControlCharacters)
+    }
+}
+
+/// Sessions whose errors a command reports itself, so the log must not repeat them.
+enum ReportedSessions: Sendable {
+    case none
+    case one(SessionID)
+    case all
+
+    fileprivate func contains(_ session: String) -> Bool {
+        switch self {
+        case .none: false
+        case .one(let id): id.description == session
+        case .all: true
+        }
     }
 }

@@ -30,7 +30,7 @@ struct BarLayout: Sendable {
     }
 
     func finished(_ text: String, isCompleted: Bool) -> String {
-        let word = isCompleted ? "completed" : "failed"
+        let word = isCompleted ? "completed" : "failed   "
         // ECMA-48, select graphic rendition: 32 green, 31 red.
         return hasColor ? "\u{1B}[\(isCompleted ? 32 : 31)m\(word)\u{1B}[0m  \(text)" : "\(word)  \(text)"
     }

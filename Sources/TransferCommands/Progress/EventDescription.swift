@@ -13,7 +13,7 @@ enum EventDescription {
             case .completed: "completed  \(name)"
             case .failed(_, let error): "failed     \(name): \(error)"
             case .attemptFailed(_, let error, let retryAt):
-                "retrying   \(name) at \(retryAt.formatted(.iso8601)): \(error)"
+                "retrying   \(name) \(moment(retryAt)): \(error)"
             case .itemFailed(_, let position, let error): "gave up    \(name), file \(position + 1): \(error)"
             case .itemCompleted(_, let position, let receipt) where !receipt.warnings.isEmpty:
                 "warning    \(name), file \(position + 1): \(receipt.warnings.joined(separator: " "))"
@@ -29,6 +29,12 @@ enum EventDescription {
             default: nil
             }
         return line?.withoutControlCharacters
+    }
+
+    /// A time in the next hour as a number of seconds from now; another time as a date.
+    private static func moment(_ date: Date) -> String {
+        let seconds = date.timeIntervalSinceNow.rounded(.up)
+        return (0...3_600).contains(seconds) ? "in \(Int(seconds)) s" : "at \(date.formatted(.iso8601))"
     }
 
     private static func subject(_ ids: [SessionID], _ name: String) -> String {

@@ -38,13 +38,13 @@ struct QueueSetCommand: AsyncParsableCommand {
     var keepCompleted: RetentionArgument?
 
     func validate() throws {
-        guard maxSessions != nil || rate != nil || minFree != nil || keepCompleted != nil else {
-            throw ValidationError("There is nothing to set. Use --max-sessions, --rate, --min-free or --keep-completed.")
-        }
         if let maxSessions, maxSessions < 1 { throw ValidationError("--max-sessions must be at least 1, not \(maxSessions).") }
     }
 
     func run() async throws {
+        guard maxSessions != nil || rate != nil || minFree != nil || keepCompleted != nil else {
+            throw ValidationError("There is nothing to set. Use --max-sessions, --rate, --min-free or --keep-completed.")
+        }
         let status = try await common.withQueue { queue in
             if let maxSessions { try await queue.setMaxConcurrentSessions(maxSessions, account: nil) }
             if let rate { try await queue.setRateLimit(rate.limit, account: nil) }

@@ -48,7 +48,7 @@ struct RunCommand: AsyncParsableCommand {
         }
         defer { signals.cancel() }
         let end: ForegroundRun.End = forever ? .never : noWait ? .whenNothingCanStart : .whenIdle
-        let queue = try await openedQueue(signals)
+        let queue = try await openedQueue(signals, style)
         let server = ControlServer.open(for: queue, as: .run, logger: common.logger)
         let status: ExitStatus
         do {
@@ -61,9 +61,11 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     /// Opens the queue. A signal ends the wait for another process that owns the queue.
-    private func openedQueue(_ signals: TerminationSignals) async throws -> TransferQueue {
+    private func openedQueue(_ signals: TerminationSignals, _ style: ProgressStyle) async throws -> TransferQueue {
+        // The display shows each failure.
+        let logger = common.logger(omittingErrorsOf: style == .none ? .none : .all)
         let opening = Task { [common, limits] in
-            try await common.openedQueueToRun(limits: limits)
+            try await common.openedQueueToRun(limits: limits, logger: logger)
         }
         signals.whenReceived { opening.cancel() }
         do {

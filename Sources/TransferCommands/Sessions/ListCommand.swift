@@ -100,7 +100,7 @@ struct ListCommand: AsyncParsableCommand {
         if found > 0 {
             await output.write(table.text)
         } else if quarantined == 0 || isFiltered {
-            await terminal.write(!isFiltered && limit != 0 ? "The queue is empty." : "No session matches.")
+            await common.note(!isFiltered && limit != 0 ? "The queue is empty." : "No session matches.")
         }
     }
 

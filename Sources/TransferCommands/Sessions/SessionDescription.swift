@@ -52,9 +52,9 @@ enum SessionDescription {
         if let endpoint = session.endpoint { lines.append("Endpoint:  \(endpoint)") }
         lines += [
             "Files:     \(statistics.filesDone) of \(statistics.files) done, \(statistics.filesFailed) failed",
-            "Bytes:     \(statistics.bytesDone) of \(statistics.bytesTotal.map(String.init) ?? "an unknown number")"
+            "Bytes:     \(Figures.size(statistics.bytesDone)) of \(statistics.bytesTotal.map(Figures.size) ?? "an unknown number")"
                 + (statistics.bytesSent > statistics.bytesDone
-                    ? ", \(statistics.bytesSent) sent (\(progress(session)))" : " (\(progress(session)))"),
+                    ? ", \(Figures.size(statistics.bytesSent)) sent (\(progress(session)))" : " (\(progress(session)))"),
         ]
         if session.state == .running, let rate = statistics.rate {
             lines.append("Rate:      \(Figures.rate(rate)), \(Figures.time(statistics.secondsRemaining)) left")

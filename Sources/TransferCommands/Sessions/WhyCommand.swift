@@ -19,9 +19,10 @@ struct WhyCommand: AsyncParsableCommand {
     var id: String
 
     func run() async throws {
-        let session = try await common.withQueue { queue in
+        let (session, mode) = try await common.withQueue { queue in
             do {
-                return try await queue.status(of: SessionPrefix.resolve(id, in: queue))
+                let session = try await queue.status(of: SessionPrefix.resolve(id, in: queue))
+                return (session, try await queue.status().mode)
             } catch let failure as CommandFailure where failure.status == .rejected && !id.isEmpty {
                 let rows = (try? await queue.quarantined()) ?? []
                 guard let row = rows.first(where: { $0.session?.description.hasPrefix(id.lowercased()) ?? false }) else { throw failure }
@@ -40,12 +41,12 @@ struct WhyCommand: AsyncParsableCommand {
                 "error": JSONValue(session.error, file: session.failedItem?.string),
             ])
         } else {
-            await output.write(Self.sentence(session).withoutControlCharacters + "\n")
+            await output.write(Self.sentence(session, mode).withoutControlCharacters + "\n")
         }
     }
 
-    private static func sentence(_ session: SessionStatus) -> String {
-        if let why = session.why { return sentence(why, session.error) }
+    private static func sentence(_ session: SessionStatus, _ mode: QueueStatus.Mode) -> String {
+        if let why = session.why { return sentence(why, session.error, mode) }
         return switch session.state {
         case .waiting: "The session is waiting for its turn."
         case .running: "The session is running\(session.phase.map { " (\($0.rawValue))" } ?? "")."
@@ -59,13 +60,17 @@ struct WhyCommand: AsyncParsableCommand {
         }
     }
 
-    /// The last error, unless the reason contains it, and the reason.
-    private static func sentence(_ why: WaitReason, _ error: TransferError?) -> String {
-        let last = error.map { "The last attempt failed: \($0.message) " } ?? ""
-        return switch why {
-        case .accountBlocked, .endpointsUnavailable, .noSpace: why.description
-        case .queueNotRunning: "\(last)\(why.description) To run it: transferq run, or transferq queue start if a process owns it."
-        default: last + why.description
+    /// The last error, unless the reason contains it, the reason, and how to run the queue if it is not running.
+    private static func sentence(_ why: WaitReason, _ error: TransferError?, _ mode: QueueStatus.Mode) -> String {
+        var sentences: [String] = []
+        switch why {
+        case .accountBlocked, .endpointsUnavailable, .noSpace: break
+        default: sentences += error.map { ["The last attempt failed: \($0.message)"] } ?? []
         }
+        if why != .queueNotRunning { sentences.append(why.description) }
+        if mode != .running {
+            sentences.append("\(WaitReason.queueNotRunning) To run it: transferq run, or transferq queue start if a process owns it.")
+        }
+        return sentences.joined(separator: " ")
     }
 }

@@ -73,7 +73,7 @@ struct StreamCommand: AsyncParsableCommand {
             items: [], to: account, name: name ?? String(decoding: destination.lastComponent, as: UTF8.self), tags: tag,
             options: options)
         let status: ExitStatus
-        switch try await common.reachedQueue(logger: common.logger(omittingErrorsOf: request.id)) {
+        switch try await common.reachedQueue(logger: common.logger(omittingErrorsOf: .one(request.id))) {
         case .owned(let queue):
             let server = ControlServer.open(for: queue, as: .run, logger: common.logger)
             do {

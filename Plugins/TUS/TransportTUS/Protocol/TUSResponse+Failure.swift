@@ -47,7 +47,7 @@ extension TUSResponse {
             error(
                 .permanent, .tooLarge,
                 "or a proxy in front of it does not accept requests as large as this one; use a smaller size in the setting chunkSize "
-                    + "(transferq add: --chunk)")
+                    + "(transferq upload: --chunk)")
         case 413: error(.permanent, .tooLarge, "does not accept a file of this size")
         case dialect.checksumMismatch where request == .patch:
             error(.permanent, .checksumMismatch, "repeatedly reports that the received content does not match its checksum")

@@ -92,7 +92,7 @@ extension Scheduler {
             guard cascades else {
                 throw QueueError(
                     .accountInUse,
-                    "Cannot remove the account \"\(name)\": \(count == 1 ? "1 session refers" : "\(count) sessions refer") to it. Remove its sessions first."
+                    "Cannot remove the account \"\(name)\": \(count == 1 ? "1 session refers" : "\(count) sessions refer") to it. Remove its sessions first, or remove the account together with them."
                 )
             }
             let drafts = sessionIndex.drafts.sorted()

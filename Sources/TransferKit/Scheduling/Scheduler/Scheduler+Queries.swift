@@ -91,8 +91,9 @@ extension Scheduler {
     /// The first reason why a waiting session does not run; nil if it is about to start, or is not waiting.
     package func why(_ key: SessionKey, at now: DualInstant) -> WaitReason? {
         guard let entry = sessionIndex[key], entry.state == .waiting, !entry.conditions.contains(.stopping) else { return nil }
+        if let reason = ownReason(entry, at: now) { return reason }
         guard flags.mode == .running else { return .queueNotRunning }
-        return ownReason(entry, at: now) ?? orderReason(entry, at: now) ?? slotReason(entry)
+        return orderReason(entry, at: now) ?? slotReason(entry)
     }
 
     private func ownReason(_ entry: Entry, at now: DualInstant) -> WaitReason? {

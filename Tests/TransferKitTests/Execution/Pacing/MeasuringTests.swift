@@ -11,6 +11,16 @@ import TransferKit
         #expect(abs(rate - 1_000) < 1e-6)
     }
 
+    /// A rate limit lets a first burst pass at once.
+    @Test func firstBurstCountsOnlyByItsBytes() throws {
+        var meter = RateMeter()
+        meter.sample(bytes: 0, at: .zero)
+        meter.sample(bytes: 1_000, at: .milliseconds(100))
+        for tick in 2...20 { meter.sample(bytes: 1_000 + Int64(tick - 1) * 100, at: .milliseconds(100 * tick)) }
+        let rate = try #require(meter.rate)
+        #expect(abs(rate - 2_900 / 2) < 1e-6)
+    }
+
     @Test func forgetsOldRate() throws {
         var meter = RateMeter()
         for tick in 0...10 { meter.sample(bytes: Int64(tick) * 1_000, at: .milliseconds(100 * tick)) }

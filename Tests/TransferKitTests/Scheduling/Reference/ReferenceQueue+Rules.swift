@@ -105,7 +105,6 @@ extension ReferenceQueue {
 
     func why(_ session: ReferenceSession) -> WaitReason? {
         guard session.shownState == .waiting, let account = account(session.account) else { return nil }
-        if mode != .running { return .queueNotRunning }
         if session.yieldedAt != nil { return .yielded }
         if let owner = session.displacedBy { return .displaced(by: owner) }
         if let retryAt = session.retryAt, isBackingOff(session) { return .retry(at: retryAt.date) }
@@ -119,6 +118,7 @@ extension ReferenceQueue {
         if !mayUseNetwork(session) { return .networkConstraint(network) }
         if let scarceSpace { return .diskBelowFloor(free: scarceSpace, floor: settings.diskFloor) }
         if lacksSpace(session) { return .noSpace(.broken) }
+        if mode != .running { return .queueNotRunning }
         if !isItsTurn(session), let first = sessions.first(where: { $0.isUnfinished }) { return .strictOrder(behind: first.id) }
         let before = precedence.filter { $0.run == nil && canStartIfSlotIsFree($0) }.prefix { $0.id != session.id }
         if let last = before.last { return .order(behind: last.id) }
