@@ -9,10 +9,8 @@ import TransportTUS
 // swift-format-ignore
 private func readmeExample() async throws {
     // README
-    let queue = try await TransferQueue(storage: .folder("/var/lib/uploader/queue"), transports: [TUSTransport()])
-    try await queue.save(Account("studio", endpoints: [
-        .tus("https://upload.example.com/files/", credentials: .bearer(.environment("STUDIO_TOKEN"))),
-    ]))
+    let queue = try await TransferQueue(storage: .application("uploader"), transports: [TUSTransport()])
+    try await queue.save(Account("studio", endpoints: [.tus("http://127.0.0.1:8080/files/")]))
 
     let reel = try await queue.enqueue(.upload(["reel.mov", "notes.txt"], to: "studio"))
     try await queue.start()

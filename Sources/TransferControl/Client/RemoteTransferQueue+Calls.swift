@@ -21,13 +21,24 @@ extension RemoteTransferQueue {
 
     /// Sends a request for a list, and joins the parts in which the list arrives.
     func list<Value: Codable & Sendable>(_ request: ControlRequest, after parts: [StagedPart] = []) async throws -> [Value] {
+        try await list(request, after: parts) { (part: [Value]) in part }
+    }
+
+    /// Sends a request for a list of sessions.
+    func sessions(_ request: ControlRequest, after parts: [StagedPart] = []) async throws -> [SessionStatus] {
+        try await list(request, after: parts) { (part: SessionRows) in try part.sessions }
+    }
+
+    private func list<Part: Codable & Sendable, Value: Sendable>(
+        _ request: ControlRequest, after parts: [StagedPart], _ values: @Sendable (Part) throws -> [Value]
+    ) async throws -> [Value] {
         try await withConnection(for: request, after: parts) { connection in
-            var values: [Value] = []
+            var found: [Value] = []
             while true {
-                let response = try await connection.read(ControlResponse<[Value]>.self)
+                let response = try await connection.read(ControlResponse<Part>.self)
                 if let error = response.error { throw error }
-                values += response.value ?? []
-                guard response.more == true else { return values }
+                if let part = response.value { found += try values(part) }
+                guard response.more == true else { return found }
             }
         }
     }

@@ -125,7 +125,7 @@ public struct RemoteTransferQueue: ControllableQueue {
         var start = range.lowerBound
         while start < range.upperBound {
             let end = min(range.upperBound, start + page)
-            let part: [SessionStatus] = try await list(.sessions(from: start, to: end))
+            let part = try await sessions(.sessions(from: start, to: end))
             found += part
             guard part.count == end - start else { break }
             start = end
@@ -134,10 +134,10 @@ public struct RemoteTransferQueue: ControllableQueue {
     }
     /// Like `TransferQueue.sessions(in:)`.
     public func sessions(in group: SessionGroup) async throws -> [SessionStatus] {
-        guard case .sessions(let ids) = group else { return try await list(.sessionsOfGroup(group)) }
+        guard case .sessions(let ids) = group else { return try await sessions(.sessionsOfGroup(group)) }
         var staging = RequestStaging()
         staging.stage(ids)
-        return try await list(.stagedSessions, after: staging.parts)
+        return try await sessions(.stagedSessions, after: staging.parts)
     }
     /// Like `TransferQueue.sessionIDs()`.
     public func sessionIDs() async throws -> [SessionID] { try await list(.sessionIDs) }

@@ -99,9 +99,9 @@ struct ControlClient: Sendable {
         case .start: try await send(queue.start())
         case .stop(let mode, let deadline): try await send(queue.stop(mode, deadline: deadline))
         case .stopAndWait(let mode, let deadline): try await send(queue.stopAndWait(mode, deadline: deadline))
-        case .sessions(let start, let end): try await send(list: queue.sessions(max(0, start)..<max(0, start, end)))
-        case .sessionsOfGroup(let group): try await send(list: queue.sessions(in: group))
-        case .stagedSessions: try await send(list: queue.sessions(in: .sessions(staged.ids)))
+        case .sessions(let start, let end): try await send(queue.sessions(max(0, start)..<max(0, start, end)))
+        case .sessionsOfGroup(let group): try await send(queue.sessions(in: group))
+        case .stagedSessions: try await send(queue.sessions(in: .sessions(staged.ids)))
         case .sessionIDs: try await send(list: await queue.sessionIDs(), part: 20_000)
         case .findSessionIDs(let prefix, let limit):
             try await send(list: queue.sessionIDs(beginningWith: prefix, limit: limit), part: 20_000)
@@ -134,14 +134,26 @@ struct ControlClient: Sendable {
         try await send(EmptyResult())
     }
 
+    private func send(_ sessions: [SessionStatus]) async throws {
+        try await send(sessions, inPartsOf: Self.partSize) { SessionRows($0) }
+    }
+
+    private func send(list: [some Codable & Sendable], part: Int = partSize) async throws {
+        try await send(list, inPartsOf: part) { Array($0) }
+    }
+
     /// Sends a list in parts, each small enough for one message.
-    private func send<Value: Codable & Sendable>(list: [Value], part: Int = partSize) async throws {
+    private func send<Element: Sendable>(
+        _ list: [Element], inPartsOf part: Int, _ value: (ArraySlice<Element>) -> some Codable & Sendable
+    ) async throws {
         var rest = list[...]
         var part = part
         repeat {
-            let values = Array(rest.prefix(part))
+            let values = rest.prefix(part)
             let isLast = values.count == rest.count
-            let encoded = Result { () throws(QueueError) in try ControlConnection.encoded(ControlResponse(value: values, more: !isLast)) }
+            let encoded = Result { () throws(QueueError) in
+                try ControlConnection.encoded(ControlResponse(value: value(values), more: !isLast))
+            }
             if case .failure(let error) = encoded, error.code == .invalidMessage, part > 1 {
                 part = max(1, part / 8)
                 continue

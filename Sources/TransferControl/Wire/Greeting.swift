@@ -3,7 +3,7 @@ import Foundation
 /// The first message of a client, sent together with its request.
 struct Greeting: Codable, Sendable {
     static let protocolName = "transferkit-control"
-    static let version = 3
+    static let version = 4
 
     var `protocol` = protocolName
     /// The protocol versions supported by the client.

@@ -55,6 +55,19 @@ import TransferKit
         #expect(try await program.succeed("why", ids[0]).output.contains("transferq release"))
     }
 
+    /// The reasons of the session come first, and that nothing runs the queue comes last.
+    @Test func explainsWaitingWithoutOwner() async throws {
+        let (program, ids) = try await program(3)
+        try await program.succeed("set", ids[0], "--not-before", "2040-01-02T03:04:05Z")
+        try await program.succeed("set", ids[1], "--after", ids[2])
+        let (early, dependent) = (try await program.succeed("why", ids[0]).output, try await program.succeed("why", ids[1]).output)
+        #expect(early.hasPrefix("The earliest start is 2040-01-02T03:04:05Z. The queue is not running. To run it: transferq run"))
+        #expect(dependent.hasPrefix("The session waits for session \(ids[2]), which is waiting. The queue is not running."))
+        #expect(try await program.succeed("why", ids[2]).output.hasPrefix("The queue is not running. To run it"))
+        let list = try await program.succeed("list").output
+        #expect(list.contains("starts at 2040-01-02T03:04:05Z") && list.contains("after \(ids[2].prefix(8)) (waiting)"), "\(list)")
+    }
+
     @Test(arguments: [["-1"], ["9"], ["x"], []])
     func rejectsInvalidIndices(index: [String]) async throws {
         let (program, ids) = try await program(2)

@@ -85,6 +85,8 @@ import TransferKit
             let doctor = try await program.run("doctor", "--json")
             let disk = try #require(try doctor.objects().first { $0["check"] as? String == "disk" })
             #expect(doctor.status == 1 && disk["state"] as? String == "wrong" && disk["floor"] as? Int == 900 << 40)
+            let detail = try #require(disk["detail"] as? String)
+            #expect(detail.contains("below 900 TiB") && detail.hasSuffix("queue set --min-free SIZE"), "\(detail)")
             let full = try await program.run("run", "--progress", "none")
             #expect(full.status == 1 && full.diagnostics.contains("The disk"), "\(full.testDescription)")
             // The minimum of one run.
@@ -102,6 +104,13 @@ import TransferKit
         let program = try TransferQ()
         #expect(try await program.run(["queue", "set"] + options).status == 2)
         #expect(try await program.succeed("queue", "status", "--json").objects().first?["maxSessions"] as? Int == 1)
+    }
+
+    /// An unknown option is a better explanation than "There is nothing to set."
+    @Test func namesNearestOption() async throws {
+        let result = try await TransferQ().run("queue", "set", "--max-sesions", "2")
+        #expect(result.status == 2 && result.diagnostics.contains("--max-sessions"), "\(result.testDescription)")
+        #expect(!result.diagnostics.contains("nothing to set"))
     }
 
     @Test(arguments: ["start", "stop", "drain"])
