@@ -18,7 +18,7 @@ calls = ["all", "getattr", "open", "read", "readdir"]
 
 def campaign(seed, rounds, seconds, program):
     """Runs `rounds` queues, each with a session of hanging files and a session of other files. Without `rounds`, runs one queue for each call that
-    can hang.
+    can hang and for each of SFTP and tus.
 
     The other session must complete, a stopped `run` must exit within a minute, and the first session must complete after the share answers again.
     Does nothing if this user can't mount a file system. Returns the anomalies and a line of statistics.
@@ -27,10 +27,10 @@ def campaign(seed, rounds, seconds, program):
         return [], "hang: NOT RUN, because Debian's package python3-fusepy is missing"
     if os.getuid() != 0 or not os.path.exists("/dev/fuse"):
         return [], "hang: NOT RUN, because this user can't mount a file system; run it as root"
-    studio = Studio("hang", seed, program, only=["sftp"])
+    studio = Studio("hang", seed, program, only=["loop", "sftp"])
     exits = []
     try:
-        for number in range(1, (rounds or len(calls)) + 1):
+        for number in range(1, (rounds or 2 * len(calls)) + 1):
             draw = random.Random(f"{seed}-{number}")
             exits.append(one_round(studio, number, calls[number % len(calls)], draw))
     finally:
@@ -49,11 +49,12 @@ def one_round(studio, number, call, draw):
         for name in range(3):
             write_file(share.files / "takes" / f"{name}", draw.randrange(1 << 20, 4 << 20), draw)
         write_file(queue.sources / "other", 2 << 20, draw)
-        [hung] = queue.succeed("add", "sftp", share.mount / "takes", "--to", f"hung-{number}")
-        [other] = queue.succeed("add", "sftp", queue.sources / "other", "--to", f"other-{number}")
+        account = ["sftp", "loop"][number // len(calls) % 2]
+        [hung] = queue.succeed("add", account, share.mount / "takes", "--to", f"hung-{number}")
+        [other] = queue.succeed("add", account, queue.sources / "other", "--to", f"other-{number}")
         share.hang(call)
         run = queue.start("run", "--progress", "none", "--max-sessions", "2")
-        wait_until(lambda: state(queue, other) == "completed", 150) or studio.anomaly(
+        wait_until(lambda: state(queue, other) == "completed", 60) or studio.anomaly(
             f"{other} did not complete beside a share that hangs in {call}: {state(queue, other)}")
         if state(queue, hung) == "completed":
             studio.anomaly(f"{hung} completed although its share hangs in {call}")
@@ -66,6 +67,8 @@ def one_round(studio, number, call, draw):
         queue.succeed("run", "--progress", "none")
         if state(queue, hung) != "completed":
             studio.anomaly(f"{hung} is {state(queue, hung)} after the share answered")
+        if account == "loop":
+            return took
         received = studio.servers["sftp"].folder / "files" / f"hung-{number}"
         for name in [str(each) for each in range(3)]:
             found = next((each for each in received.rglob(name) if each.is_file()), None)

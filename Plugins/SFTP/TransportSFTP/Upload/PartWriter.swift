@@ -98,16 +98,9 @@ final class PartWriter: Sendable {
                 try checkFailure()
                 let count = try await reporter.awaitAllowance(upTo: claim.upperBound - offset)
                 let range = offset..<offset + count
-                let requests = Int((count + Int64(features.writeSize) - 1) / Int64(features.writeSize))
-                try await client.uploads.acquire(bytes: Int(count), requests: requests)
-                let pieces: [[UInt8]]
-                do {
-                    pieces = try await threads.runUnlessCancelled { [file, features] in try file.pieces(range, of: features.writeSize) }
-                    try Task.checkCancellation()
-                } catch {
-                    client.uploads.release(bytes: Int(count), requests: requests)
-                    throw error
-                }
+                // Reads first: a source that hangs, such as a file of a network share, must not occupy the window of the connection.
+                let pieces = try await threads.runUnlessCancelled { [file, features] in try file.pieces(range, of: features.writeSize) }
+                try await client.uploads.acquire(bytes: Int(count), requests: pieces.count)
                 for piece in pieces {
                     send(piece, of: index, at: offset, acknowledged)
                     offset += Int64(piece.count)
