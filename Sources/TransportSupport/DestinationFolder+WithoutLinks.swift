@@ -23,6 +23,12 @@ package struct PlacingFaults: Sendable {
     package var refusesLinks = false
     /// Whether the file system does not support RENAME_NOREPLACE, which makes a rename fail if the new name exists.
     package var refusesExclusiveRename = false
+    /// Whether the file system can't reserve space, like NFS version 3.
+    package var refusesReservations = false
+    /// Returns the free space in bytes, in place of that of the file system.
+    package var freeSpace: (@Sendable () -> Int64)?
+    /// The record of the space that unfinished downloads need; nil for that of the process.
+    package var promisedSpace: PromisedSpace?
     /// Called after each step.
     package var reached: @Sendable (Step) -> Void = { _ in }
     /// Returns the error number with which the next sync of a part file fails; 0 to perform the sync.

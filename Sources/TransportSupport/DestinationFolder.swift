@@ -1,4 +1,5 @@
 import Foundation
+import Locking
 import SystemPackage
 import TransferCore
 
@@ -36,6 +37,8 @@ final class DestinationFolder: Sendable {
     let name: FilePath
     let part: FilePath
     let faults: PlacingFaults
+    /// The space promised to this download; nil if its space is reserved, or it needs none.
+    private let promise = Locked<PromisedSpace.Promise?>(nil)
 
     init(_ destination: DownloadDestination, creates: Bool, _ faults: PlacingFaults = PlacingFaults()) throws(TransferError) {
         self.destination = destination
@@ -138,16 +141,47 @@ final class DestinationFolder: Sendable {
         if final.isFolder { throw .destinationUnavailable(destination.path, errno: EISDIR) }
     }
 
-    /// Checks the free space before the first byte, so that a file that can't be completed does not fill the disk.
+    /// Checks the free space before the first byte, so that a file that can't be completed does not fill the disk. Space that earlier
+    /// downloads of this process still need does not count as free.
     private func requireSpace(_ bytes: Int64) throws(TransferError) {
         guard bytes > 0 else { return }
+        // The promise comes first. Of two concurrent downloads, at least one therefore knows of the other.
+        let promise = (faults.promisedSpace ?? .shared).promise(bytes, on: try device())
+        let free = try freeSpace()
+        let others = promise.earlierBytes
+        guard free - others < bytes else { return self.promise.withLock { $0 = promise } }
+        let use = others > 0 ? ", and other downloads need \(others) of them" : ""
+        throw TransferError(
+            .noSpace, .diskFull,
+            "\(destination.path) needs \(bytes) more bytes, but its disk has \(free) free\(use). Free some space.")
+    }
+
+    private func device() throws(TransferError) -> UInt64 {
+        var found = stat()
+        guard unsafe fstat(folder.rawValue, &found) == 0 else { throw .destinationUnavailable(destination.partPath, errno: errno) }
+        return UInt64(bitPattern: Int64(found.st_dev))
+    }
+
+    private func freeSpace() throws(TransferError) -> Int64 {
+        if let free = faults.freeSpace { return free() }
         var found = statvfs()
         guard unsafe fstatvfs(folder.rawValue, &found) == 0 else { throw .destinationUnavailable(destination.partPath, errno: errno) }
         let free = UInt64(found.f_bavail).multipliedReportingOverflow(by: UInt64(found.f_frsize))
-        guard !free.overflow, free.partialValue < UInt64(bytes) else { return }
-        throw TransferError(
-            .noSpace, .diskFull,
-            "\(destination.path) needs \(bytes) more bytes, but its disk has \(free.partialValue) free. Free some space.")
+        return free.overflow ? .max : Int64(clamping: free.partialValue)
+    }
+
+    /// Records the number of bytes that this download has stored on the disk.
+    func store(_ bytes: Int64) {
+        promise.withLock { $0 }?.store(bytes)
+    }
+
+    /// Ends the promise of space, because the file is complete.
+    func endPromise() {
+        // Releasing the promise takes another lock, so this happens outside of the closure.
+        _ = promise.withLock { promise in
+            defer { promise = nil }
+            return promise
+        }
     }
 
     /// The size in bytes up to which no disk space is reserved, because the additional system call would slow down many small files.
@@ -155,9 +189,10 @@ final class DestinationFolder: Sendable {
 
     /// Reserves disk space for a whole part file.
     func reserve(_ size: Int64, for part: FileDescriptor) throws(TransferError) {
-        guard size > Self.smallSize else { return }
+        guard size > Self.smallSize, !faults.refusesReservations else { return }
         do throws(Errno) {
-            try FileBlocks.reserve(part, size)
+            // The disk's free space no longer contains reserved blocks.
+            if try FileBlocks.reserve(part, size) { endPromise() }
         } catch {
             throw TransferError(
                 .noSpace, .diskFull,

@@ -1,5 +1,6 @@
 public import Foundation
 import Locking
+import Synchronization
 public import SystemPackage
 public import TransferCore
 
@@ -31,6 +32,8 @@ public final class FileWriter: Sendable {
     /// The path of the complete file: the destination, or another name in its folder with ``/TransferCore/OverwritePolicy/rename``.
     public var finalPath: FilePath { placed.withLock { $0 } ?? destination.path }
 
+    /// The number of written bytes. Bytes that are written twice count twice.
+    private let writtenBytes = Atomic<Int64>(0)
     private let placed = Locked<FilePath?>(nil)
     let threads: WorkerThreads
     let folder: DestinationFolder
@@ -131,6 +134,7 @@ public final class FileWriter: Sendable {
             guard count > 0 else { throw .destinationUnavailable(destination.partPath, errno: count < 0 ? errno : EIO) }
             written += count
         }
+        writtenBytes.add(Int64(written), ordering: .relaxed)
     }
 
     // MARK: Checkpoints
@@ -180,10 +184,11 @@ public final class FileWriter: Sendable {
     ///
     /// - Parameter system: The system function that syncs a descriptor.
     private func sync(_ system: (CInt) -> CInt) throws(TransferError) {
+        let written = writtenBytes.load(ordering: .relaxed)
         var code = syncFailure.withLock { $0 }
         if code == 0 { code = folder.faults.syncError() }
         if code == 0, system(descriptor.rawValue) != 0 { code = errno }
-        guard code != 0 else { return }
+        guard code != 0 else { return folder.store(written) }
         syncFailure.withLock { $0 = code }
         throw .destinationUnavailable(destination.partPath, errno: code)
     }
@@ -219,6 +224,7 @@ public final class FileWriter: Sendable {
             try self.sync { fsync($0) }
             let path = try self.folder.moveToFinalName(self.descriptor, RemoteFileState(size: size, modificationTime: modificationTime))
             self.placed.withLock { $0 = path }
+            self.folder.endPromise()
             return path != nil
         }
     }

@@ -159,6 +159,16 @@ struct KnownHostsTests {
         #expect(known.faults.map(\.hasMarker) == [false, true, false])
     }
 
+    /// A line that was meant to revoke a key is reported, even after many other invalid lines.
+    @Test func `invalid lines with a marker are always counted`() {
+        var known = KnownHosts()
+        let lines = Array(repeating: "x", count: 300) + Array(repeating: "@revoked oops", count: 300) + ["x", "@revoked oops"]
+        known.add(Array(lines.joined(separator: "\n").utf8), file: "known")
+        #expect(known.faults.count == 200 && known.faults.count(where: \.hasMarker) == 100)
+        #expect(known.faults.first { $0.hasMarker }?.location == "known:301")
+        #expect(known.markedFaultCount == 301)
+    }
+
     @Test func `OpenSSH's files are used by default`() throws {
         let policy = HostKeyPolicy()
         let user = try #require(policy.userFile)

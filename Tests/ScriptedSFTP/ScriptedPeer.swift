@@ -55,6 +55,11 @@ package final class ScriptedPeer: SFTPLink {
     /// ``close()`` first.
     package var connectionError: TransferError? { finalError.withLock { $0 } }
 
+    /// Breaks the connection after the client has received the responses to all requests that have arrived. Call it in the script.
+    package func breakConnection() {
+        queue.async { self.client.end(nil) }
+    }
+
     package func close() async {
         client.end(nil)
         // Waits until all earlier work of the dispatch queue is complete.

@@ -29,11 +29,15 @@ package enum FileBlocks {
 
     /// Reserves the blocks for the first `bytes` bytes of a file. Does nothing if the system or the file system does not support this.
     ///
+    /// - Returns: Whether the blocks are reserved.
     /// - Throws: `Errno.noSpace` if the disk or the user's quota has too few blocks. In this case, no block stays reserved.
-    package static func reserve(_ file: FileDescriptor, _ bytes: Int64) throws(Errno) {
+    @discardableResult
+    package static func reserve(_ file: FileDescriptor, _ bytes: Int64) throws(Errno) -> Bool {
         #if canImport(Glibc)
-            guard let fallocate else { return }
-            try reserve(file, bytes) { fallocate(file.rawValue, keepSize, 0, off_t(bytes)) == 0 ? 0 : errno }
+            guard let fallocate else { return false }
+            return try reserve(file, bytes) { fallocate(file.rawValue, keepSize, 0, off_t(bytes)) == 0 ? 0 : errno }
+        #else
+            return false
         #endif
     }
 
@@ -41,8 +45,11 @@ package enum FileBlocks {
         /// The implementation of ``reserve(_:_:)``. Tests inject a replacement for fallocate(2).
         ///
         /// - Parameter allocate: Returns 0 or an error number.
-        package static func reserve(_ file: FileDescriptor, _ bytes: Int64, allocate: () -> CInt) throws(Errno) {
-            guard bytes > 0, [ENOSPC, EDQUOT].contains(allocate()) else { return }
+        @discardableResult
+        package static func reserve(_ file: FileDescriptor, _ bytes: Int64, allocate: () -> CInt) throws(Errno) -> Bool {
+            guard bytes > 0 else { return false }
+            let code = allocate()
+            guard [ENOSPC, EDQUOT].contains(code) else { return code == 0 }
             // Some file systems keep the blocks that were reserved before the failure. Truncating to the current size frees these blocks.
             var status = stat()
             if unsafe fstat(file.rawValue, &status) == 0 { _ = ftruncate(file.rawValue, status.st_size) }

@@ -55,6 +55,9 @@ public struct QueueConfiguration: Sendable {
     /// Receives each step of a change to the store. Tests set it.
     package var storeObserver: (@Sendable (StoreStep) -> Void)?
 
+    /// Called with each local file that a run inspects, on the thread that then inspects the file. Tests set it.
+    package var localReadObserver: (@Sendable (FilePath) -> Void)?
+
     /// The maximum number of names that a session reads from remote folders. The limit prevents an endless listing from filling the disk.
     package var maximumListedNames: Int64 = 10_000_000
 

@@ -62,7 +62,9 @@ extension TransferQueue {
     private nonisolated func add(
         _ requests: [SessionRequest], by command: ([SessionDraft]) -> Command
     ) async throws -> [TransferSession] {
-        var drafts = try await store.drafts(of: requests)
+        var drafts = try await draft(filesIn: requests.lazy.compactMap(\.localFolder).first) { () async throws(QueueError) in
+            try await store.drafts(of: requests)
+        }
         let result: InputResult
         do throws(QueueError) {
             try await check(requests, &drafts)

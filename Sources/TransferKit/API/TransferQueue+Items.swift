@@ -23,7 +23,9 @@ extension TransferQueue {
         let folder = target.folder.map { DownloadFolder(path: $0, overwrite: options.overwrite) }
         try await check(
             items, of: SessionRequirements(account: target.status.account, direction: target.status.direction, options: options))
-        let drafts = items.isEmpty ? [] : try await store.drafts(of: items, downloadingTo: folder)
+        let drafts = try await draft(filesIn: folder?.path ?? items.localFolder) { () async throws(QueueError) in
+            items.isEmpty ? [] : try await store.drafts(of: items, downloadingTo: folder)
+        }
         do {
             try await checkEndpointFolder(drafts, addedTo: target, replacing: replaced)
             try await checkNames(of: drafts, addedTo: target, replacing: replaced)

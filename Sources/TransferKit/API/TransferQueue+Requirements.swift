@@ -1,4 +1,5 @@
 import Foundation
+import Logging
 import SystemPackage
 import TransferCore
 
@@ -34,11 +35,29 @@ extension TransferQueue {
         }
         guard transports.values.contains(where: { $0 is any FileNaming }) else { return }
         let (names, checked) = (NameCheck(transports: transports, folders: store.sources), drafts)
-        drafts = try await BlockingIO.run { () throws(QueueError) in
+        drafts = try await BlockingIO.run(for: requests.lazy.compactMap(\.localFolder).first.map { .folder($0) }) { () throws(QueueError) in
             var checked = checked
             try names.check(&checked, accounts)
             return checked
         }
+    }
+
+    /// Creates drafts of new sessions or items. Logs a warning if this takes a long time, because the disk of their local files may hang.
+    ///
+    /// - Parameter folder: The folder of the files; nil for requests without local files.
+    nonisolated func draft<Drafts: Sendable>(
+        filesIn folder: FilePath?, _ body: () async throws(QueueError) -> Drafts
+    ) async throws(QueueError) -> Drafts {
+        let warning = folder.map { folder in
+            Task { [clock = configuration.clock, logger = configuration.logger] in
+                try await clock.sleep(LocalReads.limit)
+                let name = folder.isEmpty ? "." : folder.string
+                logger.warning(
+                    "Checking new files in \(name) has taken more than \(LocalReads.limit). Its disk or network share may not respond.")
+            }
+        }
+        defer { warning?.cancel() }
+        return try await body()
     }
 
     /// Rejects new items whose remote names collide with each other or with existing items of the session; see ``NameCheck``.
@@ -54,7 +73,11 @@ extension TransferQueue {
         guard let refusal = names.refusal(of: session.options, at: account) else { return }
         var taken: [(name: Data, source: FilePath?)] = []
         if let replaced { taken = try await store.items(of: key, named: Set(items.map(\.destination)), besides: replaced) }
-        try await BlockingIO.run { [taken] () throws(QueueError) in try names.check(items, after: taken, refusal) }
+        let source = items.lazy.compactMap { [folders = store.sources] in folders.source(of: $0.kind, [UInt8]($0.source)) }.first
+        let folder = source?.removingLastComponent()
+        try await BlockingIO.run(for: folder.map { .folder($0) }) { [taken] () throws(QueueError) in
+            try names.check(items, after: taken, refusal)
+        }
     }
 
     /// Rejects items that their session's account can't use: items with an upload URL or a creation URL, and forms.
@@ -96,7 +119,10 @@ extension TransferQueue {
         let names = NameCheck(transports: transports, folders: store.sources)
         guard let refusal = names.refusal(of: requirements.options, at: account) else { return }
         let repeated = try await store.itemsWithRepeatedNames(of: record.key)
-        try await BlockingIO.run { () throws(QueueError) in try names.check([], after: repeated, refusal) }
+        let folder = repeated.lazy.compactMap(\.source).first?.removingLastComponent()
+        try await BlockingIO.run(for: folder.map { .folder($0) }) { () throws(QueueError) in
+            try names.check([], after: repeated, refusal)
+        }
     }
 
     private static let checkPageSize = 1_000

@@ -240,7 +240,8 @@ extension QueueStore {
     /// - Parameter folder: The session's download folder; nil for an upload session.
     func drafts(of items: [TransferItem], downloadingTo folder: DownloadFolder?) async throws(QueueError) -> [ItemDraft] {
         guard !items.isEmpty else { throw QueueError(.invalidRequest, "There are no items to add. Add at least one.") }
-        return try await BlockingIO.run { [sources, spool] () throws(QueueError) in
+        let local = folder?.path ?? items.localFolder
+        return try await BlockingIO.run(for: local.map { .folder($0) }) { [sources, spool] () throws(QueueError) in
             var drafting = ItemDrafting(sources)
             _ = drafting.begin(downloadingTo: folder)
             var drafts = items.compactMap { drafting.draft(of: $0) }

@@ -9,7 +9,8 @@ extension QueueStore {
     /// - Throws: ``QueueError`` with the code `invalidRequest`, `fileExists`, `unreadableItems` or `storageUnavailable`. After an error, no new file
     ///   remains in the spool.
     func drafts(of requests: [SessionRequest]) async throws(QueueError) -> [SessionDraft] {
-        try await BlockingIO.run { [sources, spool] () throws(QueueError) in
+        let folder = requests.lazy.compactMap(\.localFolder).first
+        return try await BlockingIO.run(for: folder.map { .folder($0) }) { [sources, spool] () throws(QueueError) in
             var drafting = ItemDrafting(sources)
             var drafts: [SessionDraft] = []
             drafts.reserveCapacity(requests.count)
@@ -22,6 +23,16 @@ extension QueueStore {
             return drafts
         }
     }
+}
+
+extension SessionRequest {
+    /// The download folder, or the folder of the first local file; nil for an upload without a local file.
+    var localFolder: FilePath? { folder ?? items.localFolder }
+}
+
+extension [TransferItem] {
+    /// The folder of the first local file; nil if no item is a local file.
+    var localFolder: FilePath? { lazy.compactMap(\.source).first?.removingLastComponent() }
 }
 
 extension SessionDraft {

@@ -1,16 +1,16 @@
 import Dispatch
 import Locking
+package import SystemPackage
 
 /// Runs calls that may block, for example on a disk or a network share. The calls run outside the cooperative thread pool, whose threads must never
 /// block.
-///
-/// Uses serial dispatch queues, because each serial queue immediately gets its own thread. Dispatch would run a concurrent queue on the threads
-/// of the cooperative pool. That pool has only one thread for each core, and dispatch replaces blocked threads only after a second.
 package enum BlockingIO {
     /// A group of calls that share threads. If the calls of one lane hang, the other lanes still have their threads.
     package enum Lane: CaseIterable {
-        /// Local files of sessions, which may be on a network share that does not respond.
+        /// Local files of running sessions, which may be on a network share that does not respond.
         case files
+        /// Local files of new sessions and items, and other files that a user or an app names.
+        case requests
         /// Removals of part files, which may be on the same network shares.
         case parts
         /// Files and pipes with credentials.
@@ -18,80 +18,170 @@ package enum BlockingIO {
         /// The storage folder.
         case storage
 
-        /// The maximum number of concurrent calls of the lane.
+        /// The maximum number of concurrent calls of the lane, without reserve threads.
         package var limit: Int {
             switch self {
             case .files: 64
+            case .requests: 32
             case .parts, .credentials: 16
             case .storage: 8
             }
         }
+
+        /// The maximum number of concurrent calls with the same owner.
+        package var ownerLimit: Int {
+            switch self {
+            case .files, .requests: 8
+            case .parts, .credentials, .storage: limit
+            }
+        }
+
+        /// The number of additional threads, for owners without a running call. Even if other owners' calls hang and use all threads of the
+        /// lane, each of these owners gets a thread.
+        package var reserve: Int {
+            switch self {
+            case .files, .requests: 64
+            case .parts, .credentials, .storage: 0
+            }
+        }
     }
 
-    private static let files = BlockingQueues("transferkit.files", limit: Lane.files.limit)
-    private static let parts = BlockingQueues("transferkit.parts", limit: Lane.parts.limit)
-    private static let credentials = BlockingQueues("transferkit.credentials", limit: Lane.credentials.limit)
-    private static let storage = BlockingQueues("transferkit.storage", limit: Lane.storage.limit)
+    /// The session or folder for which a call is made. The calls of one owner usually use the same file system, so they hang together.
+    package enum Owner: Hashable, Sendable {
+        /// A running session.
+        case session(SessionID)
+        /// The folder of a new local file, or the download folder of a new session.
+        case folder(FilePath)
+    }
 
-    /// Runs a closure on a thread that is allowed to block. Waits while all threads of the lane are in use.
+    private static let files = BlockingQueues("transferkit.files", .files)
+    private static let requests = BlockingQueues("transferkit.requests", .requests)
+    private static let parts = BlockingQueues("transferkit.parts", .parts)
+    private static let credentials = BlockingQueues("transferkit.credentials", .credentials)
+    private static let storage = BlockingQueues("transferkit.storage", .storage)
+
+    /// Runs a closure on a thread that is allowed to block. Waits while all threads of the lane or of the owner are in use.
+    ///
+    /// - Parameter owner: The owner of the call. If its calls hang, they hold at most ``Lane/ownerLimit`` threads, and other owners still get
+    ///   threads. Calls without an owner count only towards the limit of the lane.
     package static func run<Value: Sendable, Failure: Error>(
-        _ lane: Lane = .files, _ body: @escaping @Sendable () throws(Failure) -> Value
+        _ lane: Lane = .requests, for owner: Owner? = nil, _ body: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
         let queues =
             switch lane {
             case .files: files
+            case .requests: requests
             case .parts: parts
             case .credentials: credentials
             case .storage: storage
             }
         let result: Result<Value, Failure> = await withCheckedContinuation { continuation in
-            queues.run { continuation.resume(returning: Result(catching: body)) }
+            queues.run(for: owner) { continuation.resume(returning: Result(catching: body)) }
         }
         return try result.get()
     }
 }
 
-/// A set of at most `limit` serial dispatch queues. Further closures wait for a free queue.
+/// The serial dispatch queues of a lane, at most one per thread of the lane. Further closures wait for a free queue.
+///
+/// The queues are serial, because each serial queue immediately gets its own thread. Dispatch would run a concurrent queue on the threads
+/// of the cooperative pool. That pool has only one thread for each core, and dispatch replaces blocked threads only after a second.
 private final class BlockingQueues: Sendable {
+    private typealias Body = @Sendable () -> Void
+
+    /// The calls of one owner.
+    private struct Calls: Sendable {
+        var running = 0
+        var waiting: [Body] = []
+        /// The number of calls at the start of `waiting` that have started.
+        var started = 0
+
+        mutating func next() -> Body? {
+            guard started < waiting.count else { return nil }
+            defer { started += 1 }
+            return waiting[started]
+        }
+
+        /// Releases the calls that have started, when this takes little time per call.
+        mutating func trim() {
+            guard started > 0, started * 2 >= waiting.count else { return }
+            waiting.removeFirst(started)
+            started = 0
+        }
+
+        var isWaiting: Bool { started < waiting.count }
+    }
+
     private struct State: Sendable {
         var idle: [DispatchQueue] = []
-        var count = 0
-        var waiting: [@Sendable () -> Void] = []
+        /// The number of running calls.
+        var running = 0
+        /// The owners with running or waiting calls; nil for the calls without an owner.
+        var calls: [BlockingIO.Owner?: Calls] = [:]
+        /// The owners with waiting calls, in the order of their turns.
+        var turns: [BlockingIO.Owner?] = []
     }
 
     private let label: String
-    private let limit: Int
+    private let lane: BlockingIO.Lane
     private let state = Locked(State())
 
-    init(_ label: String, limit: Int) {
+    init(_ label: String, _ lane: BlockingIO.Lane) {
         self.label = label
-        self.limit = limit
+        self.lane = lane
     }
 
-    func run(_ body: @escaping @Sendable () -> Void) {
+    func run(for owner: BlockingIO.Owner?, _ body: @escaping @Sendable () -> Void) {
         let queue: DispatchQueue? = state.withLock { state in
-            if let queue = state.idle.popLast() { return queue }
-            guard state.count < limit else {
-                state.waiting.append(body)
+            if mayStart(owner, state) {
+                state.calls[owner, default: Calls()].running += 1
+                state.running += 1
+                return state.idle.popLast() ?? DispatchQueue(label: label)
+            }
+            if state.calls[owner]?.isWaiting != true { state.turns.append(owner) }
+            state.calls[owner, default: Calls()].waiting.append(body)
+            return nil
+        }
+        queue?.async { self.work(on: queue, for: owner, body) }
+    }
+
+    private func mayStart(_ owner: BlockingIO.Owner?, _ state: State) -> Bool {
+        guard let owner else { return state.running < lane.limit }
+        let own = state.calls[owner]?.running ?? 0
+        guard own < lane.ownerLimit else { return false }
+        return state.running < lane.limit || own == 0 && state.running < lane.limit + lane.reserve
+    }
+
+    /// Runs a closure, and then waiting closures until none may start.
+    private func work(on queue: DispatchQueue?, for owner: BlockingIO.Owner?, _ body: @Sendable () -> Void) {
+        body()
+        var owner = owner
+        while let next = next(after: owner, on: queue) {
+            next.body()
+            owner = next.owner
+        }
+    }
+
+    /// Records the end of a call. Returns the waiting call that starts in its place; nil if none may start.
+    private func next(after owner: BlockingIO.Owner?, on queue: DispatchQueue?) -> (owner: BlockingIO.Owner?, body: Body)? {
+        state.withLock { state in
+            state.running -= 1
+            state.calls[owner]?.running -= 1
+            if let calls = state.calls[owner], calls.running == 0, !calls.isWaiting { state.calls[owner] = nil }
+            // One call at most may start now, because each call that could start earlier did so. An owner without a running call comes first:
+            // it could start even if another call took the thread.
+            let isOwnersTurn = state.calls[owner].map { $0.running == 0 && $0.isWaiting } ?? false
+            let index = isOwnersTurn ? state.turns.firstIndex(of: owner) : state.turns.firstIndex { mayStart($0, state) }
+            guard let index, let body = state.calls[state.turns[index]]?.next() else {
+                if let queue { state.idle.append(queue) }
                 return nil
             }
-            state.count += 1
-            return DispatchQueue(label: label)
-        }
-        queue?.async { self.work(on: queue, body) }
-    }
-
-    /// Runs a closure, and then the waiting closures until none is left.
-    private func work(on queue: DispatchQueue?, _ first: @Sendable () -> Void) {
-        first()
-        while let next = next(on: queue) { next() }
-    }
-
-    private func next(on queue: DispatchQueue?) -> (@Sendable () -> Void)? {
-        state.withLock { state in
-            guard state.waiting.isEmpty else { return state.waiting.removeFirst() }
-            if let queue { state.idle.append(queue) }
-            return nil
+            let next = state.turns.remove(at: index)
+            state.running += 1
+            state.calls[next]?.running += 1
+            state.calls[next]?.trim()
+            if state.calls[next]?.isWaiting == true { state.turns.append(next) }
+            return (next, body)
         }
     }
 }

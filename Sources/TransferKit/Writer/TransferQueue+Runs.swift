@@ -201,6 +201,7 @@ extension TransferQueue {
                 guard let self, let delegate = delivery.delegate else { return nil }
                 return await delegate.queue(self, endpointFor: id, among: endpoints)
             })
+        context.localReadObserver = configuration.localReadObserver
         context.maximumListedNames = configuration.maximumListedNames
         context.deadlineFrom = record.deadlineFrom
         context.storageFailed = { [weak self] in self?.reportDamage($0) }

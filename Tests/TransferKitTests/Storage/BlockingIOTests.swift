@@ -1,5 +1,6 @@
-import Dispatch
 import Locking
+import Logging
+import SystemPackage
 import Testing
 import TransferCore
 import TransferKit
@@ -7,36 +8,13 @@ import TransportTesting
 
 /// Blocking calls, which must delay neither the cooperative pool nor other blocking calls.
 @Suite(.serialized) struct BlockingIOTests {
-    /// A gate that blocks calling threads until the test opens it.
-    private final class Gate: Sendable {
-        private let entered = DispatchSemaphore(value: 0)
-        private let exit = DispatchSemaphore(value: 0)
-
-        func block() {
-            entered.signal()
-            exit.wait()
-        }
-
-        /// Returns when `count` threads are blocked.
-        func waitForBlockedThreads(_ count: Int) async {
-            await withCheckedContinuation { continuation in
-                DispatchQueue(label: "waiting").async { [entered] in
-                    for _ in 0..<count { entered.wait() }
-                    continuation.resume()
-                }
-            }
-        }
-
-        func open(_ count: Int) { for _ in 0..<count { exit.signal() } }
-    }
-
     /// On the pool's threads, more blocked calls than cores would block every task until Dispatch replaces the blocked threads after a
     /// second.
     @Test(arguments: [4, 64]) func blockedCallsDoNotOccupyPool(_ count: Int) async {
-        let gate = Gate()
+        let gate = ThreadGate()
         let blocked = Task {
             await withTaskGroup(of: Void.self) { group in
-                for _ in 0..<count { group.addTask { await BlockingIO.run { gate.block() } } }
+                for _ in 0..<count { group.addTask { await BlockingIO.run(.files) { gate.block() } } }
             }
         }
         await gate.waitForBlockedThreads(count)
@@ -51,7 +29,7 @@ import TransportTesting
 
     /// All calls of a lane hang, like calls to a network share that does not respond.
     @Test(arguments: BlockingIO.Lane.allCases) func hangingLaneDoesNotAffectOthers(_ lane: BlockingIO.Lane) async {
-        let gate = Gate()
+        let gate = ThreadGate()
         let blocked = Task {
             await withTaskGroup(of: Void.self) { group in
                 for _ in 0..<lane.limit { group.addTask { await BlockingIO.run(lane) { gate.block() } } }
@@ -69,10 +47,10 @@ import TransportTesting
         let queue = try await fixture.openWithAccounts()
         let (chunks, continuation) = AsyncStream.makeStream(of: [UInt8].self)
         _ = try await queue.enqueue(.upload(items: [.stream(chunks, as: try RemotePath("stream"))], to: "a"))
-        let gate = Gate()
+        let gate = ThreadGate()
         let blocked = Task {
             await withTaskGroup(of: Void.self) { group in
-                for _ in 0..<64 { group.addTask { await BlockingIO.run { gate.block() } } }
+                for _ in 0..<64 { group.addTask { await BlockingIO.run(.files) { gate.block() } } }
             }
         }
         await gate.waitForBlockedThreads(64)
@@ -82,14 +60,78 @@ import TransportTesting
         continuation.finish()
     }
 
+    private static let sharedLanes = BlockingIO.Lane.allCases.filter { $0.reserve > 0 }
+
+    /// All calls of one owner hang, like those of a session whose files are on a network share that does not respond.
+    @Test(arguments: sharedLanes) func hangingOwnerDoesNotAffectOthers(_ lane: BlockingIO.Lane) async {
+        let gate = ThreadGate()
+        let blocked = Task {
+            await withTaskGroup(of: Void.self) { group in
+                for _ in 0..<200 { group.addTask { await BlockingIO.run(lane, for: .folder("/hung")) { gate.block() } } }
+            }
+        }
+        await gate.waitForBlockedThreads(lane.ownerLimit)
+        for folder in 0..<100 { #expect(await BlockingIO.run(lane, for: .folder(FilePath("/\(folder)"))) { folder } == folder) }
+        #expect(await BlockingIO.run(lane) { 7 } == 7)
+        gate.open(200)
+        await blocked.value
+        #expect(await BlockingIO.run(lane, for: .folder("/hung")) { 7 } == 7)
+    }
+
+    /// The calls of so many owners hang that they use all threads of the lane. Each other owner still gets one of the reserve threads.
+    @Test(arguments: sharedLanes) func eachOwnerGetsThreadWhileLaneHangs(_ lane: BlockingIO.Lane) async {
+        let gate = ThreadGate()
+        let blocked = Task {
+            await withTaskGroup(of: Void.self) { group in
+                for owner in 0..<lane.limit / lane.ownerLimit {
+                    for _ in 0..<2 * lane.ownerLimit {
+                        group.addTask { await BlockingIO.run(lane, for: .folder(FilePath("/hung/\(owner)"))) { gate.block() } }
+                    }
+                }
+            }
+        }
+        await gate.waitForBlockedThreads(lane.limit)
+        let results = await withTaskGroup(of: Int.self) { group in
+            for index in 0..<300 { group.addTask { await BlockingIO.run(lane, for: .folder(FilePath("/\(index % 30)"))) { index } } }
+            return await group.reduce(0, +)
+        }
+        #expect(results == (0..<300).reduce(0, +))
+        gate.open(2 * lane.limit)
+        await blocked.value
+    }
+
+    /// Reserve threads are limited as well, so the number of threads has a bound.
+    @Test(arguments: sharedLanes) func limitsThreadsOfAllOwners(_ lane: BlockingIO.Lane) async {
+        let gate = ThreadGate()
+        let started = Locked(0)
+        let count = lane.limit + 2 * lane.reserve
+        let calls = Task {
+            await withTaskGroup(of: Void.self) { group in
+                for owner in 0..<count {
+                    group.addTask {
+                        await BlockingIO.run(lane, for: .folder(FilePath("/\(owner)"))) {
+                            started.withLock { $0 += 1 }
+                            gate.block()
+                        }
+                    }
+                }
+            }
+        }
+        await gate.waitForBlockedThreads(lane.limit + lane.reserve)
+        #expect(started.withLock { $0 } == lane.limit + lane.reserve)
+        gate.open(count)
+        await calls.value
+        #expect(started.withLock { $0 } == count)
+    }
+
     @Test func callsBeyondLimitWaitForThread() async {
-        let gate = Gate()
+        let gate = ThreadGate()
         let done = Locked(0)
         let calls = Task {
             await withTaskGroup(of: Void.self) { group in
                 for _ in 0..<200 {
                     group.addTask {
-                        await BlockingIO.run { gate.block() }
+                        await BlockingIO.run(.files) { gate.block() }
                         done.withLock { $0 += 1 }
                     }
                 }
@@ -100,5 +142,47 @@ import TransportTesting
         gate.open(200)
         await calls.value
         #expect(done.withLock { $0 } == 200)
+    }
+
+    /// The files of many sessions hang. Another session with other files completes, and new sessions can be added.
+    @Test func hangingFilesDoNotAffectOtherSessions() async throws {
+        let fixture = try QueueFixture()
+        let gate = ThreadGate()
+        let isHung = Locked(true)
+        let log = CountingLog(warnings: Locked(0))
+        let queue = try await fixture.open(
+            logger: Logger(label: "test") { _ in log },
+            localReadObserver: { path in
+                if path.string.contains("hung"), isHung.withLock({ $0 }) { gate.block() }
+            })
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        let sessionCount = BlockingIO.Lane.files.limit / BlockingIO.Lane.files.ownerLimit + 1
+        try await queue.setMaxConcurrentSessions(sessionCount + 1)
+        var hung: [TransferSession] = []
+        for index in 0..<sessionCount {
+            let files = try (0..<16).map { try fixture.folder.file("hung-\(index)-\($0)", size: 10) }
+            hung.append(try await queue.enqueue(.upload(files, to: "a", options: SessionOptions(filesInFlight: 16))))
+        }
+        try await queue.start()
+        await gate.waitForBlockedThreads(sessionCount)
+
+        let other = try await queue.enqueue(try fixture.upload("1", "2"))
+        #expect(try await other.value.state == .completed)
+
+        #expect(!log.messages.withLock { $0 }.contains { $0.text.contains("may not respond") })
+        fixture.clock.advance(by: .seconds(30))
+        var warnings: [String] = []
+        while warnings.count < sessionCount {
+            // Wakes monitors that began to sleep after the first advance.
+            fixture.clock.advance(by: .milliseconds(100))
+            await Task.yield()
+            warnings = log.messages.withLock { $0 }.map(\.text).filter { $0.contains("may not respond") }
+        }
+        #expect(warnings.allSatisfy { $0.contains("hung-") }, "\(warnings)")
+
+        isHung.withLock { $0 = false }
+        gate.open(sessionCount * 16)
+        for session in hung { #expect(try await session.value.state == .completed) }
+        await queue.shutdown()
     }
 }

@@ -19,13 +19,15 @@ struct QueueFixture {
     /// Opens a queue. Every delay is the longest that the retry policy allows, so that tests can predict the delays.
     func open(
         transports: [any Transport]? = nil, delegate: (any TransferQueueDelegate)? = nil, changeLogLimit: Int = 100_000,
-        ordering: QueueOrdering = .inOrder, retention: Retention = .keepAll, logger: Logger? = nil
+        ordering: QueueOrdering = .inOrder, retention: Retention = .keepAll, logger: Logger? = nil,
+        localReadObserver: (@Sendable (FilePath) -> Void)? = nil
     ) async throws -> TransferQueue {
         var configuration = QueueConfiguration(ordering: ordering, retention: retention, changeLogLimit: changeLogLimit)
         configuration.logger.logLevel = .critical
         if let logger { configuration.logger = logger }
         configuration.clock = clock.engineClock
         configuration.randomFraction = { 1 }
+        configuration.localReadObserver = localReadObserver
         return try await TransferQueue(
             storage: .folder(folder.path.appending("store")), transports: transports ?? [memory], configuration: configuration,
             delegate: delegate)

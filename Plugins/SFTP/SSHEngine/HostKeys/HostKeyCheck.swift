@@ -29,10 +29,15 @@ struct HostKeyCheck {
             }
         }
         self.known = known
-        for fault in known.faults.prefix(Self.maximumFaultsLogged) {
+        for fault in known.faults.filter(\.hasMarker) + known.faults.filter({ !$0.hasMarker }).prefix(Self.maximumPlainFaultsLogged) {
             logger.warning(
                 "A line of a known hosts file is invalid and was ignored",
                 metadata: ["line": "\(fault.location)", "hasMarker": "\(fault.hasMarker)"])
+        }
+        let unrecorded = known.markedFaultCount - known.faults.count(where: \.hasMarker)
+        if unrecorded > 0 {
+            logger.warning(
+                "More lines with a marker in the known hosts files are invalid and were ignored", metadata: ["count": "\(unrecorded)"])
         }
         for entry in known.revocations(of: host) {
             logger.notice(
@@ -41,12 +46,14 @@ struct HostKeyCheck {
         }
     }
 
-    private static let maximumFaultsLogged = 10
+    private static let maximumPlainFaultsLogged = 10
 
     /// A sentence with the first invalid lines, for the error about an unknown or changed key; empty if all lines are valid.
     private var faultyLines: String {
         guard !known.faults.isEmpty else { return "" }
-        let locations = known.faults.prefix(3).map(\.location).joined(separator: ", ")
+        // A line with a marker may have been meant to revoke the key.
+        let faults = known.faults.filter(\.hasMarker) + known.faults.filter { !$0.hasMarker }
+        let locations = faults.prefix(3).map(\.location).joined(separator: ", ")
         let more = known.faults.count > 3 ? " and others" : ""
         return " Invalid lines: \(locations)\(more)."
     }

@@ -41,8 +41,11 @@ package struct KnownHosts: Sendable {
     }
 
     package private(set) var entries: [Entry] = []
-    /// The invalid lines, which are ignored. Only the first 100 are recorded.
+    /// The invalid lines, which are ignored. Only the first 100 lines with a marker and the first 100 other lines are recorded.
     package private(set) var faults: [Fault] = []
+    /// The number of invalid lines with a marker, recorded or not. Each of them may have been meant to revoke a key.
+    package private(set) var markedFaultCount = 0
+    private var plainFaultCount = 0
     private static let maximumFaults = 100
 
     /// Creates an empty collection.
@@ -53,10 +56,11 @@ package struct KnownHosts: Sendable {
         for (index, line) in content.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated() {
             if let entry = Self.entry(line, file: file, line: index + 1) {
                 entries.append(entry)
-            } else if let first = line.first(where: { $0 != 0x20 && $0 != 0x09 && $0 != 0x0D }), first != UInt8(ascii: "#"),
-                faults.count < Self.maximumFaults
-            {
-                faults.append(Fault(location: "\(file):\(index + 1)", hasMarker: first == UInt8(ascii: "@")))
+            } else if let first = line.first(where: { $0 != 0x20 && $0 != 0x09 && $0 != 0x0D }), first != UInt8(ascii: "#") {
+                let hasMarker = first == UInt8(ascii: "@")
+                if hasMarker { markedFaultCount += 1 } else { plainFaultCount += 1 }
+                guard (hasMarker ? markedFaultCount : plainFaultCount) <= Self.maximumFaults else { continue }
+                faults.append(Fault(location: "\(file):\(index + 1)", hasMarker: hasMarker))
             }
         }
     }

@@ -92,7 +92,7 @@ final class PartWriter: Sendable {
     }
 
     private func write(_ index: Int, from start: Int64, _ acknowledged: @escaping @Sendable (Int64) -> Void) async throws -> Int64 {
-        var offset = start
+        var (offset, synced) = (start, start)
         while let claim = try await claim(index, from: offset) {
             while offset < claim.upperBound {
                 try checkFailure()
@@ -105,6 +105,11 @@ final class PartWriter: Sendable {
                     send(piece, of: index, at: offset, acknowledged)
                     offset += Int64(piece.count)
                 }
+            }
+            if let step = record.syncStep, offset - synced >= step {
+                try await drained()
+                try await syncAndSave()
+                synced = offset
             }
         }
         try checkFailure()
@@ -188,7 +193,10 @@ final class PartWriter: Sendable {
     private func syncAndSave() async throws {
         let (positions, count) = state.withLock { ($0.positions, $0.count) }
         guard record.isOutdated(positions) else { return }
-        if features.offers(.fsync) { try await finish(beginSync()) }
+        if features.offers(.fsync) {
+            try await finish(beginSync())
+            record.didSync()
+        }
         try await save(positions)
         schedule.withLock { $0.didSync(count) }
     }
@@ -221,7 +229,9 @@ final class PartWriter: Sendable {
                 }
             }
         } catch {
-            if error is StatusFailure || mayHaveStarted(sync) { await record.endAfterFailedSync() }
+            if error is StatusFailure || mayHaveStarted(sync) {
+                await record.endAfterFailedSync(isInterrupted: !(error is StatusFailure) && !client.isOpen)
+            }
             throw error
         }
     }
@@ -292,10 +302,11 @@ final class PartWriter: Sendable {
     /// - Parameters:
     ///   - times: The modification time to set, in seconds since 1970; nil to keep it.
     ///   - mode: The permissions to set; nil to keep them.
-    func finish(times: UInt32? = nil, mode: UInt32? = nil) async throws -> End {
+    ///   - syncs: Whether to sync the part file; nil to sync it if the features of this writer offer that.
+    func finish(times: UInt32? = nil, mode: UInt32? = nil, syncs: Bool? = nil) async throws -> End {
         let timing = times.map { client.begin(.fsetstat(handle, .times($0))) }
         let permission = mode.map { client.begin(.fsetstat(handle, .permissions($0))) }
-        let sync = features.offers(.fsync) ? beginSync() : nil
+        let sync = syncs ?? features.offers(.fsync) ? beginSync() : nil
         let status = client.begin(.fstat(handle))
         close()
         do {

@@ -101,7 +101,9 @@ extension SFTPUpload {
             if let more = checkpoint.synced(confirmed) {
                 let isLongEnough = size >= UInt64(more.checkpoint.neededSize(more.confirmed))
                 if isLongEnough, let warnings = try await sync(handle, checkpoint, confirmed) {
-                    part = OpenPart(handle: handle, checkpoint: more.checkpoint, confirmed: more.confirmed, warnings: warnings)
+                    var checkpoint = more.checkpoint
+                    checkpoint.interruptedSyncs = InterruptedSyncs(checkpoint.interruptedSyncs).decremented.stored
+                    part = OpenPart(handle: handle, checkpoint: checkpoint, confirmed: more.confirmed, warnings: warnings)
                 } else {
                     // A server reports lost bytes only once, so a later sync would succeed although bytes are lost.
                     part = OpenPart(handle: handle, checkpoint: checkpoint.withoutUnsynced, confirmed: confirmed)
@@ -125,7 +127,9 @@ extension SFTPUpload {
     private func sync(_ handle: Handle, _ checkpoint: UploadCheckpoint, _ confirmed: Int64) async throws -> [String]? {
         guard features.offers(.fsync) else { return nil }
         // A server reports lost bytes only once. If this attempt does not learn the result, no later attempt can.
-        try await reporter.save(checkpoint.withoutUnsynced.encoded(confirmed: confirmed))
+        var interrupted = checkpoint.withoutUnsynced
+        interrupted.interruptedSyncs = InterruptedSyncs(checkpoint.interruptedSyncs).incremented.stored
+        try await reporter.save(interrupted.encoded(confirmed: confirmed))
         let sync = client.begin(.fsync(handle))
         do {
             guard let warnings = try await warningsIfSame(RecentBlocks(checkpoint.unsynced(confirmed), only: Self.tail)) else { return nil }

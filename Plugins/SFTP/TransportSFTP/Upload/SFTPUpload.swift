@@ -6,7 +6,11 @@ import TransportSupport
 /// (``SFTPOptions/partFiles``), it writes directly to the final name.
 struct SFTPUpload {
     let connection: PooledConnection
+    /// The server's features, without syncs if too many syncs of this upload were interrupted.
     let features: SFTPFeatures
+    /// Whether the server offers syncs.
+    private let offersSync: Bool
+    private let interruptedSyncs: InterruptedSyncs
     let others: ConnectionLender
     let paths: RemoteFilePaths
     let part: [UInt8]
@@ -27,7 +31,6 @@ struct SFTPUpload {
         others: ConnectionLender, from file: FileReader, on threads: WorkerThreads, reporting reporter: AttemptReporter
     ) throws(TransferError) {
         self.connection = connection
-        self.features = features
         self.others = others
         self.server = server
         self.file = file
@@ -36,6 +39,9 @@ struct SFTPUpload {
         paths = RemoteFilePaths(attempt.remotePath, at: server.address)
         options = attempt.options
         known = attempt.checkpoint.flatMap { stored in UploadCheckpoint(stored).map { ($0, stored.confirmed) } }
+        interruptedSyncs = InterruptedSyncs(known?.checkpoint.interruptedSyncs)
+        self.features = features.after(interruptedSyncs)
+        offersSync = features.offers(.fsync)
         isRepeated = attempt.number > 1
         sourceMode = file.source.isSpooled ? nil : file.descriptor.mode
         if let known {
@@ -163,7 +169,7 @@ struct SFTPUpload {
         do {
             let written = try await writeAll(writer, record)
             size = file.source.growth == nil ? file.source.size : written
-            end = try await writer.finish(times: times, mode: mode)
+            end = try await writer.finish(times: times, mode: mode, syncs: offersSync && interruptedSyncs.allowsFinalSync)
             try await file.verifyUnchanged()
         } catch let error as TransferError where error.failureClass == .sourceChanged {
             // Removes the part file, because its content is incomplete or a mix of two versions of the source.
@@ -179,6 +185,11 @@ struct SFTPUpload {
                 "\(paths.name) has \(end.size ?? 0) bytes at \(client.serverName), but \(size) were sent. The upload restarts.")
         }
         var warnings: [String] = []
+        if offersSync, !interruptedSyncs.allowsFinalSync {
+            warnings.append(
+                "Connections to \(client.serverName) broke before it had synced \(paths.name), so it was not synced. If the server crashes now, the file may be lost."
+            )
+        }
         if !end.acceptedTimes { warnings.append("\(client.serverName) refused the modification time of \(paths.name).") }
         if !end.acceptedMode, keepsMode { warnings.append("\(client.serverName) refused the permissions of \(paths.name).") }
         return (size, warnings)
@@ -221,6 +232,7 @@ struct SFTPUpload {
 
     private func write(_ record: UploadRecord, over connection: PooledConnection, _ features: SFTPFeatures) async throws {
         guard record.hasMore else { return }
+        let features = features.after(interruptedSyncs)
         let handle = try await connection.client.open(.open(part, [.write]))
         let writer = PartWriter(
             handle, at: connection.client, features, of: file, recording: record, schedule, on: threads, reporting: reporter)

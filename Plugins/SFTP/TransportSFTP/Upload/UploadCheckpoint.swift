@@ -44,6 +44,8 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
     /// For a file without ranges, the end of the bytes that the server acknowledged, but did not sync, before the connection broke. Unless
     /// the server crashed, it still has these bytes. nil if the server acknowledged no bytes after the confirmed position.
     package var acknowledged: Int64?
+    /// The number of interrupted syncs; see ``InterruptedSyncs``.
+    package var interruptedSyncs: Int?
     /// The permissions to set before the part file is renamed; nil to keep its permissions.
     var mode: UInt32?
 

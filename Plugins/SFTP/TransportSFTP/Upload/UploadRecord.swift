@@ -32,6 +32,9 @@ package final class UploadRecord: Sendable {
         var saving: Task<Void, any Error>?
         /// Whether to save no more checkpoints.
         var isOver = false
+        var interruptedSyncs: InterruptedSyncs
+        /// Whether the connection broke during a sync of this attempt.
+        var wasInterrupted = false
 
         /// The numbers of sent and confirmed bytes over all ranges.
         var totals: (sent: Int64, confirmed: Int64) {
@@ -64,7 +67,10 @@ package final class UploadRecord: Sendable {
     package init(_ checkpoint: UploadCheckpoint, from start: Int64, size: Int64?, reporter: AttemptReporter) {
         self.reporter = reporter
         let ranges = checkpoint.ranges ?? [UploadCheckpoint.Range(start: 0, end: size ?? .max, confirmed: start)]
-        state = Locked(State(checkpoint: checkpoint, rangeStates: ranges.map(RangeState.init)))
+        state = Locked(
+            State(
+                checkpoint: checkpoint, rangeStates: ranges.map(RangeState.init),
+                interruptedSyncs: InterruptedSyncs(checkpoint.interruptedSyncs)))
     }
 
     // MARK: Assignment of ranges
@@ -124,16 +130,32 @@ package final class UploadRecord: Sendable {
 
     /// Stops saving checkpoints after a failed sync, because the server may have lost any unconfirmed bytes. Also removes the
     /// acknowledged, unsynced bytes from the last checkpoint.
-    func endAfterFailedSync() async {
-        let forgets = state.withLock { state in
+    ///
+    /// - Parameter isInterrupted: Whether the connection broke during the sync.
+    func endAfterFailedSync(isInterrupted: Bool) async {
+        let mustSave = state.withLock { state in
             state.isOver = true
+            // Several writers may lose their connections at the same time, which counts once.
+            let isCounted = isInterrupted && !state.wasInterrupted
+            if isCounted {
+                state.wasInterrupted = true
+                state.interruptedSyncs = state.interruptedSyncs.incremented
+            }
             let unsynced = state.rangeStates.indices.filter { state.rangeStates[$0].acknowledged > state.rangeStates[$0].range.confirmed }
             for index in unsynced { state.rangeStates[index].acknowledged = state.rangeStates[index].range.confirmed }
-            return !unsynced.isEmpty
+            return isCounted || !unsynced.isEmpty
         }
         // A separate task, because the attempt's task may be cancelled.
-        if forgets { await Task { try? await self.enqueueSaving([:]) }.value }
+        if mustSave { await Task { try? await self.enqueueSaving([:]) }.value }
     }
+
+    /// Records a successful sync. The next checkpoint stores it.
+    func didSync() {
+        state.withLock { $0.interruptedSyncs = $0.interruptedSyncs.decremented }
+    }
+
+    /// The number of bytes after which a writer stops and syncs; nil if it syncs while it sends further bytes.
+    var syncStep: Int64? { state.withLock { $0.interruptedSyncs.step } }
 
     /// Returns the number of unconfirmed bytes.
     func rest(of size: Int64) -> Int64 { size - state.withLock { $0.totals.confirmed } }
@@ -190,6 +212,7 @@ package final class UploadRecord: Sendable {
     private func saveNow(_ positions: [Int: Int64]) async throws {
         let (checkpoint, confirmed) = state.withLock { state in
             var checkpoint = state.checkpoint
+            checkpoint.interruptedSyncs = state.interruptedSyncs.stored
             let ranges = state.rangeStates.enumerated().map { index, rangeState in
                 var range = rangeState.range
                 range.confirmed = max(range.confirmed, positions[index] ?? 0)

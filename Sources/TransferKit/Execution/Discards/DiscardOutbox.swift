@@ -6,7 +6,7 @@ import TransferCore
 /// Removes abandoned content of sessions from servers, and the part files of downloads from this machine. Needs no session slot. Pending
 /// removals survive restarts of the process.
 ///
-/// Each host with due removals has its own worker, which requests one removal at a time; at most 16 hosts have a worker. A host that hangs
+/// Each host with due removals has its own worker, which requests one removal at a time; at most 64 hosts have a worker. A host that hangs
 /// or asks to back off therefore does not delay other hosts. While the queue is stopped, only part files are removed. Content that a server
 /// refuses to remove stays there.
 final class DiscardOutbox: Sendable {
@@ -28,7 +28,7 @@ final class DiscardOutbox: Sendable {
 
     static let page = 64
     /// The maximum number of hosts with a worker at the same time.
-    private static let maximumHosts = 16
+    private static let maximumHosts = 64
     /// How long a server may take for one removal.
     static let timeout = Duration.seconds(120)
     /// How long a hanging disk may delay a shutdown.

@@ -193,7 +193,7 @@ extension FileRunner {
                 // comparison.
                 if stream == nil, let sent = identity, checkpoint.confirmed > FileWindow.smallSize {
                     let source = UploadSource(path: file.source, identity: sent, confinement: file.confinement)
-                    identity?.prefixDigest = await PrefixDigest.make(of: source, confirmed: checkpoint.confirmed)
+                    identity?.prefixDigest = await PrefixDigest.make(of: source, confirmed: checkpoint.confirmed, for: context)
                 }
                 try await context.send(
                     .file(position: position, .checkpoint(checkpoint, endpoint: endpoint, generation: generation, identity)))

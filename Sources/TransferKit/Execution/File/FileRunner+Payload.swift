@@ -29,7 +29,7 @@ extension FileRunner {
         let (path, confinement) = (file.source, file.confinement)
         let identity: SourceIdentity
         do throws(TransferError) {
-            identity = try await BlockingIO.run { () throws(TransferError) in
+            identity = try await context.readLocally(path) { () throws(TransferError) in
                 // Many file systems respond to stat(2) faster than to open(2), but only open(2) can refuse to follow links.
                 guard confinement != nil else { return try SourceIdentity(ofFileAt: path) }
                 let descriptor = try SourceConfinement.open(path, within: confinement)
@@ -60,7 +60,8 @@ extension FileRunner {
         try endpoint.checkForms(AttemptOptions(context.options), with: context.transports[endpoint.transport])
         let content = try await context.store.form(of: context.key, position: file.position)
         let (spooled, name, sources) = (file.source, file.destination, context.store.sources)
-        let parts = try await BlockingIO.run { () throws(TransferError) in
+        let first = content.parts.lazy.compactMap { $0.file?.localPath(sources) }.first
+        let parts = try await context.readLocally(first ?? spooled) { () throws(TransferError) in
             try content.parts.map { part throws(TransferError) -> UploadForm.Part in
                 guard let file = part.file else { return .field(name: part.field, value: part.text ?? "") }
                 guard let path = file.localPath(sources) else {
@@ -158,7 +159,7 @@ extension FileRunner {
                 return
             }
             let source = UploadSource(path: file.source, identity: identity, confinement: file.confinement)
-            guard await PrefixDigest.make(of: source, confirmed: confirmed) == digest else {
+            guard await PrefixDigest.make(of: source, confirmed: confirmed, for: context) == digest else {
                 throw changed("another file with different content replaced it")
             }
         }

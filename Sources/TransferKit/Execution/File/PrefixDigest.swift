@@ -12,8 +12,8 @@ enum PrefixDigest {
     private static let sampleSize = 64 << 10
 
     /// Reads and hashes the samples; nil if the file can't be read or is no longer the file that was sent. Runs on a thread that may block.
-    static func make(of source: UploadSource, confirmed: Int64) async -> String? {
-        await BlockingIO.run { try? read(source, confirmed: confirmed) }
+    static func make(of source: UploadSource, confirmed: Int64, for context: RunContext) async -> String? {
+        await context.readLocally(source.path) { try? read(source, confirmed: confirmed) }
     }
 
     private static func read(_ source: UploadSource, confirmed: Int64) throws -> String? {

@@ -17,6 +17,7 @@ package struct FolderExpansion: Sendable {
     private let send: @Sendable (ExpansionStep) async throws -> Void
     private let grow: @Sendable (ManifestTotals) -> Void
     private let bytesKnown: @Sendable () -> Int64
+    private let reading: @Sendable (FilePath) -> @Sendable () -> Void
     private let noteSkipped: @Sendable (FilePath, Int) -> Void
 
     /// Creates the expansion of a session without remote folders.
@@ -36,14 +37,17 @@ package struct FolderExpansion: Sendable {
     /// - Parameters:
     ///   - bytesKnown: Returns the current total size of the session's files, in bytes.
     ///   - remote: Expands an item's remote folder into the manifest. Returns the outcome of the run if the folder can't be listed now.
+    ///   - reading: Called before a batch of a local folder item is read. Returns a function to call afterwards.
     ///   - noteSkipped: Receives the path of each local folder item with skipped entries, and the number of entries skipped in it and in
     ///     its subfolders.
     init(
         of key: SessionKey, in store: QueueStore, fault: FolderFault? = nil, bytesKnown: @escaping @Sendable () -> Int64 = { 0 },
         remote: (@Sendable (PendingItem, ManifestStart) async throws -> RunOutcome?)?,
         send: @escaping @Sendable (ExpansionStep) async throws -> Void, grow: @escaping @Sendable (ManifestTotals) -> Void,
+        reading: @escaping @Sendable (FilePath) -> @Sendable () -> Void = { _ in {} },
         noteSkipped: @escaping @Sendable (FilePath, Int) -> Void
     ) {
+        self.reading = reading
         self.bytesKnown = bytesKnown
         self.noteSkipped = noteSkipped
         self.key = key
@@ -83,11 +87,9 @@ package struct FolderExpansion: Sendable {
 
     private func expand(_ item: PendingItem, from start: ManifestStart) async throws {
         let room = FileSize.sessionMaximum.subtractingSaturated(bytesKnown())
-        let walk = await BlockingIO.run { [storage = store.folder, fault] in
-            FolderWalk(item, from: start, excluding: storage, maximumBytes: room, fault: fault)
-        }
+        let walk = FolderWalk(item, from: start, excluding: store.folder, maximumBytes: room, fault: fault)
         while true {
-            let (batch, withdrawn) = try await walk.next(Self.batch)
+            let (batch, withdrawn) = try await next(of: walk, item.path)
             if let withdrawn { try await withdraw(withdrawn) }
             guard batch.count > 0 else { break }
             try await send(.add(item: item.sequence, batch))
@@ -98,6 +100,12 @@ package struct FolderExpansion: Sendable {
         if skipped > 0 { noteSkipped(item.path, skipped) }
         try await send(.finish(item: item.sequence, totals))
         grow(ManifestTotals(files: totals.files - 1, failed: totals.failed, bytes: totals.bytes))
+    }
+
+    private func next(of walk: FolderWalk, _ path: FilePath) async throws -> (ManifestBatch, withdrawn: WithdrawnRows?) {
+        let end = reading(path)
+        defer { end() }
+        return try await walk.next(Self.batch)
     }
 
     /// Deletes the rows of a folder that could not be read completely.

@@ -20,6 +20,8 @@ struct WithdrawnRows: Sendable {
 ///
 /// A folder that can't be read completely is reported as failed, without its contents. A retry can therefore read all of its contents
 /// without listing an entry twice.
+///
+/// Each walk has its own thread, so a folder that hangs delays no other work.
 actor FolderWalk {
     private static let maximumEntriesPerRead = 16_384
 
@@ -42,9 +44,11 @@ actor FolderWalk {
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
     private let executor = DiskExecutor()
     private let root: PendingItem
-    private let ancestors: [FileIdentity]
+    /// The parent folders of the root. Set when the walk begins, because inspecting them blocks.
+    private var ancestors: [FileIdentity] = []
     /// The queue's storage folder. It is never uploaded, because it contains URLs that grant access to uploads.
-    private let excluded: FileIdentity?
+    private let storage: FilePath
+    private var excluded: FileIdentity?
     /// The maximum total size of the files, in bytes.
     private let maximumBytes: Int64
     private var stack: [Frame] = []
@@ -68,8 +72,7 @@ actor FolderWalk {
         self.maximumBytes = max(0, maximumBytes)
         batchStart = start
         self.root = root
-        ancestors = root.ancestors.compactMap { FileIdentity(of: $0) }
-        excluded = FileIdentity(of: storage)
+        self.storage = storage
         nextPosition = start.position
         nextDirectory = start.directory
     }
@@ -84,6 +87,8 @@ actor FolderWalk {
         withdrawn = nil
         if !hasBegun {
             hasBegun = true
+            ancestors = root.ancestors.compactMap { FileIdentity(of: $0) }
+            excluded = FileIdentity(of: storage)
             try enter(
                 root.path.bytes, isLink: true, directory: root.directory, source: root.source, destination: root.destination, &batch)
         }

@@ -1,6 +1,7 @@
 package import Foundation
 import Locking
 import Synchronization
+import SystemPackage
 import TransferCore
 
 /// The options and statistics of a running session. The run reads them from the store once, and then updates them in memory. Updating the
@@ -18,6 +19,8 @@ package final class LiveRun: Sendable {
         /// Whether the run is expanding the session's items into files.
         var isPreparing = false
         var isHistoryForgotten = false
+        /// The calls that read local files.
+        var localReads = LocalReads()
         /// The number of bytes that the ended attempts of this run transferred.
         var moved: Int64 = 0
         /// The byte counts shown last, below which the statistics do not fall. Reset when a file restarts at byte 0 or turns out to be a
@@ -112,6 +115,21 @@ package final class LiveRun: Sendable {
     }
 
     var isHistoryForgotten: Bool { state.withLock { $0.isHistoryForgotten } }
+
+    /// Records that a call begins to read a local file or folder. Returns the number for ``endLocalRead(_:)``.
+    func beginLocalRead(of path: FilePath, at uptime: Duration) -> Int {
+        state.withLock { $0.localReads.begin(path, at: uptime) }
+    }
+
+    func endLocalRead(_ number: Int) {
+        state.withLock { $0.localReads.end(number) }
+    }
+
+    /// Returns the path of the longest call that reads a local file, and the number of long calls, if there are long calls that were not
+    /// returned before.
+    func newLongReads(at uptime: Duration) -> (path: FilePath, count: Int)? {
+        state.withLock { $0.localReads.newLongReads(at: uptime) }
+    }
 
     // MARK: Attempts
 

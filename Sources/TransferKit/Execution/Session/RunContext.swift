@@ -1,5 +1,6 @@
 import Foundation
 package import Logging
+import SystemPackage
 package import TransferCore
 
 /// The dependencies of a session's run.
@@ -27,6 +28,8 @@ package struct RunContext: Sendable {
     var storageFailed: @Sendable (QueueError) -> Void = { _ in }
     /// Publishes an event that is not stored, unless the queue abandoned the run.
     var publish: @Sendable (QueueEvent.Kind) -> Void = { _ in }
+    /// Called with each local file that the run inspects, on the thread that then inspects the file. Tests set it.
+    var localReadObserver: (@Sendable (FilePath) -> Void)?
     /// The maximum number of files and folders in a session with remote folders.
     package var maximumListedNames: Int64 = 10_000_000
     /// The time from which ``SessionOptions/deadline`` counts; nil for the start of the run.

@@ -1,7 +1,10 @@
-/// Samples the progress of the files in flight, to update the statistics and to end stalled attempts.
+/// Samples the progress of the files in flight, to update the statistics and to end stalled attempts. Also
+/// reports local files that take a long time to read.
 struct SessionMonitor {
     let live: LiveRun
     let clock: EngineClock
+    /// Reports local files that take a long time to read.
+    var reportLongReads: @Sendable () -> Void = {}
 
     private static let interval = Duration.milliseconds(100)
     /// The longest plausible gap between two samples. A longer gap means that this machine did not run the monitor, for example because it was
@@ -25,6 +28,7 @@ struct SessionMonitor {
             // A gap does not count as a stall: all attempts get a new watch.
             if now - sampledAt > Self.longestGap { watches = [:] }
             sampledAt = now
+            reportLongReads()
             let options = live.options
             let active = live.activeFiles
             let present = Set(active.map(ObjectIdentifier.init))

@@ -29,7 +29,7 @@ package struct SessionRunner: Sendable {
         publish: @escaping @Sendable (SessionStatistics) -> Void
     ) async {
         let monitor = Task { [context] in
-            await SessionMonitor(live: context.live, clock: context.clock).watch(
+            await SessionMonitor(live: context.live, clock: context.clock, reportLongReads: context.reportLongReads).watch(
                 publishItem: { context.publish(.itemProgress(context.id, position: $0, $1)) }, publish)
         }
         var files = SessionFiles(context: context, histories: histories)
@@ -79,6 +79,10 @@ package struct SessionRunner: Sendable {
             of: context.key, in: context.store, bytesKnown: { [context] in context.live.bytesKnown },
             remote: { try await listing.run($0, from: $1) },
             send: { [context] in try await context.send(.expansion($0)) }, grow: { [context] in context.live.found($0) },
+            reading: { [context] folder in
+                let number = context.live.beginLocalRead(of: folder, at: context.clock.now())
+                return { context.live.endLocalRead(number) }
+            },
             noteSkipped: { [context] folder, count in
                 context.logger.warning(
                     "\(count) entries of \(folder) are not uploaded, for example because they are symbolic links.",

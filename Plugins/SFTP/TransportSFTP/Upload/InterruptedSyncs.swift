@@ -1,0 +1,50 @@
+/// The number of syncs of an upload during which the connection broke, and how later attempts sync.
+///
+/// The result of such a sync is unknown. The server's operating system reports lost bytes only once, and may have reported them to a process that
+/// ended with the connection. So the bytes must be sent again. If the server's disk needs more time for a sync than the connections last, the same
+/// would happen in each attempt. Later attempts therefore sync fewer bytes at a time. If the connection breaks during these syncs as well, the
+/// server counts as a server that can't sync.
+package struct InterruptedSyncs: Hashable, Sendable {
+    private var count: Int
+
+    /// - Parameter stored: The value in a checkpoint, which may be damaged; nil for 0.
+    package init(_ stored: Int? = nil) {
+        count = min(max(0, stored ?? 0), Self.maximum)
+    }
+
+    /// The value for a checkpoint.
+    package var stored: Int? { count > 0 ? count : nil }
+
+    private static let maximum = 5
+
+    /// The count after the connection broke during one more sync.
+    var incremented: InterruptedSyncs { InterruptedSyncs(count + 1) }
+
+    /// The count after a successful sync.
+    var decremented: InterruptedSyncs { InterruptedSyncs(count - 1) }
+
+    /// The number of bytes after which a writer stops and syncs; nil if it syncs while it sends further bytes.
+    package var step: Int64? {
+        switch count {
+        case 1: 2 << 20
+        case 2: 512 << 10
+        default: nil
+        }
+    }
+
+    /// Whether to sync while content is sent, and at the end of an incomplete attempt.
+    package var allowsSyncs: Bool { count < 3 }
+
+    /// Whether to sync the complete part file. Its newest bytes may be the only ones that are not on the disk yet, so this sync may be fast.
+    package var allowsFinalSync: Bool { count < Self.maximum }
+}
+
+extension SFTPFeatures {
+    /// The features without syncs if too many syncs were interrupted.
+    func after(_ interruptedSyncs: InterruptedSyncs) -> SFTPFeatures {
+        guard !interruptedSyncs.allowsSyncs else { return self }
+        var features = self
+        features.extensions.removeAll { $0 == ProtocolExtension.fsync.rawValue }
+        return features
+    }
+}

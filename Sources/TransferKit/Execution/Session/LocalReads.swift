@@ -1,0 +1,61 @@
+import Logging
+import SystemPackage
+
+/// The calls with which a run reads local files and folders. Finds calls that may hang, because the disk or the network share does not respond.
+struct LocalReads: Sendable {
+    /// The duration from which a call counts as long.
+    static let limit = Duration.seconds(30)
+
+    private struct Call: Sendable {
+        let path: FilePath
+        let start: Duration
+    }
+
+    private var calls: [Int: Call] = [:]
+    private var last = 0
+    /// Whether the current long calls were reported.
+    private var isReported = false
+
+    mutating func begin(_ path: FilePath, at uptime: Duration) -> Int {
+        last &+= 1
+        calls[last] = Call(path: path, start: uptime)
+        return last
+    }
+
+    mutating func end(_ number: Int) { calls[number] = nil }
+
+    /// Returns the path of the longest call and the number of long calls. Returns nil if no call is long, or if this function has returned a value since
+    /// calls became long.
+    mutating func newLongReads(at uptime: Duration) -> (path: FilePath, count: Int)? {
+        let long = calls.values.filter { uptime - $0.start >= Self.limit }
+        guard let longest = long.min(by: { $0.start < $1.start }) else {
+            isReported = false
+            return nil
+        }
+        guard !isReported else { return nil }
+        isReported = true
+        return (longest.path, long.count)
+    }
+}
+
+extension RunContext {
+    /// Runs a call that reads a local file, on a thread that is allowed to block. If the call hangs, it holds only threads of this session.
+    func readLocally<Value: Sendable, Failure: Error>(
+        _ path: FilePath, _ body: @escaping @Sendable () throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
+        let number = live.beginLocalRead(of: path, at: clock.now())
+        defer { live.endLocalRead(number) }
+        return try await BlockingIO.run(.files, for: .session(id)) { [localReadObserver] () throws(Failure) -> Value in
+            localReadObserver?(path)
+            return try body()
+        }
+    }
+
+    /// Logs a warning if calls that read local files have been running for a long time.
+    func reportLongReads() {
+        guard let (path, count) = live.newLongReads(at: clock.now()) else { return }
+        let others = count > 1 ? " \(count - 1) more files of the session wait as well." : ""
+        logger.warning(
+            "Reading \(path) has taken more than \(LocalReads.limit). Its disk or network share may not respond.\(others)")
+    }
+}

@@ -1,0 +1,72 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransportSupport
+
+/// Downloads to a file system that can't reserve space.
+struct PromisedSpaceTests {
+    private let folder: DownloadsFolder
+    private let threads = WorkerThreads(limit: 8)
+    private let promisedSpace = PromisedSpace()
+
+    init() throws {
+        folder = try DownloadsFolder()
+    }
+
+    /// - Parameter free: The free space of the disk, in bytes.
+    private func open(_ name: String, size: Int64?, from confirmed: Int64 = 0, free: Int64) async throws -> FileWriter {
+        var faults = PlacingFaults()
+        faults.refusesReservations = true
+        faults.promisedSpace = promisedSpace
+        faults.freeSpace = { free }
+        return try await FileWriter.open(
+            folder.destination(FilePath(name)), from: confirmed, size: size, on: threads, syncing: SyncSchedule(at: .now), faults: faults)
+    }
+
+    private static let unit: Int64 = 1 << 30
+
+    /// Only one of the files fits on the disk. The second one begins when the first one no longer needs its space.
+    @Test func secondDownloadWaitsForFirst() async throws {
+        var first: FileWriter? = try await open("1", size: 2 * Self.unit, free: 3 * Self.unit)
+        let error = await #expect(throws: TransferError.self) { try await open("2", size: 2 * Self.unit, free: 3 * Self.unit) }
+        #expect(error?.failureClass == .noSpace && error?.code == .diskFull)
+        #expect(error?.message.contains("other downloads need") == true, "\(error?.message ?? "")")
+        // A file that fits next to the first one begins.
+        _ = try await open("3", size: Self.unit / 2, free: 3 * Self.unit)
+        withExtendedLifetime(first) {}
+        first = nil
+        _ = try await open("2", size: 2 * Self.unit, free: 3 * Self.unit)
+    }
+
+    /// Of several downloads that begin at the same time, one begins.
+    @Test func oneOfConcurrentDownloadsBegins() async throws {
+        let writers = await withTaskGroup(of: FileWriter?.self) { group in
+            for index in 0..<8 {
+                group.addTask { try? await open("\(index)", size: 2 * Self.unit, free: 3 * Self.unit) }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(writers.compactMap { $0 }.count == 1)
+    }
+
+    /// Bytes that are on the disk are no longer part of its free space, so they count only once.
+    @Test func storedBytesCountOnce() async throws {
+        let first = try await open("1", size: 2 * Self.unit, from: 0, free: 3 * Self.unit)
+        try await first.write(Data(repeating: 7, count: 1_000_000), at: 0)
+        try await first.sync(upTo: 1_000_000)
+        let free = 3 * Self.unit - 1_000_000
+        await #expect(throws: TransferError.self) { try await open("2", size: Self.unit + 1_000_000, free: free) }
+        _ = try await open("3", size: Self.unit - 1_000_000, free: free)
+        withExtendedLifetime(first) {}
+    }
+
+    /// A complete file needs no more space, even while its writer still exists.
+    @Test func completeFileNeedsNoSpace() async throws {
+        let first = try await open("1", size: 2 * Self.unit, free: 3 * Self.unit)
+        try await first.write(Data("hello".utf8), at: 0)
+        try await first.finish(size: 5)
+        _ = try await open("2", size: 2 * Self.unit, free: 3 * Self.unit)
+        withExtendedLifetime(first) {}
+    }
+}
