@@ -65,6 +65,18 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// The account has the address of a server that is down. After it is corrected, its only session starts without a delay.
+    @Test func correctedAccountNeedsNoWait() async throws {
+        let queue = try await open(sessions: 1)
+        await pass(until: .seconds(600), queue)
+        #expect(try await queue.sessions().map(\.state) == [.waiting])
+        let before = now
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "other")]))
+        await queue.waitUntilIdle(scheduled: false)
+        #expect(try await queue.sessions().map(\.state) == [.completed] && now == before)
+        await queue.shutdown()
+    }
+
     private let unavailable = TransferError(.transient, .serverUnavailable, "503")
 
     /// The server refuses one file, but accepts all others. A new file is enqueued every 400 seconds.
