@@ -38,6 +38,9 @@ extension SessionIndex {
         }
     }
 
+    /// The number of lines that are set aside.
+    package var linesAside: Int { heads.asideCount }
+
     /// The number of eligible sessions of an account.
     func eligible(of account: AccountKey) -> Int {
         [false, true].reduce(0) { $0 + (lines[LineKey(account: account, needsCheapNetwork: $1)]?.count ?? 0) }
