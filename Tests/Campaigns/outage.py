@@ -1,4 +1,8 @@
-"""All servers stop during transfers and start again later. All sessions must then complete."""
+"""All servers stop during transfers and start again later. All sessions must then complete.
+
+In about half of the rounds, forwarders accept the connections to the stopped servers and close them at once. In the other rounds, connections are
+refused.
+"""
 
 import random
 import time
@@ -14,7 +18,7 @@ def campaign(seed, rounds, seconds, program):
     Returns the anomalies and a line of statistics.
     """
     studio = Studio("outage", seed, program, only=["loop", "sftp", "put"])
-    waits, aways = [], []
+    waits, aways, forwarded = [], [], 0
     try:
         for number in range(1, (rounds or 1) + 1):
             draw = random.Random(f"{seed}-{number}")
@@ -36,8 +40,10 @@ def campaign(seed, rounds, seconds, program):
             while time.monotonic() < limit and any(
                     server.relay.up + server.relay.down < begin[kind] + (1 << 19) for kind, server in studio.servers.items()):
                 time.sleep(0.02)
+            is_forwarded = draw.random() < 0.5
+            forwarded += is_forwarded
             for server in studio.servers.values():
-                server.stop()
+                server.stop(is_forwarded)
                 server.relay.rate = None
             away = draw.uniform(2, 60) if rounds else min(60, seconds / 20)
             aways.append(away)
@@ -54,5 +60,5 @@ def campaign(seed, rounds, seconds, program):
     finally:
         studio.close()
     return studio.anomalies, (
-        f"outage: {len(waits)} outages of {', '.join(f'{away:.0f}' for away in aways)} s, with 8 sessions each, which"
+        f"outage: {len(waits)} outages of {', '.join(f'{away:.0f}' for away in aways)} s ({forwarded} of a forwarder's target), with 8 sessions, which"
         f" completed {', '.join(f'{wait:.1f}' for wait in waits)} s after the restart")

@@ -1,6 +1,7 @@
 """A relay on the loopback interface between transferq and one server.
 
-Counts the bytes in both directions, limits their rate, cuts connections according to a plan, and can refuse connections like a stopped server.
+Counts the bytes in both directions, limits their rate, and cuts connections according to a plan. Can also act like a stopped server, which refuses
+connections, or like a forwarder to a stopped server, which accepts each connection and closes it at once.
 """
 
 import asyncio
@@ -55,6 +56,7 @@ class Relay:
         self.up = self.down = self.connections = 0
         self.cuts = None
         self.server = None
+        self.is_target_stopped = False
         self.open = set()
         self.free_at = 0.0
         self.port = 0
@@ -66,6 +68,9 @@ class Relay:
     def listen(self):
         """Starts to listen. Uses the same port as before if the relay has listened before."""
         async def start():
+            if self.is_target_stopped:
+                self.is_target_stopped = False
+                return
             self.server = await asyncio.start_server(self.accept, "127.0.0.1", self.port, backlog=128, limit=1 << 18)
             self.port = self.server.sockets[0].getsockname()[1]
         self.call(start())
@@ -74,6 +79,14 @@ class Relay:
         """Refuses new connections, and resets open connections."""
         async def stop():
             self.server.close()
+            for writer in list(self.open):
+                self.reset(writer)
+        self.call(stop())
+
+    def accept_and_close(self):
+        """Resets open connections. Accepts new connections and closes them at once, until `listen` is called."""
+        async def stop():
+            self.is_target_stopped = True
             for writer in list(self.open):
                 self.reset(writer)
         self.call(stop())
@@ -89,6 +102,9 @@ class Relay:
 
     async def accept(self, reader, writer):
         self.connections += 1
+        if self.is_target_stopped:
+            writer.close()
+            return
         self.open.add(writer)
         cut = self.cuts.next() if self.cuts else None
         try:

@@ -47,9 +47,15 @@ class Server:
         (self.folder / "files").mkdir(exist_ok=True)
         (self.folder / "uploads").mkdir(exist_ok=True)
 
-    def stop(self):
-        """Kills the server and resets its connections, as in a power failure."""
-        self.relay.refuse()
+    def stop(self, is_forwarded=False):
+        """Kills the server and resets its connections, as in a power failure.
+
+        is_forwarded: Whether the relay acts as a forwarder on a machine that still runs: it accepts new connections and closes them at once.
+        """
+        if is_forwarded:
+            self.relay.accept_and_close()
+        else:
+            self.relay.refuse()
         self.process.kill()
         self.process.wait()
 

@@ -17,7 +17,7 @@ import TransportHTTP
         for _ in 0..<2 {
             let failure = await transfer.failure()
             #expect(failure?.failureClass == .transient)
-            #expect(failure?.code == .connectionLost)
+            #expect(failure?.code == .serverUnavailable)
         }
         #expect(transfer.recorder.checkpoints.isEmpty)
         #expect(transfer.recorder.progress.allSatisfy { $0.confirmed == 0 })
@@ -25,6 +25,22 @@ import TransportHTTP
         let bodies = transfer.server.requests.map(\.body)
         #expect(bodies[2].count >= 3_000_000)
         #expect(bodies[2].firstRange(of: TemporaryFile.content(size: 1000)) != nil)
+        await transfer.end()
+    }
+
+    /// A forwarder accepts each connection and closes it, because its server is stopped. This is an outage of the endpoint, see
+    /// `RecoveryDecision.isOutage`.
+    @Test(arguments: ["put", "form", "get"], [0, 5]) func connectionClosedWithoutResponseIsOutage(mode: String, limit: Int) async throws {
+        let forwarder = try ScriptedServer(headLimit: { _ in limit }) { _, _ in [.silence] }
+        defer { forwarder.stop() }
+        var transfer = try TestTransfer(mode, size: mode == "get" ? nil : 10, answers: [])
+        transfer.endpoint.address = "http+\(mode)://127.0.0.1:\(forwarder.port)/x"
+        let failure = await transfer.failure()
+        #expect(failure?.failureClass == .transient && failure?.code == .serverUnavailable, "\(String(describing: failure))")
+        #expect(failure?.message.contains("change http to https") == true)
+        transfer.endpoint.address = "https+\(mode)://127.0.0.1:\(forwarder.port)/x"
+        let cut = await transfer.failure()
+        #expect(cut?.failureClass == .unreachable && cut?.code == .connectionLost, "\(String(describing: cut))")
         await transfer.end()
     }
 

@@ -49,4 +49,11 @@ extension CurlEngineError {
     private static func isAboutClientCertificate(_ text: String) -> Bool {
         text.contains(" alert ") && (text.contains("certificate") || text.contains("unknown ca"))
     }
+
+    /// Whether libcurl or OpenSSL reports that the connection ended during the TLS handshake, without an alert from the server.
+    var isHandshakeCut: Bool {
+        guard kind == .tlsFailed, let cause else { return false }
+        return ["unexpected eof", "SSL_ERROR_SYSCALL", "SSL_ERROR_ZERO_RETURN", "Connection reset", "Broken pipe"].contains(
+            where: cause.contains)
+    }
 }

@@ -67,6 +67,13 @@ public struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertibl
     /// the kind ``Kind/outcomeUnknown``; false if unknown.
     public internal(set) var wasServerGone = false
 
+    /// Whether a new connection was closed or reset before the first line of a response, or before the TLS handshake was complete. A
+    /// forwarder accepts connections and closes them like this while its target is stopped.
+    ///
+    /// Can be true only for the kinds ``Kind/connectionLost`` and ``Kind/tlsFailed``; false if unknown, and after more than 4 MiB of the
+    /// request's body. With the kind ``Kind/connectionLost``, the server may have acted on the request.
+    public internal(set) var isUnanswered = false
+
     init(_ kind: Kind, _ message: String, cause: String? = nil, sent: SentBytes = SentBytes()) {
         self.kind = kind
         self.message = message

@@ -85,8 +85,8 @@ extension TransferError.Code {
     public static let rejected = Self(rawValue: "rejected")
     /// The server failed or is busy.
     public static let serverError = Self(rawValue: "serverError")
-    /// The server, or a proxy in front of it, reports that the service is not available: HTTP 502, 503 and 504. Counts as a failure of the
-    /// endpoint, unless the endpoint serves other files at the same time.
+    /// The server, or a proxy in front of it, reports that the service is not available: HTTP 502, 503 and 504, or a new connection that was
+    /// accepted and then closed without a response. Counts as a failure of the endpoint, unless the endpoint serves other files at the same time.
     public static let serverUnavailable = Self(rawValue: "serverUnavailable")
     /// The server does not use the protocol of this transport. See <doc:/transferq/Troubleshooting>.
     public static let notThisProtocol = Self(rawValue: "notThisProtocol")

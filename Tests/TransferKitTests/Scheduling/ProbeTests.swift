@@ -111,9 +111,9 @@ import TransferKit
         #expect(scheduler.view(2)?.state == .running)
     }
 
-    /// The sessions wait for one day, but a command for one account ends the wait of its session.
-    @Test(arguments: [Command.retryEndpoints(account: "a"), .unblockAccount(name: "a")]) func endsRetryDelays(command: Command) throws {
-        var queue = try Rehearsal()
+    /// The sessions of two accounts wait for one day.
+    private func waitingQueue() throws -> Rehearsal {
+        var queue = try Rehearsal(limit: 2)
         try queue.add("A")
         try queue.add("B", to: "b")
         for name in ["A", "B"] {
@@ -121,7 +121,58 @@ import TransferKit
             try queue.end(name, .backoff(.seconds(86_400), .broken))
         }
         #expect(queue.line == "A=waiting B=waiting")
+        return queue
+    }
+
+    /// Each of these commands concerns one account, and ends the wait of its session.
+    @Test(arguments: [
+        Command.retryEndpoints(account: "a"), .unblockAccount(name: "a"), .saveAccount(.memory("a", at: "moved")),
+        .saveAccount(.memory("a", user: "new")), .replaceAccount(.memory("a"), with: .memory("a", at: "moved")),
+    ]) func endsRetryDelays(command: Command) throws {
+        var queue = try waitingQueue()
         try queue.perform(command)
         #expect(queue.line == "A=running B=waiting")
+    }
+
+    /// An app may save an unchanged account often. Limits do not affect the reason for the delay.
+    @Test(arguments: [nil, 7]) func savingSameEndpointsKeepsRetryDelays(limit: Int?) throws {
+        var queue = try waitingQueue()
+        var account = Account.memory("a")
+        account.maxConcurrentSessions = limit
+        try queue.perform(.saveAccount(account))
+        #expect(queue.line == "A=waiting B=waiting")
+    }
+
+    @Test func savingBlockedAccountEndsRetryDelays() throws {
+        var queue = try Rehearsal(limit: 2)
+        try queue.add("A B")
+        try queue.end("A", .backoff(.seconds(86_400), .broken))
+        let refused = TransferError(.credentials, .credentialsRejected, "Wrong password.")
+        try queue.end("B", .accountBlocked(refused, .memory("a")))
+        #expect(queue.line == "A=waiting B=waiting")
+        try queue.perform(.saveAccount(.memory("a")))
+        #expect(queue.line == "A=running B=running")
+    }
+
+    /// The delays of all accounts end when the network changes, unless the new condition permits no transfer.
+    @Test func networkEndsRetryDelays() throws {
+        var queue = try waitingQueue()
+        try queue.perform(.setNetwork(.unconstrained))
+        #expect(queue.line == "A=waiting B=waiting", "the condition is the same as before")
+        try queue.perform(.setNetwork(.unavailable))
+        #expect(queue.line == "A=waiting B=waiting")
+        guard case .retry = queue.why("A") else { throw TransferError.broken }
+        try queue.perform(.setNetwork(.expensive))
+        #expect(queue.line == "A=running B=running")
+    }
+
+    /// The queue still observes the delay that a server asked for.
+    @Test func networkKeepsDelayOfServer() throws {
+        var queue = try Rehearsal()
+        try queue.add("A")
+        try queue.report("A", .hostBusy(endpoint, .seconds(3_600)))
+        try queue.end("A", .backoff(.seconds(3_600), .broken))
+        try queue.perform(.setNetwork(.expensive))
+        #expect(queue.line == "A=waiting")
     }
 }

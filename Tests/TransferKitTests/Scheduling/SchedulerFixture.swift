@@ -34,8 +34,12 @@ extension Scheduler {
 }
 
 extension Account {
-    static func memory(_ name: String) -> Account {
-        Account(name, endpoints: [Endpoint(transport: "memory", address: "memory://\(name)/")])
+    /// - Parameters:
+    ///   - host: The host of the endpoint; nil for the account's name.
+    ///   - user: A setting of the endpoint; nil for none.
+    static func memory(_ name: String, at host: String? = nil, user: String? = nil) -> Account {
+        let settings = user.map { ["user": $0] } ?? [:]
+        return Account(name, endpoints: [Endpoint(transport: "memory", address: "memory://\(host ?? name)/", settings: settings)])
     }
 }
 

@@ -89,7 +89,19 @@ extension Transfer {
         if code == CURLE_OUT_OF_MEMORY || code.rawValue == 100, requestsBegun > 0 {
             return CurlEngineError(.invalidResponse, "The server's response has a line that is too long.", cause: handle.describe(code))
         }
-        return CurlEngineError(code, text: handle.describe(code))
+        var error = CurlEngineError(code, text: handle.describe(code))
+        error.isUnanswered = error.isHandshakeCut || isConnectionUnanswered(error, code)
+        return error
+    }
+
+    /// The maximum number of body bytes that this machine and a forwarder can hold for a server that never received them.
+    private static let maximumBuffered: Int64 = 4 << 20
+
+    /// Whether the request used a new connection that ended before any byte of a response. Not true for HTTP/2 errors, because they follow
+    /// frames of the server.
+    private func isConnectionUnanswered(_ error: CurlEngineError, _ code: CURLcode) -> Bool {
+        error.kind == .connectionLost && code != CURLE_HTTP2 && code != CURLE_HTTP2_STREAM && response.isEmpty
+            && handle.get(CURLINFO_NUM_CONNECTS) > 0 && upload.sent.accepted <= Self.maximumBuffered
     }
 }
 

@@ -41,6 +41,9 @@ struct ResponseCollector {
         return !isBodyTruncated
     }
 
+    /// Whether no header line arrived, not even of an interim response.
+    var isEmpty: Bool { totalHeaderBytes == 0 }
+
     /// Whether the headers of the final response are complete.
     var isFinal: Bool { areHeadersComplete && status >= 200 }
 

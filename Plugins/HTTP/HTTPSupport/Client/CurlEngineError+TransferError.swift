@@ -18,7 +18,7 @@ extension CurlEngineError {
     ///   - isEndpoint: Whether the request went to the endpoint's address. If so, a response that is not HTTP means that the address is wrong.
     package func transferError(at origin: Origin, by network: NetworkOptions, isEndpoint: Bool) -> TransferError {
         var failure = transferError(at: origin, isEndpoint: isEndpoint)
-        let routeMayBeCause = [.hostNotFound, .refused, .timedOut, .tlsFailed, .invalidResponse].contains(kind)
+        let routeMayBeCause = isUnanswered || [.hostNotFound, .refused, .timedOut, .tlsFailed, .invalidResponse].contains(kind)
         if routeMayBeCause, let route = network.route {
             failure.message += " The account is configured to connect \(route); check this configuration too."
         }
@@ -43,6 +43,11 @@ extension CurlEngineError {
             error(
                 .unreachable, .notThisProtocol,
                 "The server at \(origin) did not respond with TLS. If it serves plain HTTP, change https to http in the address; otherwise check the port."
+            )
+        case .tlsFailed where isUnanswered:
+            error(
+                .unreachable, .connectionLost,
+                "\(origin) closed the connection during the TLS handshake. Either the server is down behind a proxy, or the port does not use TLS."
             )
         case .tlsFailed: error(.unreachable, .notThisProtocol, "The TLS handshake with \(origin) failed.")
         case .tlsNotTrusted where isUnpinnedKey:
@@ -76,6 +81,9 @@ extension CurlEngineError {
         case .invalidResponse: error(.protocolViolation, .invalidResponse, "\(origin) does not speak HTTP.")
         case .invalidRequest: error(.permanent, .invalidEndpoint, message)
         case .outOfResources: error(.noSpace, .internalFailure, message)
+        // Not `unreachable`, because the server may have acted on the request: a form, for example, must not go to another endpoint at once.
+        case .connectionLost where isUnanswered:
+            error(.transient, .serverUnavailable, "\(origin) closed the connection without a response.\(hint(at: origin, isEndpoint))")
         case .outcomeUnknown:
             error(
                 .transient, .connectionLost,
@@ -85,6 +93,12 @@ extension CurlEngineError {
         case .shutDown: error(.transient, .connectionLost, message)
         default: error(.transient, .connectionLost, "The connection to \(origin) broke.")
         }
+    }
+
+    /// The end of the message about an endpoint that closes connections without a response.
+    private func hint(at origin: Origin, _ isEndpoint: Bool) -> String {
+        let scheme = isEndpoint && origin.scheme == "http" ? " If the port uses TLS, change http to https in the address." : ""
+        return " The server may be down behind a proxy.\(scheme)"
     }
 
     /// The end of a message: the settings that can supply a proxy's address.

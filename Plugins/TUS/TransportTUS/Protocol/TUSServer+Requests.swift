@@ -53,7 +53,8 @@ extension TUSServer {
         let start = profiles.now()
         do {
             return try await ask(.options) { try await send(.options, to: address) }
-        } catch let error as TransferError where error.code == .connectionLost {
+        } catch let error as TransferError where error.code == .connectionLost || error.code == .serverUnavailable {
+            // Both codes mean a broken connection here: the caller handles the statuses 502 to 504.
             profiles.learn(of: address) { $0.unansweredOptionsRequests += 1 }
             throw error
         } catch let error as CancellationError {

@@ -25,9 +25,6 @@ package struct DueTimes: Sendable {
     /// The earliest entry; among entries with the same time, the entry with the lowest key.
     package var first: DueTime? { heap.min }
 
-    /// The keys of all entries, in no particular order, possibly with duplicates.
-    var keys: [SessionKey] { heap.unordered.map(\.key) }
-
     package mutating func insert(due: Int64, key: SessionKey) {
         heap.insert(DueTime(due: due, key: key))
     }

@@ -28,6 +28,8 @@ struct LineHeads: Sendable {
     private var heap = Heap<Head>()
     /// The lines that are set aside, with the uptime at which each is recalled; `nil` for a line that only an event recalls.
     private var aside: [LineKey: Duration?] = [:]
+    /// The recall times. The entry of a line that was recalled earlier stays until it reaches the front, but the first entry is always that
+    /// of a line that is set aside.
     private var recalls = Heap<Recall>()
 
     var count: Int { heap.count }
@@ -35,8 +37,11 @@ struct LineHeads: Sendable {
     /// The head that starts first. The caller must check that the session is still the head of its line.
     var first: Head? { heap.min }
 
-    /// The earliest recall time. An event may already have recalled the line.
+    /// The earliest recall time of the lines that are set aside.
     var nextRecall: Duration? { recalls.min?.time }
+
+    /// The number of lines that are set aside.
+    var asideCount: Int { aside.count }
 
     /// Adds the first session of a line, unless the line is set aside.
     mutating func put(_ key: SessionKey, _ standing: SessionIndex.Standing, of line: LineKey) {
@@ -55,15 +60,25 @@ struct LineHeads: Sendable {
     /// Sets aside the line of the first head until an uptime. If `time` is nil, only an event recalls the line.
     mutating func setFirstAside(until time: Duration?) {
         guard let line = heap.popMin()?.line else { return }
-        aside.updateValue(time, forKey: line)
+        let before = aside.updateValue(time, forKey: line)
         if let time { recalls.insert(Recall(time: time, line: line)) }
+        if before != nil { removeOutdatedRecalls() }
     }
 
     /// Recalls one line.
     ///
     /// - Returns: Whether the line was set aside. If so, the caller must add its head again.
     mutating func recall(_ line: LineKey) -> Bool {
-        !aside.isEmpty && aside.removeValue(forKey: line) != nil
+        guard !aside.isEmpty, aside.removeValue(forKey: line) != nil else { return false }
+        removeOutdatedRecalls()
+        return true
+    }
+
+    private mutating func removeOutdatedRecalls() {
+        while let first = recalls.min, aside[first.line] != .some(first.time) { _ = recalls.popMin() }
+        // Rebuild the heap before outdated entries accumulate.
+        guard recalls.count > 64 + 4 * aside.count else { return }
+        recalls = Heap(aside.compactMap { line, time in time.map { Recall(time: $0, line: line) } })
     }
 
     /// Recalls all lines.
@@ -83,10 +98,7 @@ struct LineHeads: Sendable {
     /// - Returns: The recalled lines. The caller must add their heads again.
     mutating func recall(by uptime: Duration) -> [LineKey] {
         var lines: [LineKey] = []
-        while let first = recalls.min, first.time <= uptime {
-            _ = recalls.popMin()
-            if let time = aside[first.line], let time, time <= uptime, recall(first.line) { lines.append(first.line) }
-        }
+        while let first = recalls.min, first.time <= uptime, recall(first.line) { lines.append(first.line) }
         return lines
     }
 }

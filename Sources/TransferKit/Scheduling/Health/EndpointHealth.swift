@@ -165,10 +165,8 @@ package struct EndpointHealth: Sendable, Equatable {
         endpoints.lazy.compactMap { breakers[Key($0)]?.error }.first
     }
 
-    /// Whether a run probes any endpoint.
-    func hasProbe(of run: UInt64) -> Bool {
-        probed[run] != nil
-    }
+    /// The endpoints that a run probes.
+    func endpointsProbed(by run: UInt64) -> Set<Key> { probed[run] ?? [] }
 
     private mutating func setProbe(_ probe: Probe?, of key: Key) {
         guard breakers[key] != nil else { return }

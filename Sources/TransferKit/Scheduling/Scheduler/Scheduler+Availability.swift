@@ -65,25 +65,30 @@ extension Scheduler {
 
     // MARK: Endpoint health
 
-    mutating func changeHealth(_ change: (inout EndpointHealth) -> Void) {
+    /// Changes the health of some endpoints, and recalls the lines of the accounts that use them. Examines no other account, because all
+    /// endpoints may fail at the same time.
+    mutating func changeHealth(of endpoints: some Sequence<EndpointHealth.Key>, _ change: (inout EndpointHealth) -> Void) {
         mutateFlags { change(&$0.health) }
-        sessionIndex.recallAllLines()
+        for endpoint in endpoints {
+            for account in accountIndex.users(of: endpoint) { sessionIndex.recallLines(of: account) }
+        }
     }
 
     /// Records that an endpoint worked in an attempt. Forgets the endpoint's failures, including failures in other runs.
     mutating func recordSuccess(of endpoint: Endpoint) {
         guard flags.health.hasFailures(at: endpoint) else { return }
         let hadOpenBreaker = flags.health.hasOpenBreaker(endpoint)
-        changeHealth { $0.recordSuccess(endpoint) }
+        changeHealth(of: [EndpointHealth.Key(endpoint)]) { $0.recordSuccess(endpoint) }
         if hadOpenBreaker { endWaitsForProbes(of: endpoint) }
     }
 
     /// Shortens the delays of sessions that wait while other sessions probe this endpoint. The endpoint works again, so no session needs to wait
     /// for a probe.
     private mutating func endWaitsForProbes(of endpoint: Endpoint) {
-        let users = Set(accounts.filter { $1.account.endpoints.contains(endpoint) }.keys)
-        let waiting = Set(sessionIndex.due.keys).filter { key in
-            guard let entry = sessionIndex[key], entry.conditions.contains(.backoff), users.contains(entry.account) else { return false }
+        let users = accountIndex.users(of: EndpointHealth.Key(endpoint)).filter {
+            accounts[$0]?.account.endpoints.contains(endpoint) == true
+        }
+        let waiting = users.flatMap { sessionIndex.backoffs[$0] ?? [] }.filter { key in
             let details = sessionIndex.details(key)
             return details.ownRetryAt != nil && details.ownRetryAt != details.retryAt
         }
@@ -94,13 +99,17 @@ extension Scheduler {
 
     /// Ends the probes of a run that has ended.
     mutating func endProbes(of run: UInt64) {
-        if flags.health.hasProbe(of: run) { changeHealth { $0.end(run: run) } }
+        let endpoints = flags.health.endpointsProbed(by: run)
+        if !endpoints.isEmpty { changeHealth(of: endpoints) { $0.end(run: run) } }
     }
 
     /// Allows immediate probes of the account's unavailable endpoints, after an action by the app or the user.
     mutating func retryEndpoints(of account: AccountKey, at now: DualInstant) {
         guard let endpoints = accounts[account]?.account.endpoints else { return }
-        changeHealth { $0.retry(endpoints, at: now.uptime) }
+        // The delay that a host asked for also applies to other accounts with endpoints on that host.
+        let isHostBusy = !flags.health.busyUntil(endpoints, at: now.uptime).isEmpty
+        changeHealth(of: endpoints.map(EndpointHealth.Key.init)) { $0.retry(endpoints, at: now.uptime) }
+        if isHostBusy { sessionIndex.recallAllLines() }
     }
 
     /// Whether any run has not ended, including runs of removed sessions. Ignores abandoned runs.

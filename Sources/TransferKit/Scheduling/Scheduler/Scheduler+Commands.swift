@@ -80,6 +80,8 @@ extension Scheduler {
         transaction.writes.append(.saveAccount(key, account))
         // Saving an account unblocks it.
         if before?.block != nil { transaction.events.append(.accountUnblocked(account: account.name)) }
+        // The delays follow failures of the previous definition. An app may save an unchanged account often, so such a save ends no delays.
+        if let before, before.block != nil || !before.account.isSameIdentity(as: account) { endBackoffs(of: key, &transaction) }
         if before?.account.maxConcurrentSessions != account.maxConcurrentSessions || before?.account.rateLimit != account.rateLimit {
             transaction.events.append(.limitsChanged)
             transaction.actions.append(.pace(key))
@@ -104,9 +106,8 @@ extension Scheduler {
     }
 
     /// Ends the retry delays of an account's sessions.
-    private mutating func endBackoffs(of account: AccountKey, _ transaction: inout Transaction) {
-        for key in sessionIndex.order {
-            guard let entry = sessionIndex[key], entry.account == account, entry.conditions.contains(.backoff) else { continue }
+    mutating func endBackoffs(of account: AccountKey, _ transaction: inout Transaction) {
+        for key in (sessionIndex.backoffs[account] ?? []).sorted() {
             mutate(key) { entry, details in
                 entry.conditions.subtract([.backoff, .unreadable])
                 details.retryAt = nil

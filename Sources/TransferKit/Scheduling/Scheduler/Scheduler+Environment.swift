@@ -9,7 +9,10 @@ extension Scheduler {
     /// ``Entry/StartPriority/interrupted``.
     mutating func setNetwork(_ condition: NetworkCondition, at now: DualInstant, _ transaction: inout Transaction) {
         // Endpoints that failed in the previous network may work in this one.
-        if condition != flags.network, condition != .unavailable { changeHealth { $0.retryAll(at: now.uptime) } }
+        if condition != flags.network, condition != .unavailable {
+            mutateFlags { $0.health.retryAll(at: now.uptime) }
+            for account in sessionIndex.backoffs.keys.sorted() { endBackoffs(of: account, &transaction) }
+        }
         mutateFlags { $0.network = condition }
         sessionIndex.recallAllLines()
         for key in sessionIndex.live.sorted() { interruptUnlessPermitted(key, &transaction) }

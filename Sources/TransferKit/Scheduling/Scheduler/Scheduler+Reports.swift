@@ -21,18 +21,22 @@ extension Scheduler {
             if step.parts.contains(where: { if case .listed = $0 { true } else { false } }) { recordTransfer(of: key) }
             transaction.events += Self.failures(in: step, of: entry.id)
         case .probe(let endpoint):
-            changeHealth { transaction.result.isGranted = $0.probe(endpoint, run: report.run, at: now.uptime) }
+            changeHealth(of: [EndpointHealth.Key(endpoint)]) {
+                transaction.result.isGranted = $0.probe(endpoint, run: report.run, at: now.uptime)
+            }
         case .endpoint(let endpoint):
-            if flags.health.hasProbe(of: report.run) { changeHealth { $0.recordUse(of: endpoint, run: report.run) } }
+            let probed = flags.health.endpointsProbed(by: report.run)
+            if !probed.isEmpty { changeHealth(of: probed) { $0.recordUse(of: endpoint, run: report.run) } }
             transaction.writes.append(.setEndpoint(key, endpoint.location, endpoint.transport))
         case .endpointChanged(let from, let to):
             transaction.events.append(.endpointChanged(entry.id, from: from, to: to))
         case .endpointWorks(let endpoint):
             recordSuccess(of: endpoint)
         case .endpointFailed(let endpoint, let error):
-            changeHealth { $0.recordFailure(endpoint, error, run: report.run, at: now.uptime) }
+            changeHealth(of: [EndpointHealth.Key(endpoint)]) { $0.recordFailure(endpoint, error, run: report.run, at: now.uptime) }
         case .hostBusy(let endpoint, let duration):
-            changeHealth { $0.recordBusy(endpoint, for: duration, at: now.uptime) }
+            // No session can start earlier because of this report, so no line is recalled.
+            mutateFlags { $0.health.recordBusy(endpoint, for: duration, at: now.uptime) }
         case .attemptFailed(let error, let delay, let isLastInFlight):
             transaction.writes.append(.attemptFailed(key, error, isRepeated: true))
             if isLastInFlight { stopRunningEvents(entry, &transaction) }

@@ -70,8 +70,9 @@ package struct Scheduler: Sendable {
     package private(set) var flags: Flags
     /// All sessions and their indexes.
     package internal(set) var sessionIndex: SessionIndex
-    package private(set) var accounts: [AccountKey: AccountEntry] = [:]
-    package private(set) var accountKeys: [String: AccountKey] = [:]
+    private(set) var accountIndex = AccountIndex()
+    package var accounts: [AccountKey: AccountEntry] { accountIndex.entries }
+    package var accountKeys: [String: AccountKey] { accountIndex.keys }
 
     private var flagsBefore: Flags?
     private var undoLog: [Change] = []
@@ -171,8 +172,7 @@ package struct Scheduler: Sendable {
     }
 
     package mutating func load(_ key: AccountKey, _ entry: AccountEntry) {
-        accounts[key] = entry
-        accountKeys[entry.account.name] = key
+        accountIndex.set(key, entry)
         flags.nextAccount = max(flags.nextAccount, key + 1)
     }
 
@@ -288,9 +288,7 @@ package struct Scheduler: Sendable {
             case .removed(let entry, let details): sessionIndex.insert(entry, details)
             case .renumbered(let key, let rank): sessionIndex.renumber(key, rank)
             case .account(let key, let before):
-                if let name = accounts[key]?.account.name { accountKeys[name] = nil }
-                accounts[key] = before
-                if let name = before?.account.name { accountKeys[name] = key }
+                accountIndex.set(key, before)
                 sessionIndex.recallLines(of: key)
             }
         }
@@ -352,11 +350,8 @@ package struct Scheduler: Sendable {
 
     /// Adds or replaces an account, or removes it if `entry` is nil.
     mutating func setAccount(_ key: AccountKey, _ entry: AccountEntry?) {
-        let before = accounts[key]
-        undoLog.append(.account(key, before))
-        if let name = before?.account.name { accountKeys[name] = nil }
-        accounts[key] = entry
-        if let name = entry?.account.name { accountKeys[name] = key }
+        undoLog.append(.account(key, accounts[key]))
+        accountIndex.set(key, entry)
         sessionIndex.recallLines(of: key)
     }
 

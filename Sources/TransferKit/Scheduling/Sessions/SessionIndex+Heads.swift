@@ -1,5 +1,18 @@
 /// Finds the next session to start among all lines, without a search through each line.
 extension SessionIndex {
+    /// The position of a session in the order in which sessions start.
+    struct Standing: Comparable {
+        var startPriority: Entry.StartPriority
+        var mark: Int64
+        var rank: Int64
+
+        static func < (left: Standing, right: Standing) -> Bool {
+            if left.startPriority != right.startPriority { return left.startPriority < right.startPriority }
+            if left.startPriority <= .next, left.mark != right.mark { return left.mark > right.mark }
+            return left.rank < right.rank
+        }
+    }
+
     /// The session that starts first, among the sessions of all lines that are not set aside.
     mutating func firstInLine() -> (line: LineKey, entry: Entry)? {
         while let head = heads.first {
@@ -24,6 +37,9 @@ extension SessionIndex {
             if heads.recall(line) { putHead(of: line) }
         }
     }
+
+    /// The number of lines that are set aside.
+    package var linesAside: Int { heads.asideCount }
 
     /// The number of eligible sessions of an account.
     func eligible(of account: AccountKey) -> Int {

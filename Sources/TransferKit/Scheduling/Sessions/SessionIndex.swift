@@ -35,19 +35,6 @@ package struct SessionIndex: Sendable {
         var first: SessionKey? { prioritized.first ?? inOrder.first }
     }
 
-    /// The position of a session in the order in which sessions start.
-    struct Standing: Comparable {
-        var startPriority: Entry.StartPriority
-        var mark: Int64
-        var rank: Int64
-
-        static func < (left: Standing, right: Standing) -> Bool {
-            if left.startPriority != right.startPriority { return left.startPriority < right.startPriority }
-            if left.startPriority <= .next, left.mark != right.mark { return left.mark > right.mark }
-            return left.rank < right.rank
-        }
-    }
-
     private let isStrict: Bool
     private var keepsEnds: Bool
     private var table = SessionTable<Entry>()
@@ -70,6 +57,8 @@ package struct SessionIndex: Sendable {
     private(set) var claimants: Set<SessionKey> = []
     private(set) var interrupted: Set<SessionKey> = []
     private(set) var yielded: Set<SessionKey> = []
+    /// The sessions of each account that wait for a retry.
+    private(set) var backoffs: [AccountKey: Set<SessionKey>] = [:]
     /// The sessions that each preemptor displaced.
     private(set) var displacedByPreemptor: [SessionKey: Set<SessionKey>] = [:]
     private(set) var dependents: [SessionID: Set<SessionKey>] = [:]
@@ -207,6 +196,7 @@ package struct SessionIndex: Sendable {
         if entry.isClaimant { claimants.insert(key) }
         if entry.state == .waiting, entry.startPriority == .interrupted { interrupted.insert(key) }
         if entry.conditions.contains(.yielded) { yielded.insert(key) }
+        if entry.conditions.contains(.backoff) { backoffs[entry.account, default: []].insert(key) }
         if let preemptor = details.displacedBy { displacedByPreemptor[preemptor, default: []].insert(key) }
         if let dependency = details.dependency { dependents[dependency.session, default: []].insert(key) }
         // The key of a draft counts only after the draft was enqueued.
@@ -251,6 +241,10 @@ package struct SessionIndex: Sendable {
         if entry.isClaimant { claimants.remove(key) }
         if entry.state == .waiting, entry.startPriority == .interrupted { interrupted.remove(key) }
         if entry.conditions.contains(.yielded) { yielded.remove(key) }
+        if entry.conditions.contains(.backoff) {
+            backoffs[entry.account]?.remove(key)
+            if backoffs[entry.account]?.isEmpty == true { backoffs[entry.account] = nil }
+        }
         if let preemptor = details.displacedBy {
             displacedByPreemptor[preemptor]?.remove(key)
             if displacedByPreemptor[preemptor]?.isEmpty == true { displacedByPreemptor[preemptor] = nil }

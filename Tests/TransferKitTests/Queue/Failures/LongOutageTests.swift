@@ -27,10 +27,12 @@ import TransportTesting
         await queue.waitUntilIdle(scheduled: false)
     }
 
-    /// The errors of attempts during an outage: no process listens (nil), a proxy responds for a stopped server, or a server accepts
-    /// connections and never responds.
+    /// The errors of attempts during an outage: no process listens (nil), a proxy responds for a stopped server, a server accepts connections
+    /// and never responds, or a forwarder accepts connections and closes them during the handshake. If a forwarder closes them after an HTTP
+    /// request, the error has the code of a proxy's response.
     static let outages: [TransferError?] = [
         nil, TransferError(.transient, .serverUnavailable, "502"), TransferError(.unreachable, .stalled, "Nothing moved."),
+        TransferError(.unreachable, .connectionLost, "Closed without a byte."),
     ]
 
     private func open(sessions: Int, failing error: TransferError? = nil, options: SessionOptions? = nil) async throws -> TransferQueue {
@@ -60,6 +62,18 @@ import TransportTesting
         await pass(until: now + .seconds(15), queue)
         #expect(try await queue.sessions().allSatisfy { $0.state == .completed })
         #expect(fixture.memory.attempts.count == attemptsBefore + 8)
+        await queue.shutdown()
+    }
+
+    /// The account has the address of a server that is down. After it is corrected, its only session starts without a delay.
+    @Test func correctedAccountNeedsNoWait() async throws {
+        let queue = try await open(sessions: 1)
+        await pass(until: .seconds(600), queue)
+        #expect(try await queue.sessions().map(\.state) == [.waiting])
+        let before = now
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "other")]))
+        await queue.waitUntilIdle(scheduled: false)
+        #expect(try await queue.sessions().map(\.state) == [.completed] && now == before)
         await queue.shutdown()
     }
 

@@ -31,7 +31,10 @@ extension ReferenceQueue {
         case .perform(let operation, let target): return try perform(operation, on: target)
         case .quarantine(let id, _): return try quarantine(resolve(.id(id)))
         case .setNetwork(let condition):
-            if condition != network, condition != .unavailable { health.retryAll(now) }
+            if condition != network, condition != .unavailable {
+                health.retryAll(now)
+                for index in sessions.indices { sessions[index].retryAt = nil }
+            }
             network = condition
             interruptSessionsWithoutNetwork()
         case .start: mode = .running
@@ -44,6 +47,9 @@ extension ReferenceQueue {
 
     private mutating func save(_ account: Account) {
         if let index = accounts.firstIndex(where: { $0.account.name == account.name }) {
+            if accounts[index].isBlocked || accounts[index].account.endpoints != account.endpoints {
+                endBackoffs(of: accounts[index].number)
+            }
             accounts[index].account = account
             accounts[index].isBlocked = false
             accounts[index].answeredAt = runNumbers
