@@ -52,8 +52,8 @@ extension TransferQueue {
         else { return }
         let names = NameCheck(transports: transports, folders: store.sources)
         guard let refusal = names.refusal(of: session.options, at: account) else { return }
-        var taken: [(name: Data, source: FilePath?)] = []
-        if let replaced { taken = try await store.items(of: key, named: Set(items.map(\.destination)), besides: replaced) }
+        var taken: [NamedItem] = []
+        if let replaced { taken = try await store.items(of: key, near: Set(items.map(\.destination)), besides: replaced) }
         try await BlockingIO.run { [taken] () throws(QueueError) in try names.check(items, after: taken, refusal) }
     }
 
@@ -95,8 +95,8 @@ extension TransferQueue {
         if try await store.hasForms(of: record.key) { try checkForms(requirements, at: account) }
         let names = NameCheck(transports: transports, folders: store.sources)
         guard let refusal = names.refusal(of: requirements.options, at: account) else { return }
-        let repeated = try await store.itemsWithRepeatedNames(of: record.key)
-        try await BlockingIO.run { () throws(QueueError) in try names.check([], after: repeated, refusal) }
+        let colliding = try await store.itemsWithCollidingNames(of: record.key)
+        try await BlockingIO.run { () throws(QueueError) in try names.check([], after: colliding, refusal) }
     }
 
     private static let checkPageSize = 1_000
