@@ -96,7 +96,7 @@ extension QueueStore {
     package func sweep(_ limit: Int = maximumRowsPerSweep, leavingOut skipped: Set<SessionKey> = []) async throws(SweepFailure) -> Bool {
         let session = Locked<SessionKey?>(nil)
         do {
-            let freed = try await pool.write { db -> [Data]? in
+            let freed = try await writeInPlace { db -> [Data]? in
                 let rows = try StoredRow.fetchCursor(db, sql: "SELECT session, quarantine FROM removal ORDER BY session")
                 while let row = try rows.next() {
                     let key: SessionKey = try row.decode(atIndex: 0)
@@ -111,8 +111,9 @@ extension QueueStore {
             await spool.remove(freed)
             return true
         } catch {
+            // A deleted or replaced database is not the fault of one session.
             throw SweepFailure(
-                session: session.withLock { $0 }, isLasting: RefusedWrite(index: 0, reason: error).isLasting,
+                session: session.withLock { $0 }, isLasting: !(error is QueueError) && RefusedWrite(index: 0, reason: error).isLasting,
                 error: Self.storageError(error, folder: folder))
         }
     }

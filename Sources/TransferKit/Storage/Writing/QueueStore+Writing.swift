@@ -54,8 +54,9 @@ extension QueueStore {
         return pending
     }
 
-    /// Runs a transaction, and checks that it was written to the file that a later opening reads.
-    private func writeInPlace<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
+    /// Runs a transaction, and checks that it was written to the file that a later opening reads. After the store is open, all changes use
+    /// this method.
+    func writeInPlace<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
         try await pool.writeWithoutTransaction { [databaseFile] db in
             try databaseFile.check()
             var value: Value?
