@@ -79,25 +79,26 @@ struct AdmissionCheck {
         return ["--overwrite always has no effect: \(reason)."]
     }
 
-    /// Checks files with the same remote name.
+    /// Checks items with colliding remote names.
     ///
-    /// - Returns: A warning for the user.
+    /// - Returns: A warning for the user; nil if only files in the items can have the same remote name, and no file would be lost.
     /// - Throws: A `CommandFailure` if one of the files would be lost.
-    func check(_ clash: RemoteNameClash) throws(CommandFailure) -> String {
+    func check(_ clash: RemoteNameClash) throws(CommandFailure) -> String? {
         var options = attemptOptions
         let clashes = NameClashes(at: endpoints) { endpoint throws(TransferError) in
             try transports.validate(options, for: .upload, at: endpoint)
         } clash: {
             transports.nameClash(options, at: $0)
         }
-        if let loss = clashes.loss {
+        if let loss = clashes.loss(ofContents: clash.isOfContents) {
             options.overwrite = .rename
             let other = transports.nameClash(options, at: loss.endpoint) == .bothKept ? ", or with --overwrite rename" : ""
             throw CommandFailure(
                 .usage,
-                "\(clash), and at \(loss.endpoint.location) \(loss.clash.consequence). Nothing was added. Add them separately, each with a different --to\(other)."
+                "\(clash), and at \(loss.endpoint.location) \(clash.consequence(loss.clash)). Nothing was added. Add them separately, each with a different --to\(other)."
             )
         }
+        guard !clash.isOfContents else { return nil }
         guard let fallback = clashes.refusing else { return "\(clash). The server keeps them as separate files with the same name." }
         return "\(clash). If \(fallback.location) receives them, \(NameClash.refused.consequence)."
     }
@@ -116,15 +117,20 @@ struct AdmissionCheck {
 }
 
 extension RemoteNameClash {
-    /// Finds the first clash of remote names in a list of items, or returns nil. Blocks.
+    /// Finds the first clash of remote names in a list of items, or returns nil. Two items with the same name come before items of which
+    /// only the files can have the same name. Blocks.
     init?(in items: [TransferItem]) {
         var names = RemoteNames()
+        var contents: RemoteNameClash?
         for item in items {
             guard let name = item.destination, let source = item.source else { continue }
             guard let clash = names.add(Data(name.bytes), source.absolute) else { continue }
+            contents = contents ?? clash
+            guard !clash.isOfContents else { continue }
             self = clash
             return
         }
-        return nil
+        guard let contents else { return nil }
+        self = contents
     }
 }

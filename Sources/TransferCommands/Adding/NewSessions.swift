@@ -129,8 +129,8 @@ struct NewSessions {
             if let folder = given.first(where: \.isFolder) { try check.check(folder: folder) }
             return []
         }
-        let warnings = try clash.map { clash in isNew ? [try check.check(clash)] : (try? check.check(clash)).map { [$0] } ?? [] }
-        return try (transfer.overwrite.map { try check.check($0) } ?? []) + (warnings ?? [])
+        let warning = try clash.flatMap { clash in isNew ? try check.check(clash) : try? check.check(clash) }
+        return try (transfer.overwrite.map { try check.check($0) } ?? []) + (warning.map { [$0] } ?? [])
             + check.warnings(chunk: transfer.chunk != nil, parallel: transfer.parallel != nil, ofSingleFile: isSingleFile)
     }
 

@@ -60,7 +60,7 @@ public protocol FileNaming: Transport {
     /// Returns what happens if two files with the same remote name are sent to an endpoint.
     ///
     /// The queue calls this method on its callers' executors, before it stores a session and before it adds items to a session. It rejects files that
-    /// would be lost.
+    /// would be lost. If names in a session collide, the queue also calls this method on a task of its own, before each attempt.
     ///
     /// - Parameters:
     ///   - options: The session's options.

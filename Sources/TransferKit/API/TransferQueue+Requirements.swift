@@ -71,8 +71,8 @@ extension TransferQueue {
         else { return }
         let names = NameCheck(transports: transports, folders: store.sources)
         guard let refusal = names.refusal(of: session.options, at: account) else { return }
-        var taken: [(name: Data, source: FilePath?)] = []
-        if let replaced { taken = try await store.items(of: key, named: Set(items.map(\.destination)), besides: replaced) }
+        var taken: [NamedItem] = []
+        if let replaced { taken = try await store.items(of: key, near: Set(items.map(\.destination)), besides: replaced) }
         let source = items.lazy.compactMap { [folders = store.sources] in folders.source(of: $0.kind, [UInt8]($0.source)) }.first
         let folder = source?.removingLastComponent()
         try await BlockingIO.run(for: folder.map { .folder($0) }) { [taken] () throws(QueueError) in
@@ -118,10 +118,10 @@ extension TransferQueue {
         if try await store.hasForms(of: record.key) { try checkForms(requirements, at: account) }
         let names = NameCheck(transports: transports, folders: store.sources)
         guard let refusal = names.refusal(of: requirements.options, at: account) else { return }
-        let repeated = try await store.itemsWithRepeatedNames(of: record.key)
-        let folder = repeated.lazy.compactMap(\.source).first?.removingLastComponent()
+        let colliding = try await store.itemsWithCollidingNames(of: record.key)
+        let folder = colliding.lazy.compactMap(\.source).first?.removingLastComponent()
         try await BlockingIO.run(for: folder.map { .folder($0) }) { () throws(QueueError) in
-            try names.check([], after: repeated, refusal)
+            try names.check([], after: colliding, refusal)
         }
     }
 

@@ -136,6 +136,7 @@ struct ItemDrafting {
         case .file(let size):
             guard size <= FileSize.maximum else { throw FileSize.tooLarge(path) }
             draft.size = size
+            if item.symbolicLinks == .skip, !LocalFile.isLink(path) { draft.symbolicLinks = .skip }
             guard item.keepsCopy else { break }
             draft.kind = .blob
             spoolContents.append(.copy(of: path, size: size))

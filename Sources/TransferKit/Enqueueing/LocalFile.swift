@@ -29,6 +29,12 @@ enum LocalFile {
         self = try found.get()
     }
 
+    /// Whether the last component of a path is a symbolic link. Blocks.
+    static func isLink(_ path: FilePath) -> Bool {
+        var status = stat()
+        return unsafe path.withPlatformString { unsafe lstat($0, &status) } == 0 && status.st_mode & S_IFMT == S_IFLNK
+    }
+
     /// The error for a path that is neither a regular file nor a folder.
     static func notSendable(_ path: FilePath, mode: mode_t) -> TransferError {
         let what =

@@ -4,7 +4,7 @@ import SystemPackage
 import TransferCore
 
 /// Rejects uploads whose items have the same remote name, if an endpoint would replace, skip or refuse one of them; see
-/// ``NameClashes/loss``. The transports report what happens to two files with the same name.
+/// ``NameClashes/loss(ofContents:)``. The transports report what happens to two files with the same name.
 struct NameCheck: Sendable {
     let transports: [TransportID: any Transport]
     let folders: SourceFolders
@@ -16,7 +16,7 @@ struct NameCheck: Sendable {
     /// ``SessionDraft/refusal``. The writer throws that error only if the store has no session with the key.
     func check(_ drafts: inout [SessionDraft], _ accounts: [String: Account]) throws(QueueError) {
         var names: [String: RemoteNames] = [:]
-        var last: (account: String, options: SessionOptions, refusal: String?)?
+        var last: (account: String, options: SessionOptions, refusal: NameRefusal?)?
         for index in drafts.indices where drafts[index].direction == .upload {
             let draft = drafts[index]
             guard let account = accounts[draft.account] else { continue }
@@ -25,10 +25,14 @@ struct NameCheck: Sendable {
             }
             guard let refusal = last?.refusal else { continue }
             if draft.deduplicationKey == nil {
-                if let clash = names[draft.account, default: RemoteNames()].add(draft.items, in: folders) { throw error(clash, refusal) }
+                try refusal.check(draft.items, in: folders, &names[draft.account, default: RemoteNames()])
             } else if drafts[index].refusal == nil {
                 var own = RemoteNames()
-                drafts[index].refusal = own.add(draft.items, in: folders).map { error($0, refusal) }
+                do throws(QueueError) {
+                    try refusal.check(draft.items, in: folders, &own)
+                } catch {
+                    drafts[index].refusal = error
+                }
             }
         }
     }
@@ -37,33 +41,30 @@ struct NameCheck: Sendable {
     ///
     /// - Parameters:
     ///   - items: The new items.
-    ///   - existing: The items of the session that have the same remote name as a new item, or as each other.
-    ///   - refusal: The second clause of the error message; see ``refusal(of:at:)``.
-    func check(_ items: [ItemDraft], after existing: [(name: Data, source: FilePath?)], _ refusal: String) throws(QueueError) {
+    ///   - existing: The items of the session whose remote names may collide with those of a new item, or with each other.
+    ///   - refusal: The collisions to reject; see ``refusal(of:at:)``.
+    func check(_ items: [ItemDraft], after existing: [NamedItem], _ refusal: NameRefusal) throws(QueueError) {
         var names = RemoteNames()
-        for (name, source) in existing {
-            if let clash = names.add(name, source) { throw error(clash, refusal) }
+        for item in existing {
+            if let clash = names.add(item.name, item.source, isFolder: item.isFolder), refusal.refuses(clash) { throw refusal.error(clash) }
         }
-        if let clash = names.add(items, in: folders) { throw error(clash, refusal) }
+        try refusal.check(items, in: folders, &names)
     }
 
-    private func error(_ clash: RemoteNameClash, _ refusal: String) -> QueueError {
-        QueueError(.invalidRequest, "\(clash), and \(refusal)")
-    }
-
-    /// Returns the consequence of a name collision and its remedy, as the second clause of an error message; nil if collisions are
-    /// accepted.
-    func refusal(of options: SessionOptions, at account: Account) -> String? {
+    /// Returns the name collisions to reject at an account; nil if all collisions are accepted.
+    func refusal(of options: SessionOptions, at account: Account) -> NameRefusal? {
         var attemptOptions = AttemptOptions(options, uploadURL: nil)
         let clashes = NameClashes(at: account.endpoints) { endpoint throws(TransferError) in
             try (transports[endpoint.transport] as? any SessionValidating)?.validate(attemptOptions, for: .upload, at: endpoint)
         } clash: { endpoint in
             clash(attemptOptions, at: endpoint)
         }
-        guard let loss = clashes.loss else { return nil }
+        guard let loss = clashes.loss(ofContents: false) else { return nil }
         attemptOptions.overwrite = .rename
-        let alternative = clash(attemptOptions, at: loss.endpoint) == .bothKept ? ", or set the session's overwrite policy to rename" : ""
-        return "at \(loss.endpoint.location) \(loss.clash.consequence). Give each item a different remote name\(alternative)."
+        let contents = clashes.loss(ofContents: true)
+        return NameRefusal(
+            loss: loss, lossOfContents: contents,
+            isKeptByRenaming: clash(attemptOptions, at: (contents ?? loss).endpoint) == .bothKept)
     }
 
     private func clash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash {
@@ -71,17 +72,55 @@ struct NameCheck: Sendable {
     }
 }
 
+/// The name collisions that are rejected at an account, and the reason.
+struct NameRefusal: Sendable {
+    typealias Loss = (endpoint: Endpoint, clash: NameClash)
+
+    let loss: Loss
+    /// The loss if only files in the items can have the same name; nil to accept such items.
+    let lossOfContents: Loss?
+    /// Whether the overwrite policy `rename` would keep all files.
+    let isKeptByRenaming: Bool
+
+    func refuses(_ clash: RemoteNameClash) -> Bool { !clash.isOfContents || lossOfContents != nil }
+
+    func error(_ clash: RemoteNameClash) -> QueueError {
+        let loss = clash.isOfContents ? lossOfContents ?? loss : loss
+        let alternative = isKeptByRenaming ? ", or set the session's overwrite policy to rename" : ""
+        return QueueError(
+            .invalidRequest,
+            "\(clash), and at \(loss.endpoint.location) \(clash.consequence(loss.clash)). \(clash.remedy)\(alternative).")
+    }
+
+    /// Adds the names of items. Blocks.
+    ///
+    /// - Throws: The error for the first rejected collision.
+    func check(_ items: [ItemDraft], in folders: SourceFolders, _ names: inout RemoteNames) throws(QueueError) {
+        if let clash = names.add(items, in: folders, refusing: refuses) { throw error(clash) }
+    }
+}
+
+/// An item of a stored session.
+struct NamedItem: Sendable {
+    var name: Data
+    /// The local file or folder; nil for in-memory data and streams.
+    var source: FilePath?
+    var isFolder: Bool
+}
+
 extension QueueStore {
-    /// Returns the items of a session that were added with one of these remote names. Ignores the files and folders inside an added folder.
+    /// Returns the items of a session that were added with one of these remote names, with a name inside one of them, or with the name of a
+    /// remote folder that contains one of them. Ignores the files and folders inside an added folder.
     ///
     /// - Parameter replaced: Items to leave out.
     func items(
-        of key: SessionKey, named names: Set<Data>, besides replaced: ReplaceableItems = ReplaceableItems()
-    ) async throws -> [(name: Data, source: FilePath?)] {
-        try await read { [sources] db in
+        of key: SessionKey, near names: Set<Data>, besides replaced: ReplaceableItems = ReplaceableItems()
+    ) async throws -> [NamedItem] {
+        let folders = Set(names.lazy.flatMap(RemoteNames.folders(above:)))
+        return try await read { [sources] db in
             try Self.items(of: key, sources, in: db) { name, position, sequence in
-                names.contains(name) && !(position.map(replaced.positions.contains) ?? false)
-                    && !(sequence.map(replaced.sequences.contains) ?? false)
+                (names.contains(name) || folders.contains(name) || RemoteNames.folders(above: name).contains(where: names.contains))
+                    && !(position.map(replaced.positions.contains) ?? false) && !(sequence.map(replaced.sequences.contains) ?? false)
             }
         }
     }
@@ -100,13 +139,27 @@ extension QueueStore {
         }
     }
 
-    /// Returns the items of a session whose remote names are not unique. Ignores the files and folders inside an added folder.
-    func itemsWithRepeatedNames(of key: SessionKey) async throws -> [(name: Data, source: FilePath?)] {
+    /// Returns the items of a session whose remote names are not unique, the added folders, and the items inside the remote names of these
+    /// folders. Ignores the files and folders inside an added folder. Returns no items if no names can collide.
+    func itemsWithCollidingNames(of key: SessionKey) async throws -> [NamedItem] {
         try await read { [sources] db in
-            let repeated = try Data.fetchSet(
-                db.cachedStatement(sql: "SELECT destination FROM (\(Self.namedItems)) GROUP BY destination HAVING count(*) > 1"),
-                arguments: [key])
-            return repeated.isEmpty ? [] : try Self.items(of: key, sources, in: db) { name, _, _ in repeated.contains(name) }
+            let rows = try StoredRow.fetchCursor(
+                db.cachedStatement(
+                    sql: """
+                        SELECT destination, max(kind = 'folder') FROM (\(Self.namedItems)) GROUP BY destination
+                            HAVING count(*) > 1 OR max(kind = 'folder')
+                        """), arguments: [key])
+            var (names, folders): (Set<Data>, Set<Data>) = ([], [])
+            while let row = try rows.next() {
+                let name: Data = try row.decode(atIndex: 0)
+                names.insert(name)
+                if try row.decode(Bool.self, atIndex: 1) { folders.insert(name) }
+            }
+            guard !names.isEmpty else { return [] }
+            let items = try Self.items(of: key, sources, in: db) { name, _, _ in
+                names.contains(name) || !folders.isEmpty && RemoteNames.folders(above: name).contains(where: folders.contains)
+            }
+            return items.count > 1 ? items : []
         }
     }
 
@@ -140,14 +193,15 @@ extension QueueStore {
     private static func items(
         of key: SessionKey, _ sources: SourceFolders, in db: Database,
         where isWanted: (_ name: Data, _ position: Int64?, _ sequence: Int64?) -> Bool
-    ) throws -> [(name: Data, source: FilePath?)] {
+    ) throws -> [NamedItem] {
         let rows = try StoredRow.fetchCursor(db.cachedStatement(sql: namedItems), arguments: [key])
-        var found: [(name: Data, source: FilePath?)] = []
+        var found: [NamedItem] = []
         while let row = try rows.next() {
             let name: Data = try row.decode(atIndex: 0)
             guard isWanted(name, try row.decode(atIndex: 3), try row.decode(atIndex: 4)) else { continue }
             let kind = ItemKind(rawValue: try row.decode(atIndex: 1)) ?? .file
-            found.append((name, sources.source(of: kind, [UInt8](try row.decode(Data.self, atIndex: 2)))))
+            let source = sources.source(of: kind, [UInt8](try row.decode(Data.self, atIndex: 2)))
+            found.append(NamedItem(name: name, source: source, isFolder: kind == .folder))
         }
         return found
     }

@@ -4,30 +4,80 @@ package import TransferCore
 
 /// The remote names of an account's uploads, each with its local source.
 package struct RemoteNames {
-    /// The source of each name; nil for in-memory data and streams.
-    private var sources: [Data: FilePath?] = [:]
+    /// An item with a remote name.
+    private struct Owner {
+        var source: FilePath?
+        /// Whether the item is a folder; nil if the item's path must be inspected.
+        var isFolder: Bool?
+
+        /// Whether the item is a folder. Blocks.
+        var isCertainlyFolder: Bool { isFolder ?? source.map(RemoteNames.isFolder) ?? false }
+    }
+
+    private var owners: [Data: Owner] = [:]
+    /// For each remote folder that contains an item's name, the first such name.
+    private var below: [Data: Data] = [:]
 
     /// Creates an empty collection.
     package init() {}
 
-    /// Adds a name. Adding the same file twice is not a clash. Two folders with the same name are not a clash, because their contents merge. Blocks.
+    /// Adds a name. Adding the same file or folder twice is not a clash. Blocks.
     ///
-    /// - Parameter source: The absolute path of the file or folder; nil for in-memory data and streams.
-    /// - Returns: The clash if another source has the name; otherwise nil.
-    package mutating func add(_ name: Data, _ source: FilePath?) -> RemoteNameClash? {
+    /// - Parameters:
+    ///   - source: The absolute path of the file or folder; nil for in-memory data and streams.
+    ///   - isFolder: Whether the item is a folder; nil to inspect the path if the answer matters.
+    /// - Returns: The clash if another source has the name, or if one name is inside the other and the other is that of a folder; otherwise
+    ///   nil.
+    package mutating func add(_ name: Data, _ source: FilePath?, isFolder: Bool? = nil) -> RemoteNameClash? {
+        let owner = Owner(source: source, isFolder: isFolder)
+        let inner = addContents(of: name, owner)
         // Normalizing paths is slow, so compare the paths as given first. Two sources with the same name usually have the same path.
-        guard let other = sources.updateValue(source, forKey: name), source == nil || other != source else { return nil }
-        let (first, second) = (other?.lexicallyNormalized(), source?.lexicallyNormalized())
-        if let first, let second, first == second || Self.isFolder(first) && Self.isFolder(second) { return nil }
+        guard let other = owners.updateValue(owner, forKey: name), source == nil || other.source != source else { return inner }
+        let (first, second) = (other.source?.lexicallyNormalized(), source?.lexicallyNormalized())
+        if let first, let second {
+            if first == second { return inner }
+            if other.isCertainlyFolder, owner.isCertainlyFolder {
+                return RemoteNameClash(name: name, first: first, second: second, isOfContents: true)
+            }
+        }
         return RemoteNameClash(name: name, first: first, second: second)
+    }
+
+    /// Finds a folder above a new name, and for a new folder, an earlier name inside it.
+    private mutating func addContents(of name: Data, _ owner: Owner) -> RemoteNameClash? {
+        var clash: RemoteNameClash?
+        for folder in Self.folders(above: name) {
+            if clash == nil, let upper = owners[folder], upper.isCertainlyFolder {
+                clash = RemoteNameClash(
+                    name: name, first: upper.source?.lexicallyNormalized(), second: owner.source?.lexicallyNormalized(), folder: folder)
+            }
+            if below[folder] == nil { below[folder] = name }
+        }
+        if clash == nil, let inner = below[name], owner.isCertainlyFolder {
+            clash = RemoteNameClash(
+                name: inner, first: owner.source?.lexicallyNormalized(), second: owners[inner]?.source?.lexicallyNormalized(), folder: name)
+        }
+        return clash
+    }
+
+    /// The remote folders that contain a name, the innermost first.
+    static func folders(above name: Data) -> some Sequence<Data> {
+        sequence(state: name) { rest in
+            guard let slash = rest.lastIndex(of: UInt8(ascii: "/")) else { return nil }
+            rest = rest[..<slash]
+            return rest
+        }
     }
 
     /// Adds the remote names of drafts, except drafts with an upload URL. Blocks.
     ///
-    /// - Returns: The first clash; otherwise nil.
-    mutating func add(_ drafts: [ItemDraft], in folders: SourceFolders) -> RemoteNameClash? {
+    /// - Returns: The first clash that is refused; otherwise nil.
+    mutating func add(
+        _ drafts: [ItemDraft], in folders: SourceFolders, refusing isRefused: (RemoteNameClash) -> Bool
+    ) -> RemoteNameClash? {
         for draft in drafts where draft.uploadCapability == nil {
-            if let clash = add(draft.destination, folders.source(of: draft.kind, [UInt8](draft.source))) { return clash }
+            let source = folders.source(of: draft.kind, [UInt8](draft.source))
+            if let clash = add(draft.destination, source, isFolder: draft.kind == .folder), isRefused(clash) { return clash }
         }
         return nil
     }
@@ -37,15 +87,33 @@ package struct RemoteNames {
     }
 }
 
-/// Two uploaded items with the same remote name.
-package struct RemoteNameClash: CustomStringConvertible {
-    fileprivate let name: Data
+/// Two uploaded items with the same remote name, or an item whose remote name is inside that of a folder.
+package struct RemoteNameClash: CustomStringConvertible, Sendable {
+    /// The remote name that both items use.
+    let name: Data
     fileprivate let first: FilePath?
     fileprivate let second: FilePath?
+    /// The remote name of the first item, a folder that contains ``name``; nil if both items have the same name.
+    private let folder: Data?
+    /// Whether only files in the items can have the same name, and not the items themselves.
+    package let isOfContents: Bool
+
+    fileprivate init(name: Data, first: FilePath?, second: FilePath?, isOfContents: Bool = false, folder: Data? = nil) {
+        self.name = name
+        self.first = first
+        self.second = second
+        self.folder = folder
+        self.isOfContents = isOfContents || folder != nil
+    }
 
     /// The sources and the remote name, as a clause for messages, without a full stop.
     package var description: String {
         let name = String(decoding: name, as: UTF8.self)
+        if let folder {
+            let (upper, lower) = (first.map { "\($0)" } ?? "a folder", second.map { "\($0)" } ?? "An item")
+            return "\(lower) has the remote name \"\(name)\", which is inside \"\(String(decoding: folder, as: UTF8.self))\", "
+                + "the remote name of \(upper)"
+        }
         let sources = [first, second].compactMap { $0.map { "\($0)" } }
         return switch sources.count {
         case 2: "\(sources[0]) and \(sources[1]) have the same remote name, \"\(name)\""
@@ -53,6 +121,12 @@ package struct RemoteNameClash: CustomStringConvertible {
         default: "Two items have the same remote name, \"\(name)\""
         }
     }
+
+    /// What the user should change, as a sentence without its full stop.
+    var remedy: String { folder == nil ? "Give each item a different remote name" : "Give one of them another remote name" }
+
+    /// What happens to the files at an endpoint, as a clause for messages, without a full stop.
+    package func consequence(_ clash: NameClash) -> String { isOfContents ? clash.consequenceOfContents : clash.consequence }
 }
 
 /// The consequence of a name clash at each endpoint of an account. Omits endpoints that can't perform the session.
@@ -78,10 +152,12 @@ package struct NameClashes {
     ///
     /// A clash is an error at each endpoint that would replace or skip a file. At an endpoint that would reject the second file, a clash is
     /// an error only if that endpoint is the first that can perform the session. A fallback endpoint may never be used, and rejecting the
-    /// file loses no data.
-    package var loss: (endpoint: Endpoint, clash: NameClash)? {
+    /// file loses no data. Such an endpoint also accepts folders whose contents merge, because their files usually have different names.
+    ///
+    /// - Parameter ofContents: Whether only files in the items can have the same name; see ``RemoteNameClash/isOfContents``.
+    package func loss(ofContents: Bool) -> (endpoint: Endpoint, clash: NameClash)? {
         consequences.enumerated().first { index, consequence in
-            consequence.clash == .replaced || consequence.clash == .skipped || index == 0 && consequence.clash == .refused
+            consequence.clash.losesFiles || index == 0 && consequence.clash == .refused && !ofContents
         }?.element
     }
 
@@ -90,6 +166,9 @@ package struct NameClashes {
 }
 
 extension NameClash {
+    /// Whether one of the files is lost although its transfer counts as completed.
+    var losesFiles: Bool { self == .replaced || self == .skipped }
+
     /// The consequence for the two files, as a clause for messages, without a full stop.
     package var consequence: String {
         switch self {
@@ -97,6 +176,16 @@ extension NameClash {
         case .refused: "the second one would be refused, because existing files are not replaced"
         case .skipped: "the second one would be skipped, because a file with its name would already exist"
         case .replaced: "one could replace the other"
+        }
+    }
+
+    /// The consequence for the files in two items, as a clause for messages, without a full stop.
+    fileprivate var consequenceOfContents: String {
+        switch self {
+        case .bothKept: "all files would be kept"
+        case .refused: "files whose names already exist would be refused"
+        case .skipped: "files whose names already exist would be skipped"
+        case .replaced: "a file of one could replace a file of the other"
         }
     }
 }

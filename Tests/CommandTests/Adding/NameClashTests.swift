@@ -112,13 +112,53 @@ import TransportTUS
         let reel = try file("one/reel")
         let same = folder.path.pushing("one/../one/./reel")
         #expect(try await rejection(queue, [TransferItem(reel), TransferItem(same)]) == nil)
-        _ = try (file("one/stills/1"), file("two/stills/1"))
-        let folders = ["one/stills", "two/stills"].map { TransferItem(folder.path.pushing(FilePath($0))) }
-        #expect(try await rejection(queue, folders) == nil)
-        #expect(try await rejection(queue, [folders[0], TransferItem(try file("three/stills"))]) != nil)
+        _ = try file("one/stills/1")
+        let stills = ["one/stills", "two/../one/stills"].map { TransferItem(folder.path.pushing(FilePath($0))) }
+        #expect(try await rejection(queue, stills) == nil)
+        #expect(try await rejection(queue, [stills[0], TransferItem(try file("three/stills"))]) != nil)
+        // Names that only begin with the same letters are not inside each other.
+        #expect(try await rejection(queue, [stills[0], TransferItem(reel, as: RemotePath("stills2/1"))]) == nil)
         var signed = TransferItem(try file("two/reel"))
         signed.uploadURL = "https://one.example/place"
         #expect(try await rejection(queue, [TransferItem(reel), signed]) == nil)
+        await queue.shutdown()
+    }
+
+    private static let folderPolicies: [(String, OverwritePolicy, Bool)] = [
+        ("https+put://one.example/", .never, true), ("https+form://one.example/", .never, true),
+        ("https+put://one.example/{transfer}/{path}", .never, false), ("https://one.example/", .never, false),
+        ("sftp://me@one.example/in/", .always, true), ("sftp://me@one.example/in/", .skip, true),
+        // The server refuses a second file with the same name, so no file is lost.
+        ("sftp://me@one.example/in/", .never, false), ("sftp://me@one.example/in/", .rename, false),
+    ]
+
+    /// The folders contain files with the same name, of which one would replace the other.
+    @Test(arguments: folderPolicies) func rejectsFoldersThatMerge(address: String, policy: OverwritePolicy, isRejected: Bool) async throws {
+        let queue = try await open([address])
+        let options = SessionOptions(overwrite: policy)
+        _ = try (file("one/clips/clip.mov"), file("two/clips/clip.mov"))
+        let folders = ["one/clips", "two/clips"].map { TransferItem(folder.path.pushing(FilePath($0))) }
+        let inside = TransferItem(try file("three/clip.mov"), as: try RemotePath("clips/clip.mov"))
+        let deep = TransferItem(folder.path.pushing("two/clips"), as: try RemotePath("clips/a/b"))
+        for (items, words) in [
+            (folders, ["one/clips", "two/clips", "\"clips\""]),
+            ([folders[0], inside], ["one/clips", "three/clip.mov", "\"clips/clip.mov\""]),
+            ([inside, folders[0]], ["one/clips", "three/clip.mov", "\"clips/clip.mov\""]),
+            ([deep, folders[0]], ["one/clips", "\"clips/a/b\""]),
+        ] {
+            let message = try await rejection(queue, items, options)
+            #expect((message != nil) == isRejected, "\(message ?? "")")
+            for word in words + ["one.example", "remote name"] { #expect(message?.contains(word) ?? true, "\(message ?? "")") }
+            // The names of items that are added later are compared, too.
+            let session = try await queue.enqueue(.upload(items: [items[0]], to: "a", options: options))
+            if isRejected {
+                await #expect(throws: QueueError.self) { try await queue.addItems([items[1]], to: .id(session.id)) }
+            } else {
+                try await queue.addItems([items[1]], to: .id(session.id))
+            }
+        }
+        let apart = [folders[0], TransferItem(folder.path.pushing("two/clips"), as: try RemotePath("clips2"))]
+        #expect(try await rejection(queue, apart, options) == nil)
         await queue.shutdown()
     }
 

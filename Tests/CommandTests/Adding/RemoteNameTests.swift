@@ -34,6 +34,26 @@ import TransferCore
         try await program.succeed("add", "place", "one/reel", "./one/reel")
     }
 
+    /// Files in the folders could replace each other.
+    @Test(arguments: [
+        (["https+put://one.example/"], [], 2), (["sftp://me@one.example/"], ["--overwrite", "always"], 2),
+        (["https://one.example/", "https+put://two.example/"], [], 2), (["sftp://me@one.example/"], [], 0),
+        (["https://one.example/"], [], 0),
+    ])
+    func rejectsFoldersWithSameName(addresses: [String], options: [String], status: Int32) async throws {
+        let program = try program()
+        try await program.succeed(["account", "add", "place"] + addresses)
+        let added = try await program.run(["add", "place", "one", "two/../two/../one/../two", "--to", "day"] + options)
+        #expect(added.status == 0, "the folders have different names: \(added.testDescription)")
+        for folder in ["one/clips", "two/clips"] {
+            try FileManager.default.createDirectory(atPath: program.folder.path.string + "/" + folder, withIntermediateDirectories: true)
+            try program.folder.file("\(folder)/clip.mov", size: 1)
+        }
+        let clashing = try await program.run(["add", "place", "one/clips", "two/clips"] + options)
+        #expect(clashing.status == status, "\(clashing.testDescription)")
+        #expect(status == 0 ? clashing.warnings == "" : clashing.diagnostics.contains("--to"), "\(clashing.diagnostics)")
+    }
+
     /// These servers store two files with the same name separately.
     @Test(arguments: [
         ("https://one.example/", []), ("https+form://one.example/{transfer}", []),

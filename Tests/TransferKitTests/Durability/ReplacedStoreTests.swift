@@ -57,6 +57,59 @@ import TransferKit
         await again.shutdown()
     }
 
+    private enum OtherChange: CaseIterable {
+        case dropQuarantined, restoreQuarantined, sweep, trim
+
+        /// Makes the change, and returns its error.
+        func failure(_ store: QueueStore, _ limits: StoreLimits) async -> QueueError? {
+            switch self {
+            case .dropQuarantined: await error { () async throws(QueueError) in try await store.dropQuarantined(1) }
+            case .restoreQuarantined: await error { () async throws(QueueError) in try await store.restoreQuarantined(1) }
+            case .trim: await error { () async throws(QueueError) in _ = try await store.trim(limits) }
+            case .sweep: await sweepError(store)
+            }
+        }
+
+        private func error(_ body: () async throws(QueueError) -> Void) async -> QueueError? {
+            do throws(QueueError) {
+                try await body()
+                return nil
+            } catch {
+                return error
+            }
+        }
+
+        private func sweepError(_ store: QueueStore) async -> QueueError? {
+            do throws(SweepFailure) {
+                _ = try await store.sweep()
+                return nil
+            } catch {
+                #expect(!error.isLasting, "the deletion continues when the folder is back")
+                return error.error
+            }
+        }
+    }
+
+    /// The changes that a store makes outside of the queue's commits.
+    @Test(arguments: OtherChange.allCases) private func rejectsOtherChanges(_ change: OtherChange) async throws {
+        let store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)
+        try await store.commit([.saveAccount(1, .memory("a"))])
+        for key in SessionKey(1)...3 { try await store.commit([.session(key, rank: 0, .draft()), .quarantine(key, "for a test")]) }
+        try FileManager.default.moveItem(atPath: storage, toPath: storage + "-away")
+        var limits = StoreLimits()
+        limits.quarantined = 1
+        for _ in 0..<2 {
+            let error = try #require(await change.failure(store, limits))
+            #expect(error.code == .storageUnavailable && error.message.contains("deleted or replaced"), "\(error)")
+        }
+        try FileManager.default.moveItem(atPath: storage + "-away", toPath: storage)
+        #expect(try await store.quarantinedCount() == 3)
+        try await store.dropQuarantined(1)
+        #expect(try await store.trim(limits))
+        #expect(try await store.quarantinedCount() < 3)
+        await store.close()
+    }
+
     /// The folder disappears after the store has checked it, but before the commit. So the store must report that the commit failed.
     @Test func rejectsCommitToLostFile() async throws {
         let path = fixture.folder.path.appending("store")

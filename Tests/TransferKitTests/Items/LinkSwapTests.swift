@@ -45,6 +45,37 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// A file that the app named becomes a link before its turn comes. Other files were links from the beginning.
+    @Test(arguments: [(SymbolicLinkPolicy.skip, false), (.followFiles, true), (.follow, true)])
+    func followsNamedFileThatBecomesLinkOnlyIfPolicyAllows(_ policy: SymbolicLinkPolicy, isFollowed: Bool) async throws {
+        for name in ["a", "b", "target", "folder/c"] { try tree.file(name, "content") }
+        try tree.file("secret", "secret!")
+        try tree.link("first", to: "target")
+        try tree.link("linked", to: "folder")
+        let queue = try await fixture.openWithAccounts()
+        let item = { [tree] in TransferItem(tree.path($0), symbolicLinks: policy) }
+        // The items after a folder are stored in another way.
+        let session = try await queue.enqueue(
+            .upload(items: [item("a"), item("first"), item("folder"), item("b"), item("linked/c")], to: "a"))
+        var later = item("b")
+        later.destination = try RemotePath("later")
+        try await queue.addItems([later], to: .id(session.id))
+        for name in ["a", "b"] {
+            try FileManager.default.removeItem(atPath: tree.path(name).string)
+            try tree.link(name, to: tree.path("secret").string)
+        }
+        try await queue.start()
+        let state = try await session.value.state
+        #expect(state == (isFollowed ? .completed : .failed))
+        let failed = try await queue.items(of: session.id).filter { $0.state == .failed }
+        #expect(failed.map(\.destination.description).sorted() == (isFollowed ? [] : ["a", "b", "later"]))
+        for item in failed { #expect(item.error?.message.contains("symbolic link") == true, "\(item.error?.message ?? "")") }
+        #expect(fixture.memory.contents(of: "first") == Data("content".utf8))
+        #expect(fixture.memory.contents(of: "c") == Data("content".utf8))
+        #expect(isFollowed || fixture.memory.contents(of: "a") == nil)
+        await queue.shutdown()
+    }
+
     /// If a folder becomes a link after its parent was read, the queue does not read the folder through the link.
     @Test func doesNotFollowFolderThatBecomesLink() async throws {
         try tree.file("a/inside", "1")

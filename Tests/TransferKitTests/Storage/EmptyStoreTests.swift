@@ -83,10 +83,30 @@ import TransferKit
         }
     }
 
-    @Test func createsStoreAfterOldOneWasMovedAway() async throws {
-        var store = try await open()
+    /// The record of the owner shows that the folder contained a store.
+    @Test func reportsMissingDatabaseAsDamaged() async throws {
+        let store = try await open()
+        try await store.commit([.saveAccount(1, .memory("a"))])
         await store.close()
-        try FileManager.default.removeItem(atPath: database)
+        let content = try FileManager.default.contentsOfDirectory(atPath: storage.string)
+        for name in content where name.hasPrefix("queue.sqlite") {
+            try FileManager.default.removeItem(atPath: storage.appending(name).string)
+        }
+        for _ in 0..<2 {
+            let error = try await #require(throws: QueueError.self) { _ = try await open() }
+            #expect(error.code == .storageDamaged && error.message.contains("missing"), "\(error)")
+            #expect(error.message.contains("delete all files in \(storage), including owner.lock"), "\(error)")
+            #expect(!FileManager.default.fileExists(atPath: database))
+        }
+    }
+
+    @Test func createsStoreAfterContentWasDeleted() async throws {
+        var store = try await open()
+        try await store.commit([.saveAccount(1, .memory("a"))])
+        await store.close()
+        for name in try FileManager.default.contentsOfDirectory(atPath: storage.string) {
+            try FileManager.default.removeItem(atPath: storage.appending(name).string)
+        }
         store = try await open()
         #expect(try await store.load(.memory).0.sessions.isEmpty)
         await store.close()

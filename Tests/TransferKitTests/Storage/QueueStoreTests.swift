@@ -230,7 +230,9 @@ import TransferKit
                     DROP INDEX item_form;
                     ALTER TABLE file DROP COLUMN form;
                     ALTER TABLE item DROP COLUMN form;
-                    DELETE FROM grdb_migrations WHERE identifier IN ('6', '7', '8', '9');
+                    ALTER TABLE removal DROP COLUMN account;
+                    ALTER TABLE removal DROP COLUMN is_held;
+                    DELETE FROM grdb_migrations WHERE identifier IN ('6', '7', '8', '9', '10');
                     PRAGMA user_version = 5;
                     """)
         }

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import Locking
 import SystemPackage
 import Testing
 import TransferCore
@@ -68,6 +69,74 @@ import TransferKit
         #expect(try await rows(store, "checkpoint") == 0)
         #expect(try await rows(store, "session_tag") == 0)
         try await expectRemoved(store)
+        await store.close()
+    }
+
+    /// Creates a checkpoint for each file of the large session.
+    private func addCheckpoints(to store: QueueStore) async throws {
+        let address = account.endpoints[0].address
+        try await store.pool.write { db in
+            try db.execute(
+                sql: """
+                    INSERT OR REPLACE INTO checkpoint(session, position, endpoint, generation, data, confirmed, identity)
+                    SELECT session, position, ?, 1, CAST(position AS BLOB), 0, 'null' FROM file WHERE session = 1
+                    """, arguments: [address])
+        }
+    }
+
+    /// A removed session can have very many checkpoints. They are moved in several transactions, even if the process is killed in between.
+    @Test(arguments: [false, true]) func movesCheckpointsOfRemovedSessionInBatches(isRunning: Bool) async throws {
+        var store = try await preparedStore()
+        try await addCheckpoints(to: store)
+        let changes = ChangeCounter()
+        try await changes.observe(store)
+        try await store.commit([.deleteSession(1, isRunning: isRunning), .deleteSession(2), .deleteAccount(1)])
+        if isRunning {
+            while try await store.sweep() {}
+            #expect(try await store.dueDiscards(at: .distantFuture, limit: 1).due.isEmpty, "the run can still complete the files")
+            // The run completes a file whose checkpoint was moved, and a file whose checkpoint was not. It saves a checkpoint of another file.
+            for position in [7, Int64(count) - 7] { try await store.commit([.dropDiscard(1, position: position, account.endpoints[0])]) }
+            try await store.commit([
+                .holdDiscard(1, position: Int64(count) - 9, Checkpoint(data: Data("late".utf8), confirmed: 9), account.endpoints[0])
+            ])
+        } else {
+            #expect(try await store.sweep())
+        }
+        await store.close()
+        store = try await open()
+        try await changes.observe(store)
+        let (scheduler, _, _) = try await store.load(.memory)
+        #expect(scheduler.sessions.isEmpty && scheduler.accounts.isEmpty)
+        while try await store.sweep() {}
+        for table in ["checkpoint", "file", "session", "removal"] { #expect(try await rows(store, table) == 0, "\(table)") }
+        let discards = try await store.pool.read { db in
+            try Data.fetchAll(
+                db, sql: "SELECT data FROM discard WHERE held_by IS NULL AND json_extract(endpoint, '$.transport') = 'memory'")
+        }.map { String(decoding: $0, as: UTF8.self) }
+        let expected = (0..<count).map { "\($0)" }
+        #expect(
+            discards.sorted()
+                == (isRunning ? expected.filter { !["7", "\(count - 7)", "\(count - 9)"].contains($0) } + ["late"] : expected).sorted())
+        // A moved checkpoint is a deleted row and a new row.
+        #expect((QueueStore.maximumRowsPerSweep...2 * QueueStore.maximumRowsPerSweep + 100).contains(changes.maximum))
+        await store.close()
+    }
+
+    @Test func movesCheckpointsAfterChangeOfAccountInBatches() async throws {
+        var store = try await preparedStore()
+        try await addCheckpoints(to: store)
+        let changes = ChangeCounter()
+        try await changes.observe(store)
+        #expect(try await store.commitIdentifyingFailure([.saveAccount(2, .memory("b")), .changeAccount(1, 2)]).hasDeferredWork)
+        await store.close()
+        store = try await open()
+        try await changes.observe(store)
+        try await store.finishDiscards()
+        #expect(try await rows(store, "checkpoint") == 0)
+        #expect(try await rows(store, "discard WHERE endpoint LIKE '%memory://a%'") == count)
+        #expect(try await rows(store, "file WHERE session = 1 AND generation = 2") == count)
+        // A moved checkpoint is a deleted row and a new row, and its file gets a new generation.
+        #expect((QueueStore.maximumRowsPerSweep...3 * QueueStore.maximumRowsPerSweep + 100).contains(changes.maximum))
         await store.close()
     }
 
@@ -148,5 +217,29 @@ import TransferKit
         let parts = try await store.quarantinedParts(of: 1, after: 0, limit: 100_000)
         #expect(parts.count { $0.origin == "checkpoint" } == 20)
         await store.close()
+    }
+}
+
+/// Counts the row changes of each transaction.
+private final class ChangeCounter: TransactionObserver, Sendable {
+    private let state = Locked((before: 0, maximum: 0))
+
+    /// The largest number of changed rows in one transaction.
+    var maximum: Int { state.withLock { $0.maximum } }
+
+    /// Begins to observe a store.
+    func observe(_ store: QueueStore) async throws {
+        let before = try await store.pool.write { $0.totalChangesCount }
+        state.withLock { $0.before = before }
+        store.pool.add(transactionObserver: self, extent: .databaseLifetime)
+    }
+
+    func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { false }
+    func databaseDidChange(with event: DatabaseEvent) {}
+    func databaseDidRollback(_ db: Database) {}
+
+    func databaseDidCommit(_ db: Database) {
+        let total = db.totalChangesCount
+        state.withLock { $0 = (total, max($0.maximum, total - $0.before)) }
     }
 }

@@ -10,6 +10,7 @@ extension FileRunner {
         guard let transport = context.transports[endpoint.transport] else {
             throw TransferError(.unsupported, .unsupported, "This process has no transport named \"\(endpoint.transport)\".")
         }
+        try await context.names.check(file, at: endpoint, transport, in: context)
         let inspected = try await payload(at: endpoint)
         guard try await requestAccess(to: endpoint) else { return nil }
         let stored = checkpoints[endpoint.address]?.checkpoint

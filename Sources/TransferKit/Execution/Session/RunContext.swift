@@ -35,6 +35,7 @@ package struct RunContext: Sendable {
     /// The time from which ``SessionOptions/deadline`` counts; nil for the start of the run.
     var deadlineFrom: Date?
     let endpointQuestion: EndpointQuestion
+    let names = RunNames()
 
     package init(
         key: SessionKey, id: SessionID, run: UInt64, currentEndpoints: @escaping @Sendable () async -> EndpointAvailability?,

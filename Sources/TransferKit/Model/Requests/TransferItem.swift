@@ -28,7 +28,8 @@ public struct TransferItem: Hashable, Sendable {
     /// The given remote name if it is not a valid ``/TransferCore/RemotePath``; otherwise nil. `enqueue` rejects an item with an invalid name.
     package var invalidDestination: String?
 
-    /// The policy for symbolic links, if the item is a folder.
+    /// The policy for symbolic links, if the item is a folder. With `skip`, a file that was no link when it was enqueued is not sent if it is a link
+    /// when the queue opens it.
     public var symbolicLinks = SymbolicLinkPolicy.follow
 
     /// The URL of an existing upload on the server, for transports that would otherwise create one; nil for none. Not for folders and

@@ -55,6 +55,7 @@ package struct ItemDraft: Sendable, Codable, Equatable {
     package var size: Int64
     /// Whether the size is not known yet. An unknown size is stored as 0.
     package var isUnsized = false
+    /// The policy of a folder. For a file, `skip` if the path must not be a link when the file is opened; otherwise `follow`.
     package var symbolicLinks: SymbolicLinkPolicy
     /// The URL of an existing upload for the file.
     package var uploadCapability: Capability?
@@ -77,6 +78,9 @@ package struct ItemDraft: Sendable, Codable, Equatable {
         self.size = size
         self.symbolicLinks = symbolicLinks
     }
+
+    /// The policy to store with a file; nil if links are followed.
+    var filePolicy: String? { kind == .file && symbolicLinks != .follow ? symbolicLinks.rawValue : nil }
 
     /// Whether the item has data from the app's memory, in a file of the ``Spool``.
     package var hasData: Bool { kind == .blob || form?.hasData == true }

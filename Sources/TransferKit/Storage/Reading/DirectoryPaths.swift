@@ -19,10 +19,12 @@ struct DirectoryPaths {
                 destination: destination.isEmpty ? name : destination + [UInt8(ascii: "/")] + name, rootLength: rootLength ?? source.count)
         }
 
-        /// Returns which symbolic links the item's path may contain, according to the item's stored policy; nil for no restriction.
+        /// Returns which symbolic links the item's path may contain, according to the item's stored policy; nil for no restriction. The folders
+        /// above an item that is not in a folder can be links.
         func confinement(_ policy: String?) -> SourceConfinement? {
-            guard let rootLength, let policy = policy.flatMap(SymbolicLinkPolicy.init), policy != .follow else { return nil }
-            return SourceConfinement(root: FilePath(bytes: source.prefix(rootLength)), followsFile: policy == .followFiles)
+            guard let policy = policy.flatMap(SymbolicLinkPolicy.init), policy != .follow else { return nil }
+            let root = rootLength.map { FilePath(bytes: source.prefix($0)) } ?? FilePath(bytes: source).removingLastComponent()
+            return SourceConfinement(root: root, followsFile: policy == .followFiles)
         }
     }
 

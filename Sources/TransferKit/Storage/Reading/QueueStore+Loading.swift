@@ -38,8 +38,12 @@ extension QueueStore {
             try scheduler.checkAllDependencies()
             unreadable += duplicates.map { ($0, "The session in row \($0) has the ID of another session.") }
             recovery += unreadable.map { .quarantine($0.0, $0.1) }
-            recovery += try SessionKey.fetchAll(db, sql: "SELECT DISTINCT held_by FROM discard WHERE held_by IS NOT NULL")
-                .map { .releaseDiscards($0) }
+            recovery += try SessionKey.fetchAll(
+                db,
+                sql: """
+                    SELECT held_by FROM discard WHERE held_by IS NOT NULL UNION SELECT session FROM removal WHERE is_held <> 0
+                    """
+            ).map { .releaseDiscards($0) }
             // An earlier process may have been killed between the end of a cancelled run and the discard of its checkpoints.
             recovery += try SessionKey.fetchAll(
                 db,

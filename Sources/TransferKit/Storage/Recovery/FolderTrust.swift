@@ -12,8 +12,8 @@ import TransferCore
 /// A storage folder contains the URLs of uploads, and settings that run programs, such as `proxyCommand`. Another user who can write to the
 /// folder could therefore act as this user.
 enum FolderTrust {
-    /// Checks the folder, its parent folders, and the links that lead to them. The check of the parents stops before the
-    /// first folder with the sticky bit, or after the first folder that this user owns. Blocks.
+    /// Checks the folder, its parent folders, and the links that lead to them. The check of the parents stops at the
+    /// first folder that has the sticky bit or belongs to this user. Blocks.
     ///
     /// - Throws: ``QueueError`` with the code `storageUnavailable`. The message names the folder and a remedy.
     static func check(_ folder: FilePath) throws(QueueError) {
@@ -47,12 +47,12 @@ enum FolderTrust {
         while !parent.components.isEmpty {
             parent.removeLastComponent()
             guard let status = status(of: parent, followsLink: true) else { continue }
-            // In a folder with the sticky bit, only the owner of an entry can replace it (inode(7)).
-            guard status.st_mode & S_ISVTX == 0 else { return }
             guard isOwn(status) || status.st_uid == 0 else {
                 throw refusal(
                     folder, "its parent \(parent) belongs to another user (user ID \(status.st_uid))", "Choose a folder elsewhere")
             }
+            // In a folder with the sticky bit, only the owners of an entry and of the folder can replace the entry (inode(7)).
+            guard status.st_mode & S_ISVTX == 0 else { return }
             try check(status, parent, of: folder)
             guard !isOwn(status) else { return }
         }

@@ -14,7 +14,7 @@ import TransferCore
 package final class OwnerLock: Sendable {
     private static let storeMark = "store"
 
-    /// Whether an earlier owner recorded that the folder contains a store.
+    /// Whether an earlier owner recorded that the folder contains a store. The database then existed, and its name was durable.
     let storeWasRecorded: Bool
     private let descriptor: Locked<FileDescriptor?>
 
@@ -73,17 +73,20 @@ package final class OwnerLock: Sendable {
         }
     }
 
-    /// Records for later owners that the folder contains a store, so that they recognize an empty database as damaged.
+    /// Records for later owners that the folder contains a store, so that they recognize an empty or missing database as damaged. The record
+    /// survives a power loss, if possible.
     func recordStore() {
         guard !storeWasRecorded else { return }
         descriptor.withLock { descriptor in
-            if let descriptor { Self.recordOwner(descriptor, storeWasRecorded: true) }
+            guard let descriptor else { return }
+            Self.recordOwner(descriptor, storeWasRecorded: true)
+            _ = fsync(descriptor.rawValue)
         }
     }
 
     private static func recordOwner(_ descriptor: FileDescriptor, storeWasRecorded: Bool) {
         // Waiting processes read the record to notice a new owner, and to name the owner in an error message. Later owners read it to recognize an
-        // empty database as damaged. The lock alone determines the owner, so a failure to write the record, for example to a full disk, does no harm.
+        // empty or missing database as damaged. The lock alone determines the owner, so a failure to write the record, for example to a full disk, does no harm.
         // The random number distinguishes this owner from another owner in the same process.
         let record = "\(getpid())\n\(UInt64.random(in: 0 ... .max))\n" + (storeWasRecorded ? "\(storeMark)\n" : "")
         // The new record overwrites the old record before the file is shortened, so a kill between the two calls does not lose the mark.

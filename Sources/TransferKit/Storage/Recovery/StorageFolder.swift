@@ -106,18 +106,15 @@ package enum StorageFolder {
 
     /// Checks the header of the database file (sqlite.org/fileformat.html, section 1.3) before SQLite can change anything.
     ///
-    /// SQLite treats a file shorter than a page as an empty database, so a truncated store would look new. For an empty or missing file, SQLite would
-    /// also delete the write-ahead log.
+    /// SQLite treats a missing file, and a file shorter than a page, as an empty database, so a lost store would look new. For an empty or missing
+    /// file, SQLite would also delete the write-ahead log.
     ///
     /// - Parameter storeWasRecorded: Whether an earlier owner recorded that the folder contains a store.
     static func inspect(_ path: FilePath, storeWasRecorded: Bool) throws(QueueError) {
         var status = stat()
         if unsafe path.withPlatformString({ unsafe lstat($0, &status) }) != 0, errno == ENOENT {
-            guard hasFilesOfEarlierQueue(of: path) else { return }
-            throw QueueError(
-                .storageDamaged,
-                "The database \(path) is missing, but the folder contains files of an earlier queue. Restore the folder from a backup, or move it away."
-            )
+            guard storeWasRecorded || hasFilesOfEarlierQueue(of: path) else { return }
+            throw lostDatabase("The database \(path) is missing", in: path.removingLastComponent())
         }
         guard let descriptor = try? open(path, .readOnly) else { return }
         defer { try? descriptor.close() }
@@ -125,10 +122,7 @@ package enum StorageFolder {
         guard let count = try? unsafe header.withUnsafeMutableBytes({ unsafe try descriptor.read(into: $0) }) else { return }
         guard count > 0 else {
             guard storeWasRecorded || hasFilesOfEarlierQueue(of: path) else { return }
-            throw QueueError(
-                .storageDamaged,
-                "The database \(path) is damaged: the file is empty, but the folder contains files of an earlier queue. Restore the folder from a backup, or move it away."
-            )
+            throw lostDatabase("The database \(path) is empty", in: path.removingLastComponent())
         }
         guard count == 100, header.starts(with: "SQLite format 3\0".utf8) else {
             throw QueueError(
@@ -141,6 +135,13 @@ package enum StorageFolder {
             throw QueueError(.storageUnavailable, "\(path) is the database of another program. Use another folder.")
         }
         try checkVersion(version, of: path)
+    }
+
+    private static func lostDatabase(_ what: String, in folder: FilePath) -> QueueError {
+        QueueError(
+            .storageDamaged,
+            "\(what), but the folder contains files of an earlier queue. Restore the folder from a backup. To begin with an empty queue, delete "
+                + "all files in \(folder), including owner.lock.")
     }
 
     /// Returns whether an earlier queue left a write-ahead log with transactions, or spooled content.

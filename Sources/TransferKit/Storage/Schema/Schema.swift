@@ -6,7 +6,7 @@ enum Schema {
     static let applicationID: Int32 = 0x544B_6974
 
     /// The newest schema that this version reads and writes; stored as SQLite's user version.
-    static let version: Int32 = 9
+    static let version: Int32 = 10
 
     /// The oldest schema that this version migrates to ``version``.
     static let oldestVersion: Int32 = 5
@@ -48,6 +48,13 @@ enum Schema {
                 try db.execute(sql: "CREATE INDEX \(table)_form ON \(table)(source) WHERE kind = 'form'")
             }
             try db.execute(sql: "PRAGMA user_version = 9")
+        }
+        migrator.registerMigration("10") { db in
+            // The session's account as JSON, if the session's checkpoints must still be moved to the table discard; NULL: they are deleted.
+            try db.execute(sql: "ALTER TABLE removal ADD COLUMN account TEXT")
+            // 1: a run of the session has not ended, and can still complete a file. The rows stay until the run ends.
+            try db.execute(sql: "ALTER TABLE removal ADD COLUMN is_held INTEGER NOT NULL DEFAULT 0")
+            try db.execute(sql: "PRAGMA user_version = 10")
         }
         try migrator.migrate(database)
     }
@@ -130,7 +137,7 @@ enum Schema {
             error TEXT,                         -- TransferError as JSON
             kind TEXT NOT NULL DEFAULT 'file',
             directory INTEGER,
-            symbolic_links TEXT,                -- the policy of a folder that could not be read
+            symbolic_links TEXT,                -- the policy of a folder that could not be read, or of a file
             upload_url TEXT,                    -- a capability
             unsized INTEGER NOT NULL DEFAULT 0, -- 1: the size is not known yet, and stored as 0
             PRIMARY KEY (session, position)

@@ -15,50 +15,70 @@ extension QueueStore {
     /// The time in seconds after which the queue gives up a removal. The content then stays, unless its server removes it.
     private static let discardLifetime = 7.0 * 24 * 3_600
 
-    /// Moves the checkpoints of a session into the discard outbox (``DiscardQuery``). Their files get a new generation. A later attempt
-    /// then uses a new remote name, so a late removal can't delete its content.
+    /// Moves checkpoints of a removed session into the discard outbox (``DiscardQuery``).
     ///
-    /// - Parameter isHeld: Whether a run of the session could still complete the files. If so, no content is removed before that run has ended.
-    static func discardCheckpoints(of key: SessionKey, isHeld: Bool = false, at now: Date, in db: Database) throws {
-        let rows = try StoredRow.fetchAll(
-            db.cachedStatement(sql: "SELECT endpoint, data, confirmed, position FROM checkpoint WHERE session = ?"), arguments: [key])
-        guard !rows.isEmpty else { return }
-        try discard(rows, of: key, isHeld: isHeld, at: now, in: db)
-        try execute(
-            db,
-            """
-            UPDATE file SET generation = generation + 1
-            WHERE session = ? AND position IN (SELECT position FROM checkpoint WHERE checkpoint.session = file.session)
-            """, [key])
-        try execute(db, "DELETE FROM checkpoint WHERE session = ?", [key])
+    /// - Parameters:
+    ///   - account: The definition of the session's account; see ``accountDefinition(of:in:)``.
+    ///   - isHeld: Whether a run of the session could still complete the files. If so, no content is removed before that run has ended.
+    ///   - limit: The maximum number of checkpoints.
+    /// - Returns: The number of checkpoints. If it is less than `limit`, the session has no more checkpoints.
+    static func moveCheckpoints(
+        of key: SessionKey, at account: String?, isHeld: Bool, limit: Int, _ now: Date, in db: Database
+    ) throws -> Int {
+        let rows = try firstCheckpoints(of: key, limit: limit, in: db)
+        guard let last = rows.last else { return 0 }
+        try discard(rows, of: key, at: account, isHeld: isHeld, now, in: db)
+        try execute(db, "DELETE FROM checkpoint WHERE \(handledCheckpoints)", try end(last, of: key))
+        return rows.count
     }
 
-    /// Moves at most ``maximumRowsPerSweep`` checkpoints of a cancelled session into the outbox. If the session has more checkpoints, a stored mark
-    /// records that the move is incomplete.
-    static func discardPartial(of key: SessionKey, _ transaction: inout StoreTransaction, in db: Database) throws {
+    private static func firstCheckpoints(of key: SessionKey, limit: Int, in db: Database) throws -> [StoredRow] {
+        try StoredRow.fetchAll(
+            db.cachedStatement(
+                sql: "SELECT endpoint, data, confirmed, position FROM checkpoint WHERE session = ? ORDER BY position, endpoint LIMIT ?"),
+            arguments: [key, max(0, limit)])
+    }
+
+    /// An SQL condition for the checkpoints of the session ?1 up to the position ?2 and the endpoint ?3.
+    private static let handledCheckpoints = "checkpoint.session = ?1 AND (checkpoint.position, checkpoint.endpoint) <= (?2, ?3)"
+
+    private static func end(_ last: StoredRow, of key: SessionKey) throws -> StatementArguments {
+        StatementArguments([key.databaseValue, try last.value(atIndex: 3), try last.value(atIndex: 0)])
+    }
+
+    /// Moves at most ``maximumRowsPerSweep`` checkpoints of a session that stays in the queue into the outbox. Their files get a new generation. A
+    /// later attempt then uses a new remote name, so a late removal can't delete its content. If the session has more checkpoints, a stored mark
+    /// records that the move is incomplete. The next run of the session completes it before it transfers a file.
+    ///
+    /// - Parameter account: The account with the endpoints of the checkpoints; nil for the session's account, or for the account of an incomplete
+    ///   move.
+    static func discardPartial(
+        of key: SessionKey, at account: AccountKey? = nil, _ transaction: inout StoreTransaction, in db: Database
+    ) throws {
         // A session in quarantine keeps its checkpoints.
         let isQueued = try Bool.fetchOne(
             db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM schedule WHERE session = ?)"), arguments: [key])
         guard isQueued == true else { return }
-        let rows = try StoredRow.fetchAll(
-            db.cachedStatement(
-                sql: "SELECT endpoint, data, confirmed, position FROM checkpoint WHERE session = ? ORDER BY position, endpoint LIMIT ?"),
-            arguments: [key, maximumRowsPerSweep])
-        guard rows.count == maximumRowsPerSweep, let last = rows.last else {
-            try endDiscard(of: key, in: db)
-            return try discardCheckpoints(of: key, at: transaction.now, in: db)
-        }
-        try discard(rows, of: key, isHeld: false, at: transaction.now, in: db)
-        let end = StatementArguments([key.databaseValue, try last.value(atIndex: 3), try last.value(atIndex: 0)])
-        let handled = "checkpoint.session = ?1 AND (checkpoint.position, checkpoint.endpoint) <= (?2, ?3)"
+        let rows = try firstCheckpoints(of: key, limit: maximumRowsPerSweep, in: db)
+        guard let last = rows.last else { return try endDiscard(of: key, in: db) }
+        // The mark contains the account of the checkpoints; 0 for the session's account.
+        let marked = try AccountKey.fetchOne(
+            db, sql: "SELECT value FROM setting WHERE name = ? AND value <> 0", arguments: [discardMark(of: key)])
+        let owner = marked ?? account ?? 0
+        let definition = try accountDefinition(of: key, at: owner == 0 ? nil : owner, in: db)
+        try discard(rows, of: key, at: definition, isHeld: false, transaction.now, in: db)
+        let end = try end(last, of: key)
         try execute(
             db,
             """
             UPDATE file SET generation = generation + 1
-            WHERE session = ?1 AND position IN (SELECT DISTINCT position FROM checkpoint WHERE \(handled))
+            WHERE session = ?1 AND position IN (SELECT DISTINCT position FROM checkpoint WHERE \(handledCheckpoints))
             """, end)
-        try execute(db, "DELETE FROM checkpoint WHERE \(handled)", end)
-        try execute(db, "INSERT INTO setting(name, value) VALUES (?, 0) ON CONFLICT DO NOTHING", [discardMark(of: key)])
+        try execute(db, "DELETE FROM checkpoint WHERE \(handledCheckpoints)", end)
+        guard rows.count == maximumRowsPerSweep else { return try endDiscard(of: key, in: db) }
+        try execute(
+            db, "INSERT INTO setting(name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+            [discardMark(of: key), owner])
         transaction.leavesDeferredWork = true
     }
 
@@ -73,16 +93,19 @@ extension QueueStore {
             db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM setting WHERE name = ?)"), arguments: [discardMark(of: key)]) == true
     }
 
-    /// Moves the remaining checkpoints of cancelled sessions into the outbox.
+    /// Completes the move of a session's checkpoints, if one is in progress.
+    func finishDiscard(of key: SessionKey) async throws {
+        while try await read({ try Self.isDiscarding(key, in: $0) }) { try await commit([.continueDiscard(key)]) }
+    }
+
+    /// Moves the remaining checkpoints of cancelled sessions, and of sessions with a new account, into the outbox.
     package func finishDiscards() async throws(QueueError) {
         do {
             let keys = try await read { db in
                 try String.fetchAll(db, sql: "SELECT name FROM setting WHERE name GLOB '\(Self.discardPrefix)*'")
                     .compactMap { SessionKey($0.dropFirst(Self.discardPrefix.count)) }
             }
-            for key in keys {
-                while try await read({ try Self.isDiscarding(key, in: $0) }) { try await commit([.continueDiscard(key)]) }
-            }
+            for key in keys { try await finishDiscard(of: key) }
         } catch {
             throw Self.storageError(error, folder: folder)
         }
@@ -100,7 +123,7 @@ extension QueueStore {
                 sql: "SELECT endpoint, data, confirmed, position FROM checkpoint WHERE session = ? AND position BETWEEN ? AND ?"),
             arguments: range)
         guard !rows.isEmpty else { return }
-        try discard(rows, of: key, isHeld: false, at: now, in: db)
+        try discard(rows, of: key, at: now, in: db)
         try execute(db, "DELETE FROM checkpoint WHERE session = ? AND position BETWEEN ? AND ?", range)
     }
 
@@ -110,7 +133,7 @@ extension QueueStore {
             db.cachedStatement(sql: "SELECT endpoint, data, confirmed, position FROM checkpoint WHERE session = ? AND position = ?"),
             arguments: [key, position])
         guard !rows.isEmpty else { return }
-        try discard(rows.filter { (try? $0.decode(String.self, atIndex: 0)) != address }, of: key, isHeld: false, at: now, in: db)
+        try discard(rows.filter { (try? $0.decode(String.self, atIndex: 0)) != address }, of: key, at: now, in: db)
         try execute(db, "DELETE FROM checkpoint WHERE session = ? AND position = ?", [key, position])
     }
 
@@ -119,8 +142,25 @@ extension QueueStore {
         try discard(checkpoint, at: try StoreCoding.encode(endpoint), heldBy: nil, position: position, now, in: db)
     }
 
-    private static func discard(_ rows: [StoredRow], of key: SessionKey, isHeld: Bool, at now: Date, in db: Database) throws {
+    private static func discard(_ rows: [StoredRow], of key: SessionKey, at now: Date, in db: Database) throws {
         guard !rows.isEmpty else { return }
+        try discard(rows, of: key, at: try accountDefinition(of: key, in: db), isHeld: false, now, in: db)
+    }
+
+    /// The definition of a session's account, or of another account, as JSON. Nil for a download, which leaves nothing on a server, and if the
+    /// account was deleted.
+    static func accountDefinition(of key: SessionKey, at account: AccountKey? = nil, in db: Database) throws -> String? {
+        try String.fetchOne(
+            db.cachedStatement(
+                sql: """
+                    SELECT definition FROM account JOIN session ON ifnull(?2, session.account) = account.key
+                    WHERE session.key = ?1 AND direction <> 'download'
+                    """), arguments: [key, account])
+    }
+
+    private static func discard(
+        _ rows: [StoredRow], of key: SessionKey, at definition: String?, isHeld: Bool, _ now: Date, in db: Database
+    ) throws {
         // A download can leave a part file on this machine, but nothing on a server.
         for row in rows {
             guard let partEndpoint = (try? row.decode(String.self, atIndex: 0)).flatMap(Endpoint.localPart(at:)),
@@ -130,12 +170,6 @@ extension QueueStore {
                 Checkpoint(data: data, confirmed: 0), at: try StoreCoding.encode(partEndpoint), heldBy: isHeld ? key : nil,
                 position: try row.decode(atIndex: 3), now, in: db)
         }
-        let definition = try String.fetchOne(
-            db,
-            sql: """
-                SELECT definition FROM account JOIN session ON session.account = account.key
-                WHERE session.key = ? AND direction <> 'download'
-                """, arguments: [key])
         // An unreadable account must not prevent the removal of its sessions.
         let account: Account? = try? StoreCoding.decodeIfPresent(from: definition)
         for row in rows {
@@ -175,11 +209,18 @@ extension QueueStore {
         try discard(checkpoint, at: try StoreCoding.encode(endpoint), heldBy: key, position: position, now, in: db)
     }
 
-    /// Deletes the held entry of a file that the run of a removed session has completed, because a completed file must not be removed.
+    /// Deletes the held entry of a file that the run of a removed session has completed, because a completed file must not be removed. Also
+    /// deletes the file's checkpoint, if it has not been moved into the outbox yet.
     static func dropDiscard(of key: SessionKey, position: Int64, _ endpoint: Endpoint, in db: Database) throws {
         try execute(
             db, "DELETE FROM discard WHERE held_by = ? AND position = ? AND json_extract(endpoint, '$.address') = ?",
             [key, position, endpoint.address])
+        try execute(
+            db,
+            """
+            DELETE FROM checkpoint WHERE session = ?1 AND position = ?2 AND endpoint = ?3
+                AND EXISTS (SELECT 1 FROM removal WHERE session = ?1 AND is_held <> 0)
+            """, [key, position, endpoint.address])
     }
 
     /// Returns whether the outbox has an entry that is due at a date.

@@ -100,9 +100,10 @@ extension QueueStore {
             db,
             """
             INSERT INTO file(session, position, kind, directory, source, destination, state, size, upload_url, unsized,
-                creation_url, form)
+                creation_url, form, symbolic_links)
             SELECT session, ifnull((SELECT max(position) FROM file WHERE session = ?1), -1) + row_number() OVER (ORDER BY sequence),
-                kind, directory, source, destination, 'pending', size, upload_url, unsized, creation_url, form
+                kind, directory, source, destination, 'pending', size, upload_url, unsized, creation_url, form,
+                CASE WHEN kind = 'file' AND symbolic_links <> 'follow' THEN symbolic_links END
             FROM item WHERE session = ?1 AND sequence < ?2
             """, [session, end])
         try execute(db, "DELETE FROM item WHERE session = ? AND sequence < ?", [session, end])

@@ -20,14 +20,16 @@ extension QueueStore {
         let files = items.prefix { !$0.kind.isFolder }
         let insertion = try db.cachedStatement(
             sql: """
-                INSERT INTO file(session, position, kind, source, destination, state, size, upload_url, unsized, creation_url, form)
-                VALUES (?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?)
+                INSERT INTO file(session, position, kind, source, destination, state, size, upload_url, unsized, creation_url, form,
+                    symbolic_links)
+                VALUES (?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?)
                 """)
         for (position, file) in zip(firstPosition..., files) {
             try insertion.execute(
                 arguments: [
                     key, position, file.kind.rawValue, file.source, file.destination, min(max(0, file.size), FileSize.maximum),
                     file.uploadCapability?.text, file.isUnsized, file.creationCapability?.text, try StoreCoding.encodeIfPresent(file.form),
+                    file.filePolicy,
                 ])
         }
         try insertPendingItems(items.dropFirst(files.count), of: key, in: db)

@@ -35,7 +35,9 @@ extension QueueStore {
     static func remove(_ key: SessionKey, isRunning: Bool, _ transaction: inout StoreTransaction, in db: Database) throws {
         try endReset(of: key, in: db)
         try endDiscard(of: key, in: db)
-        try discardCheckpoints(of: key, isHeld: isRunning, at: transaction.now, in: db)
+        let account = try accountDefinition(of: key, in: db)
+        transaction.rowsToSweep -= try moveCheckpoints(
+            of: key, at: account, isHeld: isRunning, limit: transaction.rowsToSweep, transaction.now, in: db)
         let rows = try rowCount(of: key, atMost: transaction.rowsToSweep + 1, in: db)
         guard rows > transaction.rowsToSweep else {
             transaction.rowsToSweep -= rows
@@ -43,7 +45,17 @@ extension QueueStore {
             return try execute(db, "DELETE FROM session WHERE key = ?", [key])
         }
         try removeFromQueue(key, quarantine: nil, in: db)
+        if try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM checkpoint WHERE session = ?)", arguments: [key]) == true {
+            try execute(db, "UPDATE removal SET account = ?, is_held = ? WHERE session = ?", [account ?? "{}", isRunning, key])
+        }
         transaction.leavesDeferredWork = true
+    }
+
+    /// Handles the end of the run of a removed session. The content of files that the run has not completed can now be removed.
+    static func release(_ key: SessionKey, _ transaction: inout StoreTransaction, in db: Database) throws {
+        try execute(db, DiscardQuery.release, [key])
+        try execute(db, "UPDATE removal SET is_held = 0 WHERE session = ? AND is_held <> 0", [key])
+        if db.changesCount > 0 { transaction.leavesDeferredWork = true }
     }
 
     /// Takes a session out of the queue, so that readers no longer find it.
@@ -96,14 +108,20 @@ extension QueueStore {
     package func sweep(_ limit: Int = maximumRowsPerSweep, leavingOut skipped: Set<SessionKey> = []) async throws(SweepFailure) -> Bool {
         let session = Locked<SessionKey?>(nil)
         do {
-            let freed = try await pool.write { db -> [Data]? in
-                let rows = try StoredRow.fetchCursor(db, sql: "SELECT session, quarantine FROM removal ORDER BY session")
+            let now = clock.date()
+            let freed = try await writeInPlace { db -> [Data]? in
+                let rows = try StoredRow.fetchCursor(
+                    db, sql: "SELECT session, quarantine, account FROM removal WHERE is_held = 0 ORDER BY session")
                 while let row = try rows.next() {
                     let key: SessionKey = try row.decode(atIndex: 0)
                     guard !skipped.contains(key) else { continue }
                     session.withLock { $0 = key }
                     var rest = limit
-                    return try Self.sweep(key, quarantine: try row.decode(atIndex: 1), &rest, in: db)
+                    let (quarantine, account): (Int64?, String?) = (try row.decode(atIndex: 1), try row.decode(atIndex: 2))
+                    if quarantine == nil, let account {
+                        rest -= try Self.moveCheckpoints(of: key, at: account, isHeld: false, limit: rest, now, in: db)
+                    }
+                    return try Self.sweep(key, quarantine: quarantine, &rest, in: db)
                 }
                 return nil
             }
@@ -111,8 +129,9 @@ extension QueueStore {
             await spool.remove(freed)
             return true
         } catch {
+            // A deleted or replaced database is not the fault of one session.
             throw SweepFailure(
-                session: session.withLock { $0 }, isLasting: RefusedWrite(index: 0, reason: error).isLasting,
+                session: session.withLock { $0 }, isLasting: !(error is QueueError) && RefusedWrite(index: 0, reason: error).isLasting,
                 error: Self.storageError(error, folder: folder))
         }
     }

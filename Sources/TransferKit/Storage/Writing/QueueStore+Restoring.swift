@@ -169,7 +169,7 @@ extension QueueStore {
 
     private func change<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws(QueueError) -> Value {
         do {
-            return try await pool.write(body)
+            return try await writeInPlace(body)
         } catch {
             throw Self.storageError(error, folder: folder)
         }

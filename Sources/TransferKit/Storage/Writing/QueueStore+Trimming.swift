@@ -37,7 +37,7 @@ extension QueueStore {
         -> Bool
     {
         do {
-            let (hasMore, trimmed) = try await pool.write { db in
+            let (hasMore, trimmed) = try await writeInPlace { db in
                 var trimmed = TrimmedRows()
                 if let number = try Self.oldestToDrop(limits, in: db) {
                     try Self.beginDropping(number, in: db)

@@ -54,8 +54,9 @@ extension QueueStore {
         return pending
     }
 
-    /// Runs a transaction, and checks that it was written to the file that a later opening reads.
-    private func writeInPlace<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
+    /// Runs a transaction, and checks that it was written to the file that a later opening reads. After the store is open, all changes use
+    /// this method.
+    func writeInPlace<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
         try await pool.writeWithoutTransaction { [databaseFile] db in
             try databaseFile.check()
             var value: Value?
@@ -92,7 +93,7 @@ extension QueueStore {
         case .updateSession(let key, let update):
             try self.update(key, update, in: db)
         case .changeAccount(let key, let account):
-            try changeAccount(of: key, to: account, at: transaction.now, in: db)
+            try changeAccount(of: key, to: account, &transaction, in: db)
         case .addItems(let key, let items):
             try addItems(items, to: key, in: db)
         case .replaceItems(let key, let selection, let rows, let items):
@@ -141,7 +142,7 @@ extension QueueStore {
         case .dropDiscard(let key, let position, let endpoint):
             try dropDiscard(of: key, position: position, endpoint, in: db)
         case .releaseDiscards(let key):
-            try execute(db, DiscardQuery.release, [key])
+            try release(key, &transaction, in: db)
         case .discarded(let key):
             try execute(db, "DELETE FROM discard WHERE key = ?", [key])
         case .discardFailed(let key, let nextAttempt, let backOffUntil):
@@ -207,9 +208,11 @@ extension QueueStore {
     }
 
     /// Assigns another account to a session that has transferred nothing. Checkpoints without bytes are discarded at the old account.
-    private static func changeAccount(of key: SessionKey, to account: AccountKey, at now: Date, in db: Database) throws {
-        try endDiscard(of: key, in: db)
-        try discardCheckpoints(of: key, at: now, in: db)
+    private static func changeAccount(
+        of key: SessionKey, to account: AccountKey, _ transaction: inout StoreTransaction, in db: Database
+    ) throws {
+        let before = try AccountKey.fetchOne(db, sql: "SELECT account FROM session WHERE key = ?", arguments: [key])
+        try discardPartial(of: key, at: before, &transaction, in: db)
         try execute(db, "UPDATE session SET account = ?, endpoint = NULL, transport = NULL WHERE key = ?", [account, key])
     }
 

@@ -21,8 +21,9 @@ struct SessionInsertion {
         file = try RowInsertion(
             db,
             """
-            INSERT INTO file(session, position, kind, source, destination, state, size, upload_url, unsized, creation_url, form)
-            VALUES (?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?)
+            INSERT INTO file(session, position, kind, source, destination, state, size, upload_url, unsized, creation_url, form,
+                symbolic_links)
+            VALUES (?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?)
             """)
     }
 
@@ -54,6 +55,7 @@ struct SessionInsertion {
             file.bind(item.isUnsized)
             file.bind(item.creationCapability?.text)
             file.bind(try StoreCoding.encodeIfPresent(item.form))
+            file.bind(item.filePolicy)
             try file.insert()
         }
         guard files.count < draft.items.count else { return }

@@ -125,6 +125,11 @@ import TransferKit
         try Self.make(parent.appending("queue"))
         #expect(unsafe chown(parent.string, 65_534, 65_534) == 0)
         #expect(try await refusal(parent.appending("queue"))?.contains("parent") == true)
+        // The owner of a sticky folder can replace the folders in it.
+        try Self.make(parent, mode: 0o1777)
+        #expect(try await refusal(parent.appending("queue"))?.contains("another user (user ID 65534)") == true)
+        #expect(unsafe chown(parent.string, 0, 0) == 0)
+        #expect(try await refusal(parent.appending("queue")) == nil)
         // The owner of a link could change its target at any time.
         let mine = fixture.folder.path.appending("mine")
         try Self.make(mine)

@@ -1,0 +1,48 @@
+import Foundation
+import Locking
+import TransferCore
+
+/// Finds the files of one run that an endpoint would lose because of their remote names.
+///
+/// The queue rejects such items when they are added, but an account can get other endpoints later, which keep files by name.
+final class RunNames: Sendable {
+    /// The collisions of the session's names, by the remote name that both items use; nil until an endpoint needs them. They stay the same
+    /// during a run, because a run begins with the expansion of new items.
+    private let collisions = Locked<[Data: RemoteNameClash]?>(nil)
+
+    /// Checks that an endpoint would not lose a file because of its name.
+    ///
+    /// - Throws: ``TransferError`` of the class ``FailureClass/unsupported``, because other endpoints may keep all files; an error of the
+    ///   store.
+    func check(_ file: PendingFile, at endpoint: Endpoint, _ transport: any Transport, in context: RunContext) async throws {
+        guard !file.kind.isReceived, file.uploadCapability == nil, let transport = transport as? any FileNaming else { return }
+        let collisions = try await collisions(in: context)
+        guard !collisions.isEmpty else { return }
+        let name = Data(file.destination)
+        guard let collision = collisions[name] ?? RemoteNames.folders(above: name).lazy.compactMap({ collisions[$0] }).first else { return }
+        let loss = transport.nameClash(
+            AttemptOptions(context.options, uploadURL: nil, creationURL: file.creationCapability), at: endpoint)
+        guard loss.losesFiles else { return }
+        throw TransferError(
+            .unsupported, .unsafeName,
+            "\(collision), and at \(endpoint.location) \(collision.consequence(loss)). The file is not sent there. "
+                + "\(collision.remedy), in a new session.")
+    }
+
+    private func collisions(in context: RunContext) async throws -> [Data: RemoteNameClash] {
+        if let known = collisions.withLock({ $0 }) { return known }
+        let items = try await context.store.itemsWithCollidingNames(of: context.key)
+        let found = await BlockingIO.run {
+            var names = RemoteNames()
+            var found: [Data: RemoteNameClash] = [:]
+            // The outer folders come first, so that each item inside their names is found.
+            let folders = items.filter(\.isFolder).sorted { $0.name.count < $1.name.count }
+            for item in folders + items.filter({ !$0.isFolder }) {
+                if let clash = names.add(item.name, item.source, isFolder: item.isFolder) { found[clash.name] = clash }
+            }
+            return found
+        }
+        collisions.withLock { $0 = found }
+        return found
+    }
+}

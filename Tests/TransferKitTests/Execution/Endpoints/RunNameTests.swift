@@ -1,0 +1,85 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// Sessions whose names begin to collide after they were added, because their account gets an endpoint that keeps files by name.
+@Suite struct RunNameTests {
+    private struct PlacesTransport: Transport, FileNaming {
+        let memory = MemoryTransport(id: "places")
+        var id: TransportID { memory.id }
+
+        func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash {
+            options.overwrite == .rename ? .bothKept : .replaced
+        }
+
+        func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+            try await memory.perform(attempt, reporting: reporter)
+        }
+
+        func shutdown() async {}
+    }
+
+    private let fixture: QueueFixture
+    private let places = PlacesTransport()
+
+    init() throws {
+        fixture = try QueueFixture()
+    }
+
+    private func item(_ path: String, as name: String? = nil) throws -> TransferItem {
+        TransferItem(fixture.folder.path.pushing(FilePath(path)), as: try name.map { try RemotePath($0) })
+    }
+
+    /// Runs a session after its account was changed to the given endpoints. Returns the session's status and its failed items.
+    private func run(at endpoints: [Endpoint], options: SessionOptions = SessionOptions()) async throws -> (SessionStatus, [String: String])
+    {
+        for path in ["one/clips/clip.mov", "one/clips/a/b.mov", "two/clips/clip.mov", "one/day/c.mov", "two/d.mov"] {
+            let file = fixture.folder.path.pushing(FilePath(path))
+            try FileManager.default.createDirectory(atPath: file.removingLastComponent().string, withIntermediateDirectories: true)
+            _ = try fixture.folder.file(path, size: 10)
+        }
+        let queue = try await fixture.open(transports: [fixture.memory, places])
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint()]))
+        let items = try [
+            item("two/d.mov", as: "day/1"), item("two/d.mov", as: "day/2"), item("one/clips"), item("two/clips"), item("one/day"),
+            item("two/d.mov", as: "day/c.mov"), item("one/day/c.mov", as: "x"),
+            item("two/d.mov", as: "x"), item("two/d.mov"),
+        ]
+        let session = try await queue.enqueue(.upload(items: items, to: "a", options: options))
+        try await queue.save(Account("a", endpoints: endpoints))
+        try await queue.start()
+        let status = try await session.value
+        var failures: [String: String] = [:]
+        for item in try await queue.items(of: session.id) { failures[item.destination.description] = item.error?.message }
+        await queue.shutdown()
+        return (status, failures)
+    }
+
+    @Test func neverReplacesFilesOfSession() async throws {
+        let (status, failures) = try await run(at: [places.memory.endpoint()])
+        #expect(status.state == .failed)
+        #expect(failures.keys.sorted() == ["clips/a/b.mov", "clips/clip.mov", "day/1", "day/2", "day/c.mov", "x"])
+        #expect(places.memory.attempts.map(\.path.description) == ["d.mov"])
+        let message = try #require(failures["clips/clip.mov"])
+        for words in ["one/clips and ", "two/clips have the same remote name, \"clips\"", "memory", "in a new session"] {
+            #expect(message.contains(words), "\(message)")
+        }
+        #expect(failures["day/c.mov"]?.contains("inside \"day\"") == true)
+    }
+
+    @Test func usesEndpointThatKeepsAllFiles() async throws {
+        let (status, failures) = try await run(at: [places.memory.endpoint(), fixture.memory.endpoint()])
+        #expect(status.state == .completed && failures.isEmpty, "\(failures)")
+        #expect(places.memory.attempts.map(\.path.description) == ["d.mov"])
+        #expect(fixture.memory.attempts.count == 9)
+    }
+
+    @Test func sendsFilesIfPolicyKeepsThem() async throws {
+        let (status, failures) = try await run(at: [places.memory.endpoint()], options: SessionOptions(overwrite: .rename))
+        #expect(status.state == .completed && failures.isEmpty, "\(failures)")
+        #expect(places.memory.attempts.count == 10)
+    }
+}
