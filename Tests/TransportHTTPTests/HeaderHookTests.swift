@@ -167,4 +167,53 @@ import TransportHTTP
         #expect(await transfer.failure()?.description.contains("SECRET") == false)
         await transfer.end()
     }
+
+    /// A hook that sets the given headers.
+    private static func setting(_ values: [String: String]) -> HeaderHook {
+        { _, headers in values.reduce(into: headers) { $0[$1.key] = $1.value } }
+    }
+
+    /// Headers that describe the request, and short values, are not secrets, so the server may repeat them.
+    @Test func keepsResponseThatRepeatsOrdinaryHeaders() async throws {
+        let body = #"{"id":42,"request":"0123456789abcdef","tenant":"7"}"#
+        let transfer = try Self.transfer(
+            "form",
+            Self.setting([
+                "Accept": "application/json", "X-Tenant": "7", "X-Request-ID": "0123456789abcdef", "Idempotency-Key": "form-42-a",
+            ])
+        ) { request, _ in
+            [.answer(201, ["Content-Type": "application/json", "Location": "\(request.path)17/form-42-a"], body: body)]
+        }
+        let receipt = try await transfer.run()
+        #expect(receipt.answer?.text == body && receipt.answer?.mediaType == "application/json")
+        #expect(receipt.remoteURL == transfer.server.url("/files/17/form-42-a"))
+        await transfer.end()
+    }
+
+    /// Secrets are replaced, so that the rest of the response can be decoded.
+    @Test func replacesSecretsInResponse() async throws {
+        struct Created: Decodable { let id: Int, signature: String, token: String, number: Int }
+        let body = #"{"id":42,"signature":"sig-SECRET","token":"tok\/en-SECRET","number":1234567890}"#
+        let transfer = try Self.transfer(
+            "form",
+            Self.setting(["Authorization": "Bearer tok/en-SECRET", "X-Signature": "sig-SECRET", "X-Account": "1234567890"])
+        ) { _, number in
+            [.answer(number == 0 ? 201 : 422, ["Content-Type": "application/json"], body: body)]
+        }
+        let answer = try #require(try await transfer.run().answer)
+        #expect(!answer.text.contains("SECRET") && !answer.text.contains("1234567890"))
+        let created = try JSONDecoder().decode(Created.self, from: Data(answer.text.utf8))
+        #expect(created.id == 42 && created.signature == "[redacted]" && created.token == "[redacted]" && created.number == 0)
+        let error = try #require(await transfer.failure()).description
+        #expect(error.contains("42") && error.contains("[redacted]") && !error.contains("SECRET"), "\(error)")
+        await transfer.end()
+    }
+
+    @Test func doesNotStoreRepeatedCookie() async throws {
+        let transfer = try Self.transfer(
+            "put", Self.setting(["Cookie": "lang=en; session=cookie-SECRET"])
+        ) { _, _ in [.answer(201, body: "session cookie-SECRET, language en")] }
+        #expect(try await transfer.run().answer?.text == "session [redacted], language en")
+        await transfer.end()
+    }
 }

@@ -23,8 +23,11 @@ import TransportSupport
         /// - Parameters:
         ///   - size: The number of bytes that the stream will have.
         ///   - available: The number of bytes that are readable at the start.
-        init(size: Int, available: Int, length: Int64? = nil, mode: String = "put", _ script: @escaping ScriptedServer.Script) throws {
-            transfer = try TestTransfer(mode, size: size, script)
+        init(
+            size: Int, available: Int, length: Int64? = nil, mode: String = "put", recorder: Recorder = Recorder(),
+            headers: HeaderHook? = nil, _ script: @escaping ScriptedServer.Script
+        ) throws {
+            transfer = try TestTransfer(mode, size: size, recorder: recorder, headers: headers, script)
             growth = SourceGrowth(.growing(Int64(available)), length: length)
             content = TemporaryFile.content(size: size)
             transfer.source = UploadSource(
@@ -187,6 +190,24 @@ import TransportSupport
         #expect(sent.allSatisfy { $0.confirmed <= checkpoint.confirmed && $0.confirmed <= $0.sent })
         #expect(await stream.transfer.failure(from: checkpoint)?.failureClass == .sourceLost)
         #expect(stream.requests.count == 1, "An interrupted stream makes no other request.")
+        await stream.transfer.end()
+    }
+
+    /// A stream that can't be sent again fails with the server's response, also if another request would be repeated.
+    @Test(arguments: [400, 401]) func longStreamFailsWithResponse(status: Int) async throws {
+        let size = 2 * Self.releaseInterval
+        let recorder = Recorder()
+        let text = "Unknown sensor"
+        let stream = try Stream(size: size, available: size - 1, recorder: recorder, headers: status == 401 ? { $1 } : nil) { _, _ in
+            [
+                .read(size - 1), .call { recorder.hasSaved.wait() },
+                .raw("HTTP/1.1 \(status) Scripted\r\nContent-Length: \(text.utf8.count)\r\n\r\n\(text)"), .close,
+            ]
+        }
+        let failure = try #require(await stream.transfer.failure())
+        #expect(failure.description.contains("PUT returned \(status): Unknown sensor"), "\(failure)")
+        #expect(failure.failureClass == (status == 400 ? .permanent : .sourceLost), "\(failure)")
+        #expect(stream.requests.count == 1)
         await stream.transfer.end()
     }
 

@@ -8,12 +8,14 @@ extension EndpointResponse {
     ///
     /// - Parameter limit: The maximum number of bytes of the text.
     func forReceipt(upTo limit: Int = ServerResponse.defaultLimit) -> ServerResponse {
-        guard !response.repeats(secrets) else {
+        let mediaType = response.headers["Content-Type"]
+        // Redacted before it is cut, so that no part of a secret remains.
+        guard let text = String(decoding: response.body, as: UTF8.self).redacted(secrets), mediaType?.repeats(secrets) != true else {
             return ServerResponse(status: status, text: "(The server's text is omitted, because it repeats a credential or a signature.)")
         }
         return ServerResponse(
-            status: status, mediaType: response.headers["Content-Type"].map { String($0.prefix(200)) },
-            text: String(decoding: response.body.prefix(limit), as: UTF8.self),
+            status: status, mediaType: mediaType.map { String($0.prefix(200)) },
+            text: response.body.count > limit ? String(decoding: text.utf8.prefix(limit), as: UTF8.self) : text,
             isTruncated: response.isBodyTruncated || response.body.count > limit)
     }
 

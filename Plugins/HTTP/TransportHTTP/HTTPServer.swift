@@ -59,19 +59,22 @@ struct HTTPServer {
     ///   - sink: Receives the body of the response.
     ///   - threads: The threads on which the sink writes.
     ///   - prepare: Changes the request before each time it is sent; see ``EndpointRequest/prepare``.
+    ///   - canRepeat: Returns whether the body can be sent again; see ``EndpointRequest/canRepeat``.
     ///   - followsRedirect: Returns whether to follow a redirect to a trusted URL.
     /// - Throws: A ``TransferError`` if there is no response, or if the request can't be sent; or `CancellationError`.
     func send(
         _ method: String, to url: String, headers: HTTPHeaders = HTTPHeaders(), body: HTTPBody = .none, expectsContinue: Bool = false,
         sink: (any HTTPResponseSink)? = nil, writingOn threads: WorkerThreads? = nil,
         pacing: (@Sendable (Int) -> Allowance)? = nil, progress: (@Sendable (Int64) -> Void)? = nil,
-        prepare: ((inout HTTPRequest) -> Void)? = nil, followsRedirect: @escaping (String) -> Bool = { _ in true }
+        prepare: ((inout HTTPRequest) -> Void)? = nil, canRepeat: @escaping () -> Bool = { true },
+        followsRedirect: @escaping (String) -> Bool = { _ in true }
     ) async throws -> EndpointResponse {
         var request = EndpointRequest(
             HTTPRequest(method: method, url: url, headers: headers, body: body, expectsContinue: expectsContinue), secrets: signatures,
             sink: sink, writingOn: threads, pacing: pacing, progress: progress)
         request.request.maximumResponseBody = options.responseLimit
         request.prepare = prepare
+        request.canRepeat = canRepeat
         request.followsRedirect = followsRedirect
         do {
             let answer = try await client.send(&request)

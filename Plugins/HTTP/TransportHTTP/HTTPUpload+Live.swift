@@ -35,7 +35,7 @@ extension HTTPUpload {
             // The producer's error is the cause, because it ends the request.
             if case .failed(let cause) = growth.extent { throw cause }
             guard body.released > 0, let error = error as? TransferError else { throw error }
-            throw body.lost(error.message)
+            throw body.lost(after: error)
         }
         // 411 (Length Required), or 501 for an unknown transfer coding (RFC 9112, section 6.1).
         if answer.status == 411 || answer.status == 501, growth.length == nil, body.released == 0 {
@@ -50,7 +50,7 @@ extension HTTPUpload {
             }
             return try await verifiedReceipt(answer, file, size, canReadAgain: body.released == 0)
         } catch let error as TransferError where body.released > 0 {
-            throw body.lost(error.message)
+            throw body.lost(after: error)
         }
     }
 
@@ -75,7 +75,7 @@ extension HTTPUpload {
                     reporter.report(sent: accepted, confirmed: min(accepted, body.released))
                     newlyAcceptedContinuation.yield()
                 },
-                prepare: { $0.body = body.start() })
+                prepare: { $0.body = body.start() }, canRepeat: { body.reserveRestart() })
         }
         try await saving
         return answer

@@ -21,6 +21,8 @@ final class LiveBody: Sendable {
         var accepted: Int64 = 0
         /// The bytes before this offset are no longer needed, so the queue may free them.
         var released: Int64 = 0
+        /// Whether the body may start again, so that no bytes may be released until then.
+        var isReserved = false
     }
 
     private static let chunkSize = 256 * 1024
@@ -48,6 +50,7 @@ final class LiveBody: Sendable {
         // the check.
         let canStart = state.withLock { state in
             state.accepted = 0
+            state.isReserved = false
             return state.released == 0
         }
         let reading = Task { await copy(to: stream, canStart: canStart) }
@@ -57,6 +60,16 @@ final class LiveBody: Sendable {
         }
         before?.cancel()
         return .stream(stream, length: growth.length)
+    }
+
+    /// Ensures that the body can start again: releases no bytes until ``start()``.
+    ///
+    /// - Returns: False if the first bytes are already released.
+    func reserveRestart() -> Bool {
+        state.withLock { state in
+            state.isReserved = state.released == 0
+            return state.isReserved
+        }
     }
 
     /// Stops reading. Call it when the last request has ended.
@@ -76,7 +89,7 @@ final class LiveBody: Sendable {
     /// - Returns: The number of released bytes; nil if this call released none.
     func release() -> Int64? {
         state.withLock { state in
-            guard state.accepted - state.released >= Self.releaseInterval else { return nil }
+            guard !state.isReserved, state.accepted - state.released >= Self.releaseInterval else { return nil }
             state.released = state.accepted
             return state.released
         }
@@ -119,9 +132,16 @@ final class LiveBody: Sendable {
     }
 
     /// The error for a stream that failed after its first bytes were released.
-    func lost(_ reason: String) -> TransferError {
+    func lost(_ reason: String, cause: String? = nil) -> TransferError {
         TransferError(
             .sourceLost, .producerGone,
-            "\(reason) A stream can't resume over plain HTTP, and its first \(released) bytes are no longer stored. Enqueue it again.")
+            "\(reason) A stream can't resume over plain HTTP, and its first \(released) bytes are no longer stored. Enqueue it again.",
+            cause: cause)
+    }
+
+    /// The error for a stream whose request failed after its first bytes were released. An error that another attempt could not fix remains
+    /// the same.
+    func lost(after error: TransferError) -> TransferError {
+        error.failureClass == .permanent ? error : lost(error.message, cause: error.cause)
     }
 }

@@ -75,7 +75,8 @@ public struct CredentialReference: Hashable, Sendable, Codable {
 public protocol CredentialProvider: Sendable {
     /// Reads a secret. Transports call it on any executor, at most once per request.
     ///
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/credentials`` that names the reference, never a value.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/credentials`` that names the reference, never a value. It blocks the account. For a
+    ///   secret that can't be read now, but may be soon, an error of the class ``FailureClass/transient``: the attempt is retried.
     func secret(for reference: CredentialReference) async throws -> Secret
 }
 

@@ -154,6 +154,7 @@ extension TransferQueue {
                     return status
                 }
                 status.phase = live[record.key]?.phase ?? .connecting
+                status.why = live[record.key]?.shortage.map { .noSpace($0) }
                 if let statistics = live[record.key]?.statistics(at: now.uptime) { status.statistics = statistics }
                 status.expectedEnd = status.statistics.secondsRemaining.map { now.date + .seconds($0) }
             case .completed, .failed, .paused, .held, .draft, .cancelled: break

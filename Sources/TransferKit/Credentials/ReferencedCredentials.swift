@@ -17,7 +17,9 @@ public struct ReferencedCredentials: CredentialProvider {
     /// Creates a provider.
     ///
     /// - Parameter app: Returns the secret that a reference with the source ``/TransferCore/CredentialReference/Source/app(_:)`` names. Transports
-    ///   call it on any executor, at most once per request. If it throws, the account is blocked until the user acts. Nil if the app has no secrets.
+    ///   call it on any executor, at most once per request. If it throws a ``/TransferCore/TransferError``, the queue handles it by its class: an error
+    ///   of the class ``/TransferCore/FailureClass/transient`` is retried, for example while a token server is unavailable. Any other error blocks the
+    ///   account until the user acts. Nil if the app has no secrets.
     public init(app: (@Sendable (_ name: String) async throws -> Secret)? = nil) {
         self.app = app
     }
@@ -40,7 +42,7 @@ public struct ReferencedCredentials: CredentialProvider {
 
     /// Reads the secret of a reference. Removes line breaks at the start and the end of a file. Files are read on a thread that may block.
     ///
-    /// - Throws: A ``/TransferCore/TransferError`` of the class `credentials` that names the variable, the file or the name.
+    /// - Throws: A ``/TransferCore/TransferError`` of the class `credentials` that names the variable, the file or the name; or the app's `TransferError`.
     public func secret(for reference: CredentialReference) async throws -> Secret {
         switch reference.source {
         case .environment(let name):
@@ -56,7 +58,7 @@ public struct ReferencedCredentials: CredentialProvider {
                 return try await app(name)
             } catch let error as CancellationError {
                 throw error
-            } catch let error as TransferError where error.failureClass == .credentials {
+            } catch let error as TransferError {
                 throw error
             } catch {
                 throw unavailable("The app did not supply the secret \"\(name)\": \(error)")

@@ -21,8 +21,8 @@ public enum ItemState: String, Hashable, Sendable, Codable, CaseIterable {
 public struct ItemStatus: Hashable, Sendable {
     /// The item's position in its session, from 0. It can change until the session's folders have been read. Some positions may be unused.
     public var position: Int64
-    /// The local file or folder. For in-memory data or a stream, the file in the storage folder that holds the bytes until the item is
-    /// completed; for a form, its first local file; for a download, the local destination.
+    /// The local file or folder. For in-memory data, a stream or a copy (``TransferItem/keepsCopy``), the file in the storage folder that holds the
+    /// bytes until the item is completed; for a form, its first local file; for a download, the local destination.
     public var source: FilePath
     /// The remote path.
     public var destination: RemotePath

@@ -12,7 +12,8 @@ public struct SessionStatus: Hashable, Sendable, Codable {
     public var state: SessionState
     /// The current work of the session; nil unless it runs.
     public var phase: SessionPhase?
-    /// The reason why the session waits; nil unless it waits, or if it is about to start.
+    /// The reason why the session waits; nil unless it waits, or if it is about to start. A running session has the reason
+    /// ``WaitReason/noSpace(_:)`` while a stream of the session waits for disk space.
     public var why: WaitReason?
     /// A human-readable name.
     public var name: String

@@ -47,8 +47,10 @@ public struct Storage: Sendable {
         #endif
     }
 
-    /// A new folder below the system's temporary folder. On shutdown, the queue deletes the folder and its sessions. For tests, and for
-    /// transfers that need not survive the process.
+    /// A new folder below the system's temporary folder, for tests, and for transfers that need not survive the process.
+    ///
+    /// The state is on disk, not in memory. ``TransferQueue/shutdown()`` deletes the folder with its sessions and data. If the process is killed, or ends
+    /// without this call, the folder `transferkit-UUID` stays until the system empties its temporary folder. No later queue uses it.
     public static func temporary() -> Storage {
         var storage = Storage.folder(FilePath(NSTemporaryDirectory()).appending("transferkit-\(UUID().uuidString)"))
         storage.isTemporary = true

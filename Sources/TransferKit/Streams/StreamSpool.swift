@@ -37,10 +37,16 @@ package final class StreamSpool: Sendable {
         var isEnded = false
     }
 
+    private struct Shortage: Sendable {
+        /// The lack of disk space for which the producer waits, if any.
+        var error: TransferError?
+        var receiver: (@Sendable (TransferError?) -> Void)?
+    }
+
     /// The minimum size in bytes of a range to free. Without a minimum, a range would be freed after each chunk.
     private static let minimumFreedSize: Int64 = 1 << 20
     /// The delay before a write to a full disk is retried.
-    private static let fullDiskRetryDelay = Duration.seconds(5)
+    static let fullDiskRetryDelay = Duration.seconds(5)
 
     let growth: SourceGrowth
     let name: String
@@ -50,6 +56,7 @@ package final class StreamSpool: Sendable {
     private let changes = ChangeSignal()
     /// Receives the size once the stream is complete.
     private let sizeReceiver = Locked<(@Sendable (Int64) -> Void)?>(nil)
+    private let shortage = Locked(Shortage())
     /// The file, if it is open. Threads hold the lock while they use the file, so that no other thread closes it. These threads may block.
     private let file = Locked<FileDescriptor?>(nil)
 
@@ -95,6 +102,23 @@ package final class StreamSpool: Sendable {
     func whenComplete(_ call: (@Sendable (Int64) -> Void)?) {
         sizeReceiver.withLock { $0 = call }
         reportSize()
+    }
+
+    /// Sets a callback for the start and the end (nil) of a wait for disk space. Called immediately during a wait. Replaces the previous callback; nil
+    /// removes it. The callback must not block.
+    func whenShortOfSpace(_ call: (@Sendable (TransferError?) -> Void)?) {
+        shortage.withLock { shortage in
+            shortage.receiver = call
+            if let error = shortage.error { call?(error) }
+        }
+    }
+
+    private func setShortage(_ error: TransferError?) {
+        shortage.withLock { shortage in
+            guard (shortage.error == nil) != (error == nil) else { return }
+            shortage.error = error
+            shortage.receiver?(error)
+        }
     }
 
     private func reportSize() {
@@ -227,7 +251,7 @@ package final class StreamSpool: Sendable {
         changes.send()
     }
 
-    /// Appends bytes to the file. Waits while the disk is full, so no byte of the stream is lost.
+    /// Appends bytes to the file. Waits while the disk is full, so no byte of the stream is lost, and reports the wait.
     private func append(_ part: Data) async throws {
         let offset = state.withLock { $0.written }
         while true {
@@ -237,9 +261,15 @@ package final class StreamSpool: Sendable {
                 }
                 break
             } catch let error as Errno where error.rawValue == ENOSPC || error.rawValue == EDQUOT {
+                setShortage(
+                    TransferError(
+                        .noSpace, .diskFull,
+                        "The stream for \(name) waits, because the disk with \(path.removingLastComponent()) is full. Free some space.",
+                        cause: "\(error)"))
                 try await clock.sleep(Self.fullDiskRetryDelay)
             }
         }
+        setShortage(nil)
         let written = offset + Int64(part.count)
         state.withLock { $0.written = written }
         growth.update(.growing(written))

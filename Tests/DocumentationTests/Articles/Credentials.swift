@@ -28,6 +28,20 @@ private func inMemory(_ vault: Vault, _ folder: FilePath, _ endpoints: [Endpoint
 }
 
 // swift-format-ignore
+private func fromServer(_ tokens: Vault) -> ReferencedCredentials {
+    // ARTICLE
+    let credentials = ReferencedCredentials { name in
+        do {
+            return Secret(try await tokens.token(named: name))
+        } catch is TokenServerUnavailable {
+            throw TransferError(.transient, .serverUnavailable, "The token server is unavailable.")
+        }
+    }
+    // END
+    return credentials
+}
+
+// swift-format-ignore
 private func fixedValues(_ key: String) -> ReferencedCredentials {
     // ARTICLE
     let fixed = ReferencedCredentials(values: ["api-key": Secret(key)])
@@ -66,7 +80,14 @@ private actor Vault {
     private var values: [String: String] = [:]
 
     func value(of name: String) -> String? { values[name] }
+
+    func token(named name: String) throws -> String {
+        guard let value = values[name] else { throw TokenServerUnavailable() }
+        return value
+    }
 }
+
+private struct TokenServerUnavailable: Error {}
 
 private struct NoSecret: Error {
     let name: String

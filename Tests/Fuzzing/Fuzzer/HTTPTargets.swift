@@ -19,7 +19,7 @@ enum HTTPTargets {
             require(target.origin == origin, "A redirect stays at its origin.")
         }
         if let words = response.explanation(excluding: secrets) {
-            require(words.unicodeScalars.count <= 200 && !response.repeats(secrets), "Messages are short and repeat no secret.")
+            require(words.unicodeScalars.count <= 200 && !words.repeats(secrets), "Messages are short and repeat no secret.")
         }
         for method in ["PUT", "POST", "GET"] {
             let answer = reply(response, to: method, from: origin)

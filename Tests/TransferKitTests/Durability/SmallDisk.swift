@@ -24,15 +24,19 @@ final class SmallDisk {
     private let path: String
 
     /// If the process may not mount file systems, uses ``DiskKind/limited`` and records a warning.
-    init(_ kind: DiskKind, in root: FilePath) throws {
-        path = root.appending("store").string
+    ///
+    /// - Parameters:
+    ///   - folder: The name of the folder instead of "store".
+    ///   - megabytes: The size of the file system.
+    init(_ kind: DiskKind, in root: FilePath, folder: String = "store", megabytes: Int = 24) throws {
+        path = root.appending(folder).string
         guard kind == .mounted else {
             self.kind = .limited
             return
         }
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
         #if canImport(Glibc)
-            let result = unsafe mount("tmpfs", path, "tmpfs", 0, "size=24m,mode=700")
+            let result = unsafe mount("tmpfs", path, "tmpfs", 0, "size=\(megabytes)m,mode=700")
             let reason = Errno(rawValue: errno).description
         #else
             let (result, reason) = (CInt(-1), "there is no tmpfs on this system")

@@ -84,6 +84,47 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    @Test func copyKeepsHoles() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let (path, size) = (fixture.folder.path.appending("sparse"), Int64(1) << 30)
+        let file = try FileDescriptor.open(path, .writeOnly, options: [.create], permissions: .ownerReadWrite)
+        try file.closeAfter {
+            try file.resize(to: size)
+            try file.writeAll(toAbsoluteOffset: size / 2, "content".utf8)
+        }
+        var item = TransferItem(path)
+        item.keepsCopy = true
+        let session = try await queue.enqueue(.upload(items: [item], to: "a"), held: true)
+        let source = try #require(try await queue.items(of: session.id).first).source
+        var (original, copy) = (stat(), stat())
+        let results = unsafe [lstat(path.string, &original), lstat(source.string, &copy)]
+        #expect(results == [0, 0])
+        #expect(copy.st_size == size && copy.st_blocks <= original.st_blocks + 4_096)
+        let reader = try FileDescriptor.open(source, .readOnly)
+        defer { try? reader.close() }
+        let bytes = try unsafe [UInt8](unsafeUninitializedCapacity: 9) { buffer, count in
+            count = try unsafe reader.read(fromAbsoluteOffset: size / 2 - 1, into: UnsafeMutableRawBufferPointer(buffer))
+        }
+        #expect(bytes == [0] + Array("content".utf8) + [0])
+        try await queue.remove(session.id)
+        await queue.shutdown()
+    }
+
+    /// The copy does not fill the disk first.
+    @Test func rejectsCopyWithoutSpace() async throws {
+        let disk = try SmallDisk(.mounted, in: fixture.folder.path.appending("store"), folder: "spool", megabytes: 1)
+        defer { withExtendedLifetime(disk) {} }
+        guard disk.kind == .mounted else { return }
+        let queue = try await fixture.openWithAccounts()
+        let error = try await #require(throws: QueueError.self) {
+            try await queue.enqueue(.upload(items: [try item("1", size: 2 << 20)], to: "a"))
+        }
+        #expect(error.code == .storageUnavailable && error.message.contains("needs 2097152 bytes"), "\(error)")
+        #expect(spooled() == [])
+        try await queue.enqueue(.upload(items: [try item("2", size: 1 << 19)], to: "a"))
+        await queue.shutdown()
+    }
+
     @Test func rejectsFoldersAndUnreadableFiles() async throws {
         let queue = try await fixture.openWithAccounts()
         let good = try item("1")

@@ -102,7 +102,7 @@ import TransferKit
         try await store.commit([
             .saveAccount(1, .memory("a")), .session(1, rank: 30, drafts[0]),
             .session(2, rank: 10, drafts[1], .running),
-            .session(3, rank: 20, drafts[2], .failed), .beginSession(2, .now), .endSession(3, .broken, .now),
+            .session(3, rank: 20, drafts[2], .failed), .beginSession(2, .now, steady: .now), .endSession(3, .broken, .now),
             .blockAccount(1, AccountBlock(error: .broken)),
         ])
         await store.close()
@@ -216,7 +216,8 @@ import TransferKit
     @Test func migratesStoreOfVersion5() async throws {
         let store = try await open()
         try await store.commit([
-            .saveAccount(1, .memory("a")), .session(1, rank: 0, .draft()), .session(2, rank: 1, .draft()), .beginSession(2, .now),
+            .saveAccount(1, .memory("a")), .session(1, rank: 0, .draft()), .session(2, rank: 1, .draft()),
+            .beginSession(2, .now, steady: .now),
         ])
         await store.close()
         try await DatabaseQueue(path: database.string).write {
@@ -237,7 +238,7 @@ import TransferKit
                     """)
         }
         let again = try await open()
-        try await again.commit([.beginSession(1, .now)])
+        try await again.commit([.beginSession(1, .now, steady: .now)])
         #expect(try await again.sessions([1]).first?.deadlineFrom != nil)
         let (scheduler, _, _) = try await again.load(.memory)
         #expect([1, 2].map { scheduler.sessionIndex[$0]?.conditions.contains(.hasTransferred) } == [false, true])

@@ -70,6 +70,37 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// Only the stream lacks space, because its file is on a file system of its own.
+    @Test func streamWaitsForDiskSpace() async throws {
+        let store = fixture.folder.path.appending("store")
+        let disk = try SmallDisk(.mounted, in: store, folder: "spool", megabytes: 1)
+        defer { withExtendedLifetime(disk) {} }
+        guard disk.kind == .mounted else { return }
+        let queue = try await fixture.openWithAccounts()
+        let filler = store.appending("spool").appending("filler").string
+        try Data(count: 600_000).write(to: URL(fileURLWithPath: filler))
+        let events = queue.events
+        let (item, writer) = TransferItem.stream(as: name)
+        let session = try await queue.enqueue(.upload(items: [item], to: "a"))
+        try await queue.start()
+        try await writer.write(content(700_000))
+        writer.finish()
+        let error = await events.first { kind -> TransferError? in
+            if case .attemptFailed(session.id, let error, _) = kind { return error }
+            return nil
+        }
+        #expect(error?.code == .diskFull && error?.message.contains("Free some space") == true)
+        let status = try await session.status
+        #expect(status.state == .running && status.attempts == 1)
+        #expect(status.why == error.map { WaitReason.noSpace($0) })
+        await fixture.clock.waitForSleep(of: .seconds(5))
+        try FileManager.default.removeItem(atPath: filler)
+        fixture.clock.advance(by: .seconds(5))
+        #expect(try await session.value.why == nil)
+        #expect(arrived() == content(700_000))
+        await queue.shutdown()
+    }
+
     @Test func sendsArraysOfBytes() async throws {
         let queue = try await fixture.openWithAccounts()
         let (chunks, continuation) = AsyncStream.makeStream(of: [UInt8].self)

@@ -102,6 +102,34 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// An encoder that throws must not complete the item, even if it closes the stream.
+    @Test(arguments: [false, true]) func outputStreamOfFunctionEndsWithIt(fails: Bool) async throws {
+        let queue = try await fixture.openWithAccounts()
+        let (item, writer) = TransferItem.stream(as: name)
+        let session = try await queue.enqueue(.upload(items: [item], to: "a"))
+        try await queue.start()
+        let result = Result {
+            try writer.withOutputStream { stream in
+                defer { stream.close() }
+                let count = unsafe [UInt8](repeating: 7, count: 10).withUnsafeBufferPointer { bytes in
+                    unsafe bytes.baseAddress.map { unsafe stream.write($0, maxLength: bytes.count) } ?? 0
+                }
+                if fails { throw CocoaError(.fileNoSuchFile) }
+                return count
+            }
+        }
+        if fails {
+            #expect(throws: CocoaError.self) { try result.get() }
+            let error = await #expect(throws: TransferError.self) { try await session.value }
+            #expect(error?.failureClass == .sourceLost)
+        } else {
+            #expect(try result.get() == 10)
+            _ = try await session.value
+            #expect(fixture.memory.contents(of: "stream") == Data(repeating: 7, count: 10))
+        }
+        await queue.shutdown()
+    }
+
     @Test func outputStreamFailsWithoutReader() async throws {
         let queue = try await fixture.openWithAccounts()
         let (item, writer) = TransferItem.stream(as: name)

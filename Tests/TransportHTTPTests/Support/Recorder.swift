@@ -1,3 +1,4 @@
+import Dispatch
 import Locking
 import TransferCore
 
@@ -5,6 +6,8 @@ import TransferCore
 final class Recorder: Sendable {
     /// The reported numbers of transferred bytes.
     let sentBytes = AsyncStream.makeStream(of: Int64.self)
+    /// Signalled after each checkpoint, for scripts of servers, which may block.
+    let hasSaved = DispatchSemaphore(value: 0)
     private let state = Locked<(checkpoints: [Checkpoint], progress: [(sent: Int64, confirmed: Int64)], activity: Int)>(([], [], 0))
 
     var checkpoints: [Checkpoint] { state.withLock { $0.checkpoints } }
@@ -18,7 +21,10 @@ final class Recorder: Sendable {
                 self.state.withLock { $0.progress.append((sent, confirmed)) }
                 self.sentBytes.continuation.yield(sent)
             },
-            checkpoint: { checkpoint in self.state.withLock { $0.checkpoints.append(checkpoint) } },
+            checkpoint: { checkpoint in
+                self.state.withLock { $0.checkpoints.append(checkpoint) }
+                self.hasSaved.signal()
+            },
             activity: { self.state.withLock { $0.activity += 1 } })
     }
 }

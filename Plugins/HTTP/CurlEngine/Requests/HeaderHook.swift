@@ -61,6 +61,10 @@ public struct RequestInfo: Sendable {
 /// `If-Range` are reserved. With tus, `Upload-…`, `Tus-…` and `X-HTTP-Method-Override` are also reserved; with plain HTTP, `Content-Range`.
 /// Changing a reserved header ends the attempt with an error.
 ///
+/// If the server repeats a secret, the secret is removed from receipts, errors and logs. The whole of `Authorization`, `Proxy-Authorization` and
+/// `Cookie` counts as secret. Of other headers that the hook adds or changes, words of at least 8 characters do, except in headers that describe the
+/// request or its content, such as `Accept`, `User-Agent`, `X-Request-ID` and `Idempotency-Key`.
+///
 /// An error from the hook ends the attempt. The attempt throws a `TransferError` or `CancellationError` unchanged; any other error becomes
 /// a transient failure.
 public typealias HeaderHook = @Sendable (_ request: RequestInfo, _ headers: HTTPHeaders) async throws -> HTTPHeaders

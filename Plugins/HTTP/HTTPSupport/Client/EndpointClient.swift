@@ -108,10 +108,11 @@ package struct EndpointClient: Sendable {
             // The server can respond with 417 after the content was sent, because the client waits only briefly for 100 (Continue).
             if outgoing.request.expectsContinue, response.status == 417 { quirks.recordRefusedExpectation(target) }
             if response.status == 401 || response.status == 403, isTrusted, hasHeaderHook, outgoing.repeatsAfterRejection,
-                outgoing.rejectedSince == nil
+                outgoing.rejectedSince == nil, outgoing.canRepeat()
             {
                 outgoing.rejectedSince = renewals
-            } else if !outgoing.request.needsNewConnection, outgoing.mayResultFromBrokenConnection(response.response) {
+            } else if !outgoing.request.needsNewConnection, outgoing.mayResultFromBrokenConnection(response.response), outgoing.canRepeat()
+            {
                 outgoing.request.needsNewConnection = true
             } else if let next = response.response.redirection(
                 ofGet: outgoing.request.method == "GET", from: initialOrigin, or: trustedOrigins), outgoing.followsRedirect(next.url)
@@ -135,8 +136,8 @@ package struct EndpointClient: Sendable {
     private func sendOnce(_ outgoing: EndpointRequest, to target: Origin, isTrusted: Bool) async throws -> EndpointResponse {
         var request = outgoing.request
         let fields = isTrusted ? try await credentials.headers() : []
-        // The values that authenticate the request: the credentials, and the headers that the hook adds or changes.
-        var authentication = fields
+        // The values that must not be repeated: the credentials, and the secrets in headers that the hook adds or changes.
+        var secrets = fields.map(\.value)
         if isTrusted {
             for field in Array(configuredHeaders) + fields { request.headers.append(field.name, field.value) }
         } else {
@@ -146,7 +147,7 @@ package struct EndpointClient: Sendable {
         if isTrusted, let hook = resources.hook {
             let before = Array(request.headers)
             request.headers = try await headers(from: hook, for: request, rejectedSince: outgoing.rejectedSince)
-            authentication += request.headers.filter { !before.contains($0) }
+            secrets += request.headers.filter { !before.contains($0) }.flatMap(\.secrets)
         }
         outgoing.prepare?(&request)
         let start = ContinuousClock.now
@@ -162,7 +163,7 @@ package struct EndpointClient: Sendable {
         logger.debug("\(request.method) \(target)", metadata: ["status": "\(response.status)", "latency": "\(latency)"])
         return EndpointResponse(
             response: response, method: request.method, origin: target, latency: latency,
-            secrets: authentication.map(\.value) + outgoing.secrets, sentCredentials: !authentication.isEmpty,
+            secrets: secrets + outgoing.secrets, sentCredentials: !secrets.isEmpty,
             withheldCredentials: !isTrusted && (credentials.includeServerCredentials || hasHeaderHook),
             credentialsWereAccepted: resources.accepted.contains(fields, of: endpointAddress, at: target),
             proxyMessageSuffix: request.connection.proxy.messageSuffix, credentials: fields)

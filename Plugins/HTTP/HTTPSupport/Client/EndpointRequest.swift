@@ -15,6 +15,8 @@ package struct EndpointRequest {
 
     /// Changes the request before each time it is sent, for example to observe the body from its first byte.
     package var prepare: ((inout HTTPRequest) -> Void)?
+    /// Returns whether the body can be sent again. If not, a response after which the request would be repeated is the final response.
+    package var canRepeat: () -> Bool = { true }
     /// Whether to send the request again with renewed headers after a 401 or 403.
     package var repeatsAfterRejection = true
     /// The value of ``EndpointClient/renewals`` before the request was first sent; nil unless the request is repeated after rejected

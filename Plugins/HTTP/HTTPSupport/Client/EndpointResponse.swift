@@ -17,7 +17,7 @@ package struct EndpointResponse: Sendable {
     package let latency: Duration
     /// Values of the request that errors and receipts must not repeat.
     package let secrets: [String]
-    /// Whether the request carried credentials, or headers from the app's hook.
+    /// Whether the request carried credentials, or secrets in headers from the app's hook.
     package let sentCredentials: Bool
     /// Whether the account has credentials or a header hook that the request did not use, because its origin is not trusted, or it was
     /// redirected to another origin.
@@ -78,9 +78,9 @@ package struct EndpointResponse: Sendable {
         _ failureClass: FailureClass, _ code: TransferError.Code, by subject: String? = nil, _ what: String, method: String? = nil
     ) -> TransferError {
         let explanation =
-            response.repeats(secrets)
-            ? " (the server's text is omitted, because it repeats a credential or a signature)"
-            : response.explanation(excluding: secrets).map { ": \($0)" } ?? ""
+            response.explanation(excluding: secrets).map { ": \($0)" }
+            ?? (String(decoding: response.body, as: UTF8.self).repeats(secrets)
+                ? " (the server's text is omitted, because it repeats a credential or a signature)" : "")
         let wait = status == 429 || status == 503 ? response.headers.retryAfter(now: time(nil)) : nil
         return TransferError(
             failureClass, code, "\(subject ?? "The server \(origin)") \(what).",

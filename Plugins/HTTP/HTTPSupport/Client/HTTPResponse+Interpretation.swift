@@ -42,24 +42,19 @@ extension HTTPResponse {
     package var mayResultFromBrokenConnection: Bool { status == 400 && !refusesClientCertificate && !requiresTLS }
 
     /// Returns the server's explanation of a rejection: the first line of a plain-text or JSON body, or the text of an HTML or XML page.
-    /// Returns nil without an explanation, or if the response repeats a secret.
+    /// Returns nil without an explanation, or if a secret in the response can't be replaced.
     package func explanation(excluding secrets: [String]) -> String? {
         let type = headers["Content-Type"]?.lowercased() ?? "text/plain"
         let isText = ["text/plain", "application/json", "application/problem+json"].contains { type.hasPrefix($0) }
         let isMarkup = ["text/html", "text/xml", "application/xml", "application/xhtml+xml"].contains { type.hasPrefix($0) }
-        guard isText || isMarkup, !repeats(secrets) else { return nil }
-        let text = String(decoding: body, as: UTF8.self)
+        guard isText || isMarkup, let text = String(decoding: body, as: UTF8.self).redacted(secrets) else { return nil }
         let line =
             isMarkup
             ? text.withoutMarkup
             : text.split(whereSeparator: \.isNewline).first.map { $0.trimmingCharacters(in: .whitespaces) } ?? ""
         let shown = line.unicodeScalars.filter { $0.properties.generalCategory != .control }.prefix(200)
-        return shown.isEmpty ? nil : String(String.UnicodeScalarView(shown))
-    }
-
-    /// Whether the body or its media type repeats a secret of the request. Such a secret must not get into a log or a storage folder.
-    package func repeats(_ secrets: [String]) -> Bool {
-        String(decoding: body, as: UTF8.self).repeats(secrets) || headers["Content-Type"]?.repeats(secrets) == true
+        let explanation = String(String.UnicodeScalarView(shown))
+        return explanation.isEmpty || explanation.repeats(secrets) ? nil : explanation
     }
 }
 
@@ -87,25 +82,5 @@ extension String {
         let entities = ["&lt;": "<", "&gt;": ">", "&quot;": "\"", "&#39;": "'", "&#x27;": "'", "&nbsp;": " "]
         let text = entities.reduce(words.joined(separator: " ")) { $0.replacingOccurrences(of: $1.key, with: $1.value) }
         return text.replacingOccurrences(of: "&amp;", with: "&")
-    }
-
-    /// Whether the text contains a secret from a header: any word of the header's value, or the password in HTTP Basic credentials. Compares bytes,
-    /// because a combining mark after the secret would change its last character.
-    package func repeats(_ secrets: [String]) -> Bool {
-        secrets.contains { secret in
-            let parts = secret.split(separator: " ")
-            if parts.first == "Basic", let password = parts.last.flatMap({ Self.password(inBasic: String($0)) }), utf8.contains(password) {
-                return true
-            }
-            // A scheme such as "Bearer" is not secret.
-            return parts.contains { $0 != "Bearer" && $0 != "Basic" && utf8.contains($0.utf8) }
-        }
-    }
-
-    /// Returns the password from HTTP Basic credentials (RFC 7617, section 2).
-    private static func password(inBasic text: String) -> [UInt8]? {
-        guard let data = Data(base64Encoded: text) else { return nil }
-        let password = data.drop { $0 != UInt8(ascii: ":") }.dropFirst()
-        return password.isEmpty ? nil : Array(password)
     }
 }

@@ -230,6 +230,8 @@ struct Authentication {
     private mutating func read(_ reference: CredentialReference, for what: String) throws -> Secret? {
         switch try secrets.read(reference, by: deadline) {
         case .success(let secret): return secret
+        // Another attempt may succeed, for example when the app's token server is available again.
+        case .failure(let error as TransferError) where error.failureClass != .credentials: throw error
         case .failure(let error):
             obstacles.append("\(what): \(error)")
             return nil

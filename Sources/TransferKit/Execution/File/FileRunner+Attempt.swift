@@ -38,11 +38,22 @@ extension FileRunner {
         hasStarted = true
         // The size of a stream becomes known when the stream ends.
         inspected.stream?.whenComplete { [self] in setSize(of: active, $0) }
+        inspected.stream?.whenShortOfSpace { [context, position = file.position, logger] in
+            Self.reportShortage($0, position: position, in: context, logger)
+        }
         return PreparedAttempt(
             attempt: attempt, identity: inspected.identity, stream: inspected.stream, transport: transport, active: active,
             saved: Locked(checkpoints[endpoint.address]),
             failuresBefore: record.failures(of: endpoint), preparation: inspected.preparation,
             activity: EndpointActivity(context: context, record: record, endpoint: endpoint))
+    }
+
+    /// Reports that a stream waits for disk space; nil if it no longer waits. The event is not stored, because the store may be on the same disk.
+    private static func reportShortage(_ shortage: TransferError?, position: Int64, in context: RunContext, _ logger: Logger) {
+        context.live.setShortage(shortage, position: position)
+        guard let shortage else { return logger.notice("The disk has space again. The stream continues.") }
+        logger.warning("\(shortage)")
+        context.publish(.attemptFailed(context.id, shortage, retryAt: context.clock.date() + StreamSpool.fullDiskRetryDelay))
     }
 
     /// Reports the endpoint of the current attempt if it differs from the endpoint of the last attempt.
@@ -69,7 +80,11 @@ extension FileRunner {
     /// Runs the transport. If the attempt succeeds, reports the file as completed.
     mutating func perform(_ prepared: PreparedAttempt) async throws {
         let active = prepared.active
-        defer { prepared.stream?.whenComplete(nil) }
+        defer {
+            prepared.stream?.whenComplete(nil)
+            prepared.stream?.whenShortOfSpace(nil)
+            context.live.setShortage(nil, position: active.position)
+        }
         do {
             let receipt = try await send(prepared)
             guard context.live.admits(receipt.bytes, insteadOf: active.size) else {

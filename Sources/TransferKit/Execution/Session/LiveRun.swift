@@ -21,6 +21,8 @@ package final class LiveRun: Sendable {
         var isHistoryForgotten = false
         /// The calls that read local files.
         var localReads = LocalReads()
+        /// The lack of disk space for which a stream of the session waits, by the position of its item.
+        var shortages: [Int64: TransferError] = [:]
         /// The number of bytes that the ended attempts of this run transferred.
         var moved: Int64 = 0
         /// The byte counts shown last, below which the statistics do not fall. Reset when a file restarts at byte 0 or turns out to be a
@@ -36,6 +38,8 @@ package final class LiveRun: Sendable {
     private let isConnected = Atomic(false)
     private let wasAbandoned = Atomic(false)
     private let state: Locked<State>
+    /// Reports changes of the options.
+    let optionChanges = ChangeSignal()
 
     /// - Parameters:
     ///   - base: The statistics before this run. The run adds its time to their ``SessionStatistics/secondsElapsed``.
@@ -61,10 +65,10 @@ package final class LiveRun: Sendable {
     /// The session's current options.
     package var options: SessionOptions { state.withLock { $0.options } }
 
-    /// Changes the options. They apply to all later decisions. Changed timeouts apply only to attempts that begin later, and a new deadline
-    /// only to later runs.
+    /// Changes the options. They apply to all later decisions. Changed timeouts apply only to attempts that begin later.
     package func update(_ options: SessionOptions) {
         state.withLock { $0.options = options }
+        optionChanges.send()
     }
 
     /// The session's current context value.
@@ -73,6 +77,14 @@ package final class LiveRun: Sendable {
     /// Changes the context value for later attempts.
     package func update(context: Data?) {
         state.withLock { $0.context = context }
+    }
+
+    /// The lack of disk space for which a stream of the session waits, if any.
+    var shortage: TransferError? { state.withLock { $0.shortages.values.first } }
+
+    /// Records that a stream waits for disk space; nil if it no longer waits.
+    func setShortage(_ error: TransferError?, position: Int64) {
+        state.withLock { $0.shortages[position] = error }
     }
 
     /// Records that the run begins to expand the session's items.

@@ -14,8 +14,10 @@ struct SessionFiles {
         case prepared(count: Int)
         /// A waiting file may be due.
         case due
-        /// The deadline of the session has passed.
+        /// The deadline of the session has passed, or a deadline that was extended since.
         case deadline
+        /// The app changed the options of the session.
+        case optionsChanged
     }
 
     struct Waiting {
@@ -46,6 +48,7 @@ struct SessionFiles {
     private(set) var histories: [Int64: FileHistory]
 
     private var feed = FileFeed()
+    private var deadline: SessionDeadline
     private var window = FileWindow()
     private let turns: RequestTurns
     private var waiting: [Int64: Waiting] = [:]
@@ -71,6 +74,7 @@ struct SessionFiles {
         self.context = context
         record = EndpointRecord(location: context.live.endpointBefore)
         turns = RequestTurns(clock: context.clock)
+        deadline = SessionDeadline(context)
         self.histories = histories
     }
 
@@ -81,7 +85,8 @@ struct SessionFiles {
     mutating func run(after failure: TransferError?) async throws -> RunOutcome {
         self.failure = failure.map { (-1, $0) }
         await withTaskGroup(of: Event.self) { group in
-            watchDeadline(&group)
+            if deadline.isExceeded { handle(.deadline) }
+            deadline.watch(&group)
             while end == nil, !Task.isCancelled {
                 readAhead(&group)
                 await startReadyFiles(&group)
@@ -91,7 +96,11 @@ struct SessionFiles {
                 } else {
                     setAlarm(&group)
                     guard let event = await group.next() else { break }
-                    if case .prepared(let count) = event { await startPrepared(count, &group) } else { handle(event) }
+                    switch event {
+                    case .prepared(let count): await startPrepared(count, &group)
+                    case .optionsChanged: deadline.watch(&group)
+                    default: handle(event)
+                    }
                 }
             }
             group.cancelAll()
@@ -104,19 +113,6 @@ struct SessionFiles {
         // All files may have been completed despite the interruption.
         guard feed.isFinished, waiting.isEmpty, !leavesFiles else { throw CancellationError() }
         return .finished(failure: summary, itemsSeen: feed.filesSeen ?? 0)
-    }
-
-    /// Ends the run when the session's deadline has passed.
-    private mutating func watchDeadline(_ group: inout TaskGroup<Event>) {
-        guard let deadline = context.options.deadline else { return }
-        let now = context.clock.date()
-        // The clock may have been set back since `deadlineFrom`.
-        let rest = min(deadline, deadline - .seconds(now.timeIntervalSince(context.deadlineFrom ?? now)))
-        guard rest > .zero else { return handle(.deadline) }
-        group.addTask { [clock = context.clock] in
-            try? await clock.sleep(rest)
-            return .deadline
-        }
     }
 
     // MARK: Starting
@@ -257,11 +253,13 @@ struct SessionFiles {
 
     private mutating func handle(_ event: Event) {
         switch event {
-        case .prepared: break
+        case .prepared, .optionsChanged: break
         case .due:
             alarmAt = nil
         case .deadline:
-            if !Task.isCancelled { stop(with: .success(.finished(failure: context.options.deadlineExceeded, itemsSeen: .max))) }
+            if deadline.isExceeded, !Task.isCancelled {
+                stop(with: .success(.finished(failure: context.options.deadlineExceeded, itemsSeen: .max)))
+            }
         case .page(.success(let page)):
             feed.received(page)
         case .page(.failure(let error)):

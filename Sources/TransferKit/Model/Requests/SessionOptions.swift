@@ -38,7 +38,8 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// the process. Default: nil, for no limit.
     ///
     /// When the time has passed, the session fails with the code `deadlineExceeded`. A session that does not run then fails when it next starts.
-    /// After ``ControllableQueue/retry(_:)`` or a repeated run, the time begins again with the next start.
+    /// After ``ControllableQueue/retry(_:)`` or a repeated run, the time begins again with the next start. An update applies immediately. A change of
+    /// the machine's clock does not change the time that has passed.
     public var deadline: Duration?
 
     /// The policy for a file that changed after a part of it was sent. Default: the file fails, and the error describes the change.

@@ -69,7 +69,7 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
     public var stallTimeout: Duration?
     /// See ``SessionOptions/responseTimeout``. Applies to attempts that begin later.
     public var responseTimeout: Duration?
-    /// See ``SessionOptions/deadline``. Applies to runs that begin later.
+    /// See ``SessionOptions/deadline``. Applies immediately, also to a session that runs. The time counts from the first start as before.
     public var deadline: Change<Duration>?
     /// See ``SessionOptions/onSourceChange``.
     public var onSourceChange: SessionOptions.SourceChangePolicy?

@@ -56,10 +56,11 @@ public struct TransferItem: Hashable, Sendable {
     /// Whether `enqueue` copies the local file into the queue's storage folder, so that the app can change or delete the file as soon as the call
     /// returns. Only for a single file. Default: false, so the queue reads the file in place.
     ///
-    /// The copy shares the blocks of the file if the file system supports that (Btrfs, XFS); otherwise it takes the time and the space of a copy. It
-    /// is on disk when `enqueue` returns, and only its owner can read it. It is deleted when the item is completed or the session is removed, so
-    /// a completed item can't be sent again. A failed or cancelled item keeps its copy for a retry. The copy keeps the file's modification time,
-    /// but not its permissions.
+    /// The copy shares the blocks of the file if the file system supports that (Btrfs, XFS); otherwise it takes the time and the space of a copy,
+    /// without the holes of a sparse file. If the disk lacks this space, `enqueue` throws before the first byte. During the copy, `enqueue` can't be
+    /// cancelled. The copy is on disk when `enqueue` returns, and only its owner can read it. It is deleted when the item is completed or the session
+    /// is removed, so a completed item can't be sent again. A failed or cancelled item keeps its copy for a retry. The copy keeps the file's
+    /// modification time, but not its permissions.
     ///
     /// ```swift
     /// var item = TransferItem("/tmp/export.mov")

@@ -6,26 +6,60 @@ import TransferCore
 extension StreamWriter {
     /// Returns an output stream that writes to this writer, for code that writes to Foundation's streams.
     ///
-    /// A write blocks its thread while the buffer is full, so don't write in an async function. Closing the stream calls ``finish()``; to end the
-    /// item as incomplete, call ``fail(_:)`` instead. The stream sends no delegate events: use `hasSpaceAvailable`.
-    public func makeOutputStream() -> OutputStream { WriterOutputStream(self) }
+    /// A write blocks its thread while the buffer is full, so don't write in an async function. The stream sends no delegate events: use
+    /// `hasSpaceAvailable`.
+    ///
+    /// > Warning: Closing the stream calls ``finish()``, so the item completes with the bytes written so far. Don't write `defer { stream.close() }`
+    /// > around code that can throw: use ``withOutputStream(_:)``, or call ``fail(_:)`` before you close the stream.
+    public func makeOutputStream() -> OutputStream { WriterOutputStream(self, finishesOnClose: true) }
+
+    /// Passes an open output stream that writes to this writer to a function, and ends this stream item afterwards: calls ``finish()`` if the function
+    /// returns, or ``fail(_:)`` if it throws or a write failed. In the function, closing the stream has no other effect than that later writes fail.
+    ///
+    /// ```swift
+    /// try writer.withOutputStream { stream in
+    ///     try encoder.encode(records, to: stream)
+    /// }
+    /// ```
+    ///
+    /// Writes block as with ``makeOutputStream()``.
+    ///
+    /// - Returns: The result of the function.
+    /// - Throws: The error of the function, or of a failed write.
+    public func withOutputStream<Result>(_ body: (OutputStream) throws -> Result) throws -> Result {
+        let stream = WriterOutputStream(self, finishesOnClose: false)
+        stream.open()
+        defer { stream.close() }
+        do {
+            let result = try body(stream)
+            if let error = stream.streamError { throw error }
+            finish()
+            return result
+        } catch {
+            fail(error)
+            throw error
+        }
+    }
 }
 
 /// An output stream that writes to a ``StreamWriter``.
 private final class WriterOutputStream: OutputStream {
     /// Nil only in a stream created by an inherited initializer, which can't be opened.
     private let writer: StreamWriter?
+    private let finishesOnClose: Bool
     private var status = Status.notOpen
     private var failure: (any Error)?
 
-    init(_ writer: StreamWriter) {
+    init(_ writer: StreamWriter, finishesOnClose: Bool) {
         self.writer = writer
+        self.finishesOnClose = finishesOnClose
         super.init(toMemory: ())
     }
 
     #if !canImport(Darwin)
         required init(toMemory: ()) {
             writer = nil
+            finishesOnClose = false
             super.init(toMemory: ())
         }
     #endif
@@ -36,7 +70,7 @@ private final class WriterOutputStream: OutputStream {
 
     override func close() {
         guard status == .open || status == .error else { return }
-        if failure == nil { writer?.finish() }
+        if failure == nil, finishesOnClose { writer?.finish() }
         status = .closed
     }
 

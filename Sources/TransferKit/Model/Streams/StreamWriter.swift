@@ -32,7 +32,11 @@ public final class StreamWriter: Sendable {
     /// ```swift
     /// timer.setEventHandler {
     ///     pending.append(sensor.read())
-    ///     pending.removeFirst(try writer.tryWrite(pending))
+    ///     do {
+    ///         pending.removeFirst(try writer.tryWrite(pending))
+    ///     } catch {
+    ///         timer.cancel()  // The queue no longer reads the stream.
+    ///     }
     /// }
     /// ```
     ///

@@ -126,7 +126,7 @@ extension Scheduler {
             details.mark = 0
         }
         mutateFlags { $0.isIdleAnnounced = false }
-        transaction.writes.append(.beginSession(key, now.date))
+        transaction.writes.append(.beginSession(key, now.date, steady: steadyDate(at: now)))
         transaction.events += [.willActivate(entry.id), .didActivate(entry.id)]
         beginRun(key, isRequested: isRequested, at: now, &transaction)
         // Sessions that yielded wait until another session starts. This session has now started.

@@ -10,7 +10,7 @@ package struct SessionRecord: Sendable {
     package var options: SessionOptions
     /// The local folder for a download.
     package var folder: FilePath?
-    /// The time from which ``SessionOptions/deadline`` counts; nil before the first run.
+    /// The steady date from which ``SessionOptions/deadline`` counts; nil before the first run.
     package var deadlineFrom: Date?
 }
 

@@ -14,14 +14,18 @@ extension Spool {
     /// Copies a file, and syncs the copy to disk. Blocks.
     ///
     /// - Parameter size: The expected size of the file in bytes.
-    /// - Throws: A ``TransferError`` if the file can't be read, or has changed; an `Errno` if the copy can't be written.
+    /// - Throws: A ``TransferError`` if the file can't be read, or has changed; ``QueueError`` with the code `storageUnavailable` if the disk lacks
+    ///   the space for the copy; an `Errno` if the copy can't be written.
     static func copy(_ source: FilePath, size: Int64, to path: FilePath) throws {
         let original = try open(source)
         try original.closeAfter {
             let before = try SourceIdentity(of: original, path: source)
             let file = try create(path)
             try file.closeAfter {
-                if !clone(original, to: file) { try copyBytes(of: original, source, atMost: size, to: file) }
+                if !clone(original, to: file) {
+                    try requireSpace(for: original, source, in: path.removingLastComponent())
+                    try copyBytes(of: original, source, atMost: size, to: file)
+                }
                 let after = try SourceIdentity(of: original, path: source)
                 guard after == before, after.size == size, try SourceIdentity(of: file, path: path).size == size else {
                     throw TransferError(.sourceChanged, .sourceChanged, "\(source) changed while it was copied. Enqueue it again.")
@@ -43,22 +47,63 @@ extension Spool {
         }
     }
 
-    /// Copies the bytes of a file. Stops at the first byte after `size`, so that a file that grows does not fill the disk.
+    /// Checks the free space before the first byte, so that a copy that can't be completed does not fill the disk. The holes of a sparse file need no
+    /// space.
+    private static func requireSpace(for original: FileDescriptor, _ source: FilePath, in folder: FilePath) throws {
+        var status = stat()
+        guard unsafe fstat(original.rawValue, &status) == 0 else { throw TransferError.sourceUnavailable(source, errno: errno) }
+        // The unit is 512 bytes (inode(7)).
+        let (allocated, isBeyond) = Int64(clamping: status.st_blocks).multipliedReportingOverflow(by: 512)
+        let needed = isBeyond ? Int64(status.st_size) : min(Int64(status.st_size), allocated)
+        guard let free = DiskSpace.free(at: folder), free < needed else { return }
+        throw QueueError(
+            .storageUnavailable,
+            "The copy of \(source) needs \(needed) bytes, but the disk with \(folder) has \(free) free. Free some space, or enqueue the file without "
+                + "a copy.")
+    }
+
+    /// Copies the bytes of a file, and keeps its holes. Stops at the first byte after `size`, so that a file that grows does not fill the disk.
     private static func copyBytes(of original: FileDescriptor, _ source: FilePath, atMost size: Int64, to file: FileDescriptor) throws {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: bufferSize, alignment: 1)
         defer { unsafe buffer.deallocate() }
-        var copied: Int64 = 0
-        while copied <= size {
-            let count: Int
-            do {
-                count = unsafe try original.read(into: buffer)
-            } catch let error as Errno {
-                throw TransferError.sourceUnavailable(source, errno: error.rawValue)
+        var offset: Int64 = 0
+        while offset <= size {
+            guard let data = nextData(in: original, from: offset) else {
+                // The rest of the file is a hole.
+                guard ftruncate(file.rawValue, off_t(size)) == 0 else { throw Errno(rawValue: errno) }
+                return
             }
-            guard count > 0 else { return }
-            unsafe try file.writeAll(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-            copied += Int64(count)
+            offset = data.lowerBound
+            while offset < data.upperBound, offset <= size {
+                let count: Int
+                do {
+                    let length = Int(min(Int64(bufferSize), data.upperBound - offset))
+                    count = unsafe try original.read(
+                        fromAbsoluteOffset: offset, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<length]))
+                } catch let error as Errno {
+                    throw TransferError.sourceUnavailable(source, errno: error.rawValue)
+                }
+                guard count > 0 else { return }
+                unsafe try file.writeAll(toAbsoluteOffset: offset, UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+                offset += Int64(count)
+            }
         }
+    }
+
+    /// Returns the next range of a file that is not a hole (lseek(2), SEEK_DATA); the rest of the file if the file system can't report holes.
+    ///
+    /// - Returns: The range; nil if the rest of the file is a hole, or empty.
+    private static func nextData(in file: FileDescriptor, from offset: Int64) -> Range<Int64>? {
+        #if canImport(Darwin)
+            let (hole, data) = (CInt(3), CInt(4))
+        #else
+            // glibc declares these constants only with `_GNU_SOURCE`, so Swift does not import them.
+            let (data, hole) = (CInt(3), CInt(4))
+        #endif
+        let start = lseek(file.rawValue, off_t(offset), data)
+        guard start >= 0 else { return errno == ENXIO ? nil : offset..<Int64.max }
+        let end = lseek(file.rawValue, start, hole)
+        return Int64(start)..<(end > start ? Int64(end) : Int64.max)
     }
 
     /// Lets the new file share the blocks of the source (ioctl_ficlone(2)).

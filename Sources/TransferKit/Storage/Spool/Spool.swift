@@ -53,6 +53,9 @@ package struct Spool: Sendable {
         } catch let error as TransferError {
             delete(names)
             throw QueueError(.unreadableItems, error.message)
+        } catch let error as QueueError {
+            delete(names)
+            throw error
         } catch {
             delete(names)
             throw QueueError(

@@ -110,14 +110,14 @@ extension QueueStore {
             try quarantine(key, reason, &transaction, in: db)
         case .restoreSession(_, let number):
             try restoreSession(number, in: db)
-        case .beginSession(let key, let date):
+        case .beginSession(let key, let date, let steady):
             try execute(
                 db,
                 """
                 UPDATE session SET attempts = min(max(attempts, 0), \(maximumStoredAttempts)) + 1,
-                    started_at = ifnull(started_at, max(created_at, ?1)), deadline_from = ifnull(deadline_from, ?1) WHERE key = ?2
+                    started_at = ifnull(started_at, max(created_at, ?1)), deadline_from = ifnull(deadline_from, ?3) WHERE key = ?2
                 """,
-                [StoreCoding.encode(date), key])
+                [StoreCoding.encode(date), key, StoreCoding.encode(steady)])
         case .setEndpoint(let key, let address, let transport):
             try execute(db, "UPDATE session SET endpoint = ?, transport = ? WHERE key = ?", [address, transport.rawValue, key])
         case .attemptFailed(let key, let error, let isRepeated):

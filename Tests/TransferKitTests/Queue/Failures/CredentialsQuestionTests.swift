@@ -69,6 +69,13 @@ import TransportTesting
         #expect(fixture.memory.attempts.count == 1)
     }
 
+    /// A server of tokens that is down must not block the account.
+    @Test func errorOfAppKeepsItsClass() async throws {
+        let unavailable = TransferError(.transient, .serverUnavailable, "The token server is down.")
+        let provider = ReferencedCredentials { _ in throw unavailable }
+        await #expect(throws: unavailable) { try await provider.secret(for: .bearer(.app("studio"))) }
+    }
+
     @Test func appSuppliesSecrets() async throws {
         let credentials = ReferencedCredentials { name in
             guard name == "studio" else { throw CocoaError(.fileNoSuchFile) }

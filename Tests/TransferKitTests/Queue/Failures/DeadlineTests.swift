@@ -16,7 +16,8 @@ import TransportTesting
 
     private func request(_ names: String...) throws -> SessionRequest {
         try .upload(
-            names.map { try fixture.folder.file($0, size: 10_000) }, to: "a", options: SessionOptions(deadline: deadline, filesInFlight: 1))
+            names.map { try fixture.folder.file($0, size: 10_000) }, to: "a",
+            options: SessionOptions(stallTimeout: .seconds(100_000), deadline: deadline, filesInFlight: 1))
     }
 
     @Test func runningSessionFailsAtDeadline() async throws {
@@ -68,6 +69,47 @@ import TransportTesting
         let error = await #expect(throws: TransferError.self) { try await queue.session(id).value }
         #expect(error?.code == .deadlineExceeded)
         #expect(memory.attempts.count == attempts, "no attempt begins after the deadline")
+        gate.open()
+        await queue.shutdown()
+    }
+
+    /// The time counts by the uptime, so a clock that is set does not use it up.
+    @Test func clockSetForwardDoesNotShortenTime() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let gate = memory.gate("1", atByte: 5_000)
+        let session = try await queue.enqueue(try request("1"))
+        try await queue.start()
+        try await gate.reached()
+        fixture.clock.advance(by: deadline / 4)
+        try await queue.pause(session.id)
+        fixture.clock.setDate(by: 1_000_000)
+        try await queue.resume(session.id)
+        await fixture.clock.waitForSleep(of: deadline * 3 / 4)
+        gate.open()
+        #expect(try await session.value.state == .completed)
+        await queue.shutdown()
+    }
+
+    @Test func deadlineCanBeExtendedDuringRun() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let gate = memory.gate("1", atByte: 5_000)
+        let session = try await queue.enqueue(try request("1"))
+        try await queue.start()
+        try await gate.reached()
+        await fixture.clock.waitForSleep(of: deadline)
+        var update = SessionUpdate()
+        update.deadline = .set(deadline * 2)
+        try await queue.update(session.id, update)
+        await fixture.clock.waitForSleep(of: deadline * 2)
+        fixture.clock.advance(by: deadline)
+        update.deadline = .set(deadline * 3)
+        try await queue.update(session.id, update)
+        await fixture.clock.waitForSleep(of: deadline * 2)
+        #expect(try await session.status.state == .running)
+        update.deadline = .set(deadline / 2)
+        try await queue.update(session.id, update)
+        let error = await #expect(throws: TransferError.self) { try await session.value }
+        #expect(error?.code == .deadlineExceeded)
         gate.open()
         await queue.shutdown()
     }

@@ -1,0 +1,84 @@
+package import CurlEngine
+import Foundation
+
+/// Secrets of requests, which must not get into a log or a storage folder if a server repeats them.
+extension String {
+    /// The minimum length in bytes of a secret that is replaced within a text. A shorter one can occur by chance, so replacing it could make the
+    /// text misleading, and would show at which places it occurs.
+    private static let minimumReplacedLength = 8
+
+    /// Returns the text with `[redacted]` in place of each secret from a header, or `0` for a secret of digits, which may be a number in JSON.
+    ///
+    /// A secret is any word of a header's value, or the password in HTTP Basic credentials. Compares bytes, because a combining mark after the secret
+    /// would change its last character.
+    ///
+    /// - Returns: The text; nil if it contains a secret that is too short to be replaced.
+    package func redacted(_ secrets: [String]) -> String? {
+        let found = Self.words(of: secrets).filter { utf8.contains($0) }
+        guard !found.isEmpty else { return self }
+        guard found.allSatisfy({ $0.count >= Self.minimumReplacedLength }) else { return nil }
+        var bytes = Array(utf8)
+        // A secret may be a part of another one.
+        for secret in found.sorted(by: { $0.count > $1.count }) {
+            let isNumber = secret.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+            bytes.replace(secret, with: Array((isNumber ? "0" : "[redacted]").utf8))
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// Whether the text contains a secret; see ``redacted(_:)``.
+    package func repeats(_ secrets: [String]) -> Bool {
+        Self.words(of: secrets).contains { utf8.contains($0) }
+    }
+
+    /// The secret parts of headers' values, also as JSON text with escaped slashes.
+    private static func words(of secrets: [String]) -> [[UInt8]] {
+        secrets.flatMap { secret -> [[UInt8]] in
+            let parts = secret.split(separator: " ")
+            // A scheme such as "Bearer" is not secret.
+            var words = parts.filter { $0 != "Bearer" && $0 != "Basic" }.map { Array($0.utf8) }
+            if parts.first == "Basic", let password = parts.last.flatMap({ password(inBasic: String($0)) }) { words.append(password) }
+            return words
+                + words.filter { $0.contains(UInt8(ascii: "/")) }.map { word in
+                    word.flatMap { $0 == UInt8(ascii: "/") ? [UInt8(ascii: "\\"), $0] : [$0] }
+                }
+        }
+    }
+
+    /// Returns the password from HTTP Basic credentials (RFC 7617, section 2).
+    private static func password(inBasic text: String) -> [UInt8]? {
+        guard let data = Data(base64Encoded: text) else { return nil }
+        let password = data.drop { $0 != UInt8(ascii: ":") }.dropFirst()
+        return password.isEmpty ? nil : Array(password)
+    }
+}
+
+extension HTTPHeaders.Field {
+    /// The headers whose values are credentials, however short they are (RFC 9110, section 11; RFC 6265).
+    private static let credentials: Set<String> = ["authorization", "proxy-authorization", "cookie"]
+    /// Headers that describe a request or its content, or that name the request for logs. Their values are not secret.
+    private static let descriptions: Set<String> = [
+        "accept", "baggage", "cache-control", "correlation-id", "date", "from", "idempotency-key", "origin", "pragma", "prefer", "priority",
+        "referer", "repr-digest", "request-id", "traceparent", "tracestate", "user-agent", "x-amz-content-sha256", "x-amz-date",
+        "x-correlation-id", "x-request-id", "x-trace-id",
+    ]
+    private static let descriptionPrefixes = ["accept-", "content-", "if-", "want-"]
+    private static let minimumSecretLength = 8
+
+    /// The secret parts of the value, if the app's header hook has set this header.
+    ///
+    /// All of `Authorization`, `Proxy-Authorization` and `Cookie` is secret. In other headers, words with at least 8 characters are, unless the header is
+    /// known to describe the request. Shorter words are most likely flags and numbers, such as the number of a tenant.
+    package var secrets: [String] {
+        let name = self.name.lowercased()
+        if name == "cookie" {
+            // A server may repeat the value of a cookie without its name.
+            let pairs = value.split(separator: ";").map { $0.trimmingCharacters(in: .whitespaces) }
+            let values = pairs.compactMap { $0.split(separator: "=", maxSplits: 1).dropFirst().first }
+            return pairs + values.filter { $0.utf8.count >= Self.minimumSecretLength }.map(String.init)
+        }
+        if Self.credentials.contains(name) { return [value] }
+        guard !Self.descriptions.contains(name), !Self.descriptionPrefixes.contains(where: { name.hasPrefix($0) }) else { return [] }
+        return value.split(separator: " ").filter { $0.utf8.count >= Self.minimumSecretLength }.map(String.init)
+    }
+}
