@@ -198,7 +198,8 @@ import TransportSupport
         let size = 2 * Self.releaseInterval
         let recorder = Recorder()
         let text = "Unknown sensor"
-        let stream = try Stream(size: size, available: size - 1, recorder: recorder, headers: status == 401 ? { $1 } : nil) { _, _ in
+        let hook: HeaderHook = { _, headers in headers }
+        let stream = try Stream(size: size, available: size - 1, recorder: recorder, headers: status == 401 ? hook : nil) { _, _ in
             [
                 .read(size - 1), .call { recorder.hasSaved.wait() },
                 .raw("HTTP/1.1 \(status) Scripted\r\nContent-Length: \(text.utf8.count)\r\n\r\n\(text)"), .close,
@@ -206,7 +207,8 @@ import TransportSupport
         }
         let failure = try #require(await stream.transfer.failure())
         #expect(failure.description.contains("PUT returned \(status): Unknown sensor"), "\(failure)")
-        #expect(failure.failureClass == (status == 400 ? .permanent : .sourceLost), "\(failure)")
+        let expected: FailureClass = status == 400 ? .permanent : .sourceLost
+        #expect(failure.failureClass == expected, "\(failure)")
         #expect(stream.requests.count == 1)
         await stream.transfer.end()
     }

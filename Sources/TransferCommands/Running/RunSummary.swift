@@ -41,7 +41,8 @@ struct RunSummary: Sendable {
         }
         if paused > 0, !wasInterrupted {
             lines.append(
-                "To resume paused sessions: transferq resume --all, then transferq run. To wait for paused sessions: transferq run --forever")
+                "To resume paused sessions: transferq resume --all, then transferq run. To wait for paused sessions: transferq run --forever"
+            )
         }
         if let obstacle { lines.append(obstacle.description) }
         for status in blocked {

@@ -39,7 +39,7 @@ import TransferCore
         (["https+put://one.example/"], [], 2), (["sftp://me@one.example/"], ["--overwrite", "always"], 2),
         (["https://one.example/", "https+put://two.example/"], [], 2), (["sftp://me@one.example/"], [], 0),
         (["https://one.example/"], [], 0),
-    ])
+    ] as [([String], [String], Int32)])
     func rejectsFoldersWithSameName(addresses: [String], options: [String], status: Int32) async throws {
         let program = try program()
         try await program.succeed(["account", "add", "place"] + addresses)
