@@ -10,7 +10,10 @@ extension EndpointResponse {
     func forReceipt(upTo limit: Int = ServerResponse.defaultLimit) -> ServerResponse {
         let mediaType = response.headers["Content-Type"]
         // Redacted before it is cut, so that no part of a secret remains.
-        guard let text = String(decoding: response.body, as: UTF8.self).redacted(secrets), mediaType?.repeats(secrets) != true else {
+        let body = String(decoding: response.body, as: UTF8.self)
+        guard let text = (response.isBodyTruncated ? body.withoutPartialSecret(secrets) : body).redacted(secrets),
+            mediaType?.repeats(secrets) != true
+        else {
             return ServerResponse(status: status, text: "(The server's text is omitted, because it repeats a credential or a signature.)")
         }
         return ServerResponse(

@@ -46,7 +46,7 @@ struct WhyCommand: AsyncParsableCommand {
     }
 
     private static func sentence(_ session: SessionStatus, _ mode: QueueStatus.Mode) -> String {
-        if let why = session.why { return sentence(why, session.error, mode) }
+        if let why = session.why { return sentence(why, session.error, mode, isWaiting: session.state == .waiting) }
         return switch session.state {
         case .waiting: "The session is waiting for its turn."
         case .running: "The session is running\(session.phase.map { " (\($0.rawValue))" } ?? "")."
@@ -61,14 +61,14 @@ struct WhyCommand: AsyncParsableCommand {
     }
 
     /// The last error, unless the reason contains it, the reason, and how to run the queue if it is not running.
-    private static func sentence(_ why: WaitReason, _ error: TransferError?, _ mode: QueueStatus.Mode) -> String {
+    private static func sentence(_ why: WaitReason, _ error: TransferError?, _ mode: QueueStatus.Mode, isWaiting: Bool) -> String {
         var sentences: [String] = []
         switch why {
         case .accountBlocked, .endpointsUnavailable, .noSpace: break
         default: sentences += error.map { ["The last attempt failed: \($0.message)"] } ?? []
         }
         if why != .queueNotRunning { sentences.append(why.description) }
-        if mode != .running {
+        if isWaiting, mode != .running {
             sentences.append("\(WaitReason.queueNotRunning) To run it: transferq run, or transferq queue start if a process owns it.")
         }
         return sentences.joined(separator: " ")

@@ -49,6 +49,13 @@ package enum ConfinedFolder {
     ) throws(Errno) -> FileDescriptor {
         guard !name.isAbsolute, name.components.allSatisfy({ $0.kind == .regular }) else { throw .invalidArgument }
         let common = O_RDONLY | O_CLOEXEC | O_NONBLOCK
+        if name.components.count == 1 {
+            // Without opening the root, which would need the permission to read it.
+            let flags = common | options | (followsLast ? 0 : O_NOFOLLOW)
+            let descriptor = DescriptorReserve.admit(unsafe root.pushing(name).withPlatformString { unsafe openat(AT_FDCWD, $0, flags) })
+            guard descriptor >= 0 else { throw Errno(rawValue: errno) }
+            return FileDescriptor(rawValue: descriptor)
+        }
         var current: FileDescriptor?
         var rest = name.components[...]
         while true {

@@ -12,6 +12,12 @@ package struct RemoteNames {
 
         /// Whether the item is a folder. Blocks.
         var isCertainlyFolder: Bool { isFolder ?? source.map(RemoteNames.isFolder) ?? false }
+
+        /// Whether another item is the file or folder at a path inside this folder, so that both have the same content.
+        func contains(_ other: Owner?, at path: Data) -> Bool {
+            guard let source, let inner = other?.source else { return false }
+            return source.pushing(FilePath(bytes: path)).lexicallyNormalized() == inner.lexicallyNormalized()
+        }
     }
 
     private var owners: [Data: Owner] = [:]
@@ -47,13 +53,16 @@ package struct RemoteNames {
     private mutating func addContents(of name: Data, _ owner: Owner) -> RemoteNameClash? {
         var clash: RemoteNameClash?
         for folder in Self.folders(above: name) {
-            if clash == nil, let upper = owners[folder], upper.isCertainlyFolder {
+            let rest = name.dropFirst(folder.count + 1)
+            if clash == nil, let upper = owners[folder], !upper.contains(owner, at: rest), upper.isCertainlyFolder {
                 clash = RemoteNameClash(
                     name: name, first: upper.source?.lexicallyNormalized(), second: owner.source?.lexicallyNormalized(), folder: folder)
             }
             if below[folder] == nil { below[folder] = name }
         }
-        if clash == nil, let inner = below[name], owner.isCertainlyFolder {
+        if clash == nil, let inner = below[name], owner.isCertainlyFolder,
+            !owner.contains(owners[inner], at: inner.dropFirst(name.count + 1))
+        {
             clash = RemoteNameClash(
                 name: inner, first: owner.source?.lexicallyNormalized(), second: owners[inner]?.source?.lexicallyNormalized(), folder: name)
         }

@@ -40,7 +40,8 @@ package enum BlockingIO {
         /// lane, each of these owners gets a thread.
         package var reserve: Int {
             switch self {
-            case .files, .requests: 64
+            // All lanes together have fewer than 255 threads, the maximum number of threads that dispatch starts for serial queues.
+            case .files, .requests: 48
             case .parts, .credentials, .storage: 0
             }
         }
@@ -63,7 +64,7 @@ package enum BlockingIO {
     /// Runs a closure on a thread that is allowed to block. Waits while all threads of the lane or of the owner are in use.
     ///
     /// - Parameter owner: The owner of the call. If its calls hang, they hold at most ``Lane/ownerLimit`` threads, and other owners still get
-    ///   threads. Calls without an owner count only towards the limit of the lane.
+    ///   threads. Calls without an owner count as those of one owner without a limit of its own.
     package static func run<Value: Sendable, Failure: Error>(
         _ lane: Lane = .requests, for owner: Owner? = nil, _ body: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
@@ -146,9 +147,8 @@ private final class BlockingQueues: Sendable {
     }
 
     private func mayStart(_ owner: BlockingIO.Owner?, _ state: State) -> Bool {
-        guard let owner else { return state.running < lane.limit }
         let own = state.calls[owner]?.running ?? 0
-        guard own < lane.ownerLimit else { return false }
+        guard owner == nil || own < lane.ownerLimit else { return false }
         return state.running < lane.limit || own == 0 && state.running < lane.limit + lane.reserve
     }
 

@@ -127,7 +127,7 @@ extension TransferQueue {
     /// except the report of its end.
     private func abandon(_ number: UInt64) {
         guard let run = runs.removeValue(forKey: number) else { return }
-        configuration.logger.error(
+        configuration.logger.warning(
             "An interrupted session has not ended within \(Self.endLimit), so its run is abandoned. A disk, a network share or a transport does not respond.",
             metadata: ["session": "\(run.id)"])
         if let live = live[run.key], live.activation == number {

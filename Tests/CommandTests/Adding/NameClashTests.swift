@@ -113,9 +113,11 @@ import TransportTUS
         let same = folder.path.pushing("one/../one/./reel")
         #expect(try await rejection(queue, [TransferItem(reel), TransferItem(same)]) == nil)
         _ = try file("one/stills/1")
-        let stills = ["one/stills", "two/../one/stills"].map { TransferItem(folder.path.pushing(FilePath($0))) }
+        let stills = ["one/stills", "one/../one/stills"].map { TransferItem(folder.path.pushing(FilePath($0))) }
         #expect(try await rejection(queue, stills) == nil)
         #expect(try await rejection(queue, [stills[0], TransferItem(try file("three/stills"))]) != nil)
+        // A file inside a folder, named as the folder would name it, is the same file.
+        #expect(try await rejection(queue, [stills[0], TransferItem(folder.path.pushing("one/stills/1"), as: RemotePath("stills/1"))]) == nil)
         // Names that only begin with the same letters are not inside each other.
         #expect(try await rejection(queue, [stills[0], TransferItem(reel, as: RemotePath("stills2/1"))]) == nil)
         var signed = TransferItem(try file("two/reel"))

@@ -10,12 +10,14 @@ import TransportSFTP
 /// Uploads to a server whose disk needs more time for a sync than the connections last.
 struct InterruptedSyncTests {
     /// A server with one file. A connection breaks during the sync of too many bytes, and after a number of written bytes.
-    private final class SlowDiskServer: SFTPConnector {
+    fileprivate final class SlowDiskServer: SFTPConnector {
         private struct State {
             var content: [UInt8] = []
             /// The written bytes that are not synced yet.
             var dirty: [Range<Int>] = []
             var syncs = 0
+            var interruptedSyncs = 0
+            var hasFailed = false
             var connections = 0
         }
 
@@ -25,12 +27,18 @@ struct InterruptedSyncTests {
         private let writeLimit: Int
         /// Whether the disk loses the bytes of an interrupted sync. The server reports this loss only to the broken connection, so later syncs succeed.
         private let losesBytes: Bool
+        /// The number of interrupted syncs after which the disk fails once: the next sync loses its bytes and returns an error. Later syncs succeed.
+        private let interruptionsBeforeFailure: Int
         private let state = Locked(State())
 
-        init(syncLimit: Int, writeLimit: Int = .max, losesBytes: Bool = false) {
+        init(
+            syncLimit: Int, writeLimit: Int = .max, losesBytes: Bool = false, interruptionsBeforeFailure: Int = .max, failsOnce: Bool = true
+        ) {
             self.syncLimit = syncLimit
             self.writeLimit = writeLimit
             self.losesBytes = losesBytes
+            self.interruptionsBeforeFailure = interruptionsBeforeFailure
+            state.withLock { $0.hasFailed = !failsOnce }
         }
 
         var content: [UInt8] { state.withLock { $0.content } }
@@ -72,7 +80,11 @@ struct InterruptedSyncTests {
                         isBroken.withLock { $0 = true }
                     }
                 case .extended where request.body.starts(with: string("fsync@openssh.com")):
-                    guard sync() else { return breakConnection() }
+                    switch sync() {
+                    case nil: return breakConnection()
+                    case false?: return [ScriptedPeer.status(request.id, .failure)]
+                    case true?: break
+                    }
                 default: break
                 }
                 return [ScriptedPeer.status(request.id, .ok)]
@@ -91,21 +103,32 @@ struct InterruptedSyncTests {
             }
         }
 
-        /// Returns whether the sync ends before the connection breaks.
-        private func sync() -> Bool {
+        /// Returns whether the sync succeeds; nil if the connection breaks before the sync ends.
+        private func sync() -> Bool? {
             state.withLock { state in
                 let dirty = state.dirty
                 state.dirty = []
-                guard dirty.reduce(0, { $0 + $1.count }) > syncLimit else {
-                    state.syncs += 1
-                    return true
-                }
-                if losesBytes {
+                func loseBytes() {
                     for range in dirty {
                         for index in range where index < state.content.count { state.content[index] = 0 }
                     }
                 }
-                return false
+                if state.interruptedSyncs >= interruptionsBeforeFailure {
+                    guard !state.hasFailed else {
+                        state.syncs += 1
+                        return true
+                    }
+                    state.hasFailed = true
+                    loseBytes()
+                    return false
+                }
+                guard dirty.reduce(0, { $0 + $1.count }) > syncLimit else {
+                    state.syncs += 1
+                    return true
+                }
+                state.interruptedSyncs += 1
+                if losesBytes { loseBytes() }
+                return nil
             }
         }
     }
@@ -113,7 +136,7 @@ struct InterruptedSyncTests {
     /// Uploads a file in as many attempts as needed, and checks its content on the server.
     ///
     /// - Returns: The receipt, and the confirmed bytes at the end of each attempt that failed.
-    private func upload(_ size: Int, to server: SlowDiskServer) async throws -> (receipt: TransferReceipt, confirmed: [Int64]) {
+    fileprivate func upload(_ size: Int, to server: SlowDiskServer) async throws -> (receipt: TransferReceipt, confirmed: [Int64]) {
         let path = FilePath(FileManager.default.temporaryDirectory.appending(path: "slow-disk-\(UUID().uuidString)").path)
         try content(size).write(to: URL(filePath: path.string))
         defer { try? FileManager.default.removeItem(atPath: path.string) }
@@ -140,6 +163,10 @@ struct InterruptedSyncTests {
                 return (receipt, confirmed)
             case .failure(let error as TransferError) where error.failureClass == .transient && confirmed.count < 40:
                 confirmed.append(checkpoint.withLock { $0?.confirmed ?? 0 })
+            case .failure(let error as TransferError) where error.failureClass == .resumeLost && confirmed.count < 40:
+                // The queue restarts the file.
+                checkpoint.withLock { $0 = nil }
+                confirmed.append(0)
             case .failure(let error): throw error
             }
         }
@@ -170,6 +197,22 @@ struct InterruptedSyncTests {
         let (receipt, confirmed) = try await upload(8 << 20, to: server)
         #expect(receipt.warnings.contains { $0.contains("was not synced") } && server.syncs == 0, "\(receipt.warnings)")
         #expect(longestStandstill(confirmed) < 8, "\(confirmed)")
+    }
+}
+
+extension InterruptedSyncTests {
+    /// When too many syncs were interrupted, checkpoints confirm bytes that no sync covers. If the last sync then fails, these bytes are sent again.
+    @Test func sendsUnsyncedBytesAgainAfterFailedSync() async throws {
+        let server = SlowDiskServer(syncLimit: -1, interruptionsBeforeFailure: 3)
+        let (receipt, _) = try await upload(8 << 20, to: server)
+        #expect(receipt.warnings.isEmpty && server.syncs >= 1, "\(receipt.warnings)")
+    }
+
+    /// A sync of the complete file was interrupted, and the next one succeeds although the disk lost the bytes of the first one.
+    @Test func warnsAfterInterruptedSyncOfCompleteFile() async throws {
+        let server = SlowDiskServer(syncLimit: -1, interruptionsBeforeFailure: 4, failsOnce: false)
+        let (receipt, _) = try await upload(8 << 20, to: server)
+        #expect(receipt.warnings.contains { $0.contains("may be damaged") } && server.syncs == 1, "\(receipt.warnings)")
     }
 }
 

@@ -54,7 +54,7 @@ extension HTTPResponse {
             : text.split(whereSeparator: \.isNewline).first.map { $0.trimmingCharacters(in: .whitespaces) } ?? ""
         let shown = line.unicodeScalars.filter { $0.properties.generalCategory != .control }.prefix(200)
         let explanation = String(String.UnicodeScalarView(shown))
-        return explanation.isEmpty || explanation.repeats(secrets) ? nil : explanation
+        return explanation.isEmpty || line.repeats(secrets) || explanation.repeats(secrets) ? nil : explanation
     }
 }
 

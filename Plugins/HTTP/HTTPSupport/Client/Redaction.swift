@@ -26,6 +26,15 @@ extension String {
         return String(decoding: bytes, as: UTF8.self)
     }
 
+    /// Returns the text without the start of a secret at its end. A server's text that was cut may end within a secret.
+    package func withoutPartialSecret(_ secrets: [String]) -> String {
+        let bytes = Array(utf8)
+        let longest = Self.words(of: secrets).flatMap { word in
+            (1..<max(1, word.count)).filter { bytes.suffix($0).elementsEqual(word.prefix($0)) }
+        }.max()
+        return longest.map { String(decoding: bytes.dropLast($0), as: UTF8.self) } ?? self
+    }
+
     /// Whether the text contains a secret; see ``redacted(_:)``.
     package func repeats(_ secrets: [String]) -> Bool {
         Self.words(of: secrets).contains { utf8.contains($0) }
@@ -36,8 +45,10 @@ extension String {
         secrets.flatMap { secret -> [[UInt8]] in
             let parts = secret.split(separator: " ")
             // A scheme such as "Bearer" is not secret.
-            var words = parts.filter { $0 != "Bearer" && $0 != "Basic" }.map { Array($0.utf8) }
-            if parts.first == "Basic", let password = parts.last.flatMap({ password(inBasic: String($0)) }) { words.append(password) }
+            var words = parts.filter { !["bearer", "basic"].contains($0.lowercased()) }.map { Array($0.utf8) }
+            if parts.first?.lowercased() == "basic", let password = parts.last.flatMap({ password(inBasic: String($0)) }) {
+                words.append(password)
+            }
             return words
                 + words.filter { $0.contains(UInt8(ascii: "/")) }.map { word in
                     word.flatMap { $0 == UInt8(ascii: "/") ? [UInt8(ascii: "\\"), $0] : [$0] }

@@ -35,6 +35,12 @@ package struct InterruptedSyncs: Hashable, Sendable {
     /// Whether to sync while content is sent, and at the end of an incomplete attempt.
     package var allowsSyncs: Bool { count < 3 }
 
+    /// Whether checkpoints may confirm bytes that no sync covers. If a later sync fails, any of these bytes may be lost.
+    var confirmsUnsyncedBytes: Bool { !allowsSyncs }
+
+    /// Whether a sync of the complete part file was interrupted. The server may have lost bytes then, and a later sync does not report it.
+    var isUncertain: Bool { count > 3 }
+
     /// Whether to sync the complete part file. Its newest bytes may be the only ones that are not on the disk yet, so this sync may be fast.
     package var allowsFinalSync: Bool { count < Self.maximum }
 }

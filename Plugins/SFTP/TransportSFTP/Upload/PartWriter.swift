@@ -303,6 +303,7 @@ final class PartWriter: Sendable {
     ///   - times: The modification time to set, in seconds since 1970; nil to keep it.
     ///   - mode: The permissions to set; nil to keep them.
     ///   - syncs: Whether to sync the part file; nil to sync it if the features of this writer offer that.
+    /// - Throws: A `TransferError` of the class `resumeLost` if the sync fails, and checkpoints confirm bytes that no sync covers.
     func finish(times: UInt32? = nil, mode: UInt32? = nil, syncs: Bool? = nil) async throws -> End {
         let timing = times.map { client.begin(.fsetstat(handle, .times($0))) }
         let permission = mode.map { client.begin(.fsetstat(handle, .permissions($0))) }
@@ -316,7 +317,13 @@ final class PartWriter: Sendable {
             if let sync { try? await finish(sync) }
             throw error
         }
-        if let sync { try await finish(sync) }
+        do {
+            if let sync { try await finish(sync) }
+        } catch let failure as StatusFailure where record.confirmsUnsyncedBytes {
+            throw TransferError(
+                .resumeLost, .invalidResponse, "\(client.serverName) could not sync the file, so bytes may be lost. The upload restarts.",
+                cause: failure.status.message)
+        }
         state.withLock { $0.isSynced = sync != nil }
         // The size is only compared with the number of sent bytes, so clamping it is safe.
         let size = try await status.attributes().size.map { Int64(clamping: $0) }

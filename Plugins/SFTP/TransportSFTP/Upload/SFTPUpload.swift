@@ -190,6 +190,11 @@ struct SFTPUpload {
                 "Connections to \(client.serverName) broke before it had synced \(paths.name), so it was not synced. If the server crashes now, the file may be lost."
             )
         }
+        if offersSync, interruptedSyncs.allowsFinalSync, interruptedSyncs.isUncertain {
+            warnings.append(
+                "Connections to \(client.serverName) broke while it synced \(paths.name). If its disk failed then, the file may be damaged."
+            )
+        }
         if !end.acceptedTimes { warnings.append("\(client.serverName) refused the modification time of \(paths.name).") }
         if !end.acceptedMode, keepsMode { warnings.append("\(client.serverName) refused the permissions of \(paths.name).") }
         return (size, warnings)

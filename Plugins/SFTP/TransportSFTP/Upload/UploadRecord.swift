@@ -155,6 +155,9 @@ package final class UploadRecord: Sendable {
     }
 
     /// The number of bytes after which a writer stops and syncs; nil if it syncs while it sends further bytes.
+    /// See ``InterruptedSyncs/confirmsUnsyncedBytes``.
+    var confirmsUnsyncedBytes: Bool { state.withLock { $0.interruptedSyncs.confirmsUnsyncedBytes } }
+
     var syncStep: Int64? { state.withLock { $0.interruptedSyncs.step } }
 
     /// Returns the number of unconfirmed bytes.

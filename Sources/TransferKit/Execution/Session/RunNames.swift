@@ -32,17 +32,15 @@ final class RunNames: Sendable {
     private func collisions(in context: RunContext) async throws -> [Data: RemoteNameClash] {
         if let known = collisions.withLock({ $0 }) { return known }
         let items = try await context.store.itemsWithCollidingNames(of: context.key)
-        let found = await BlockingIO.run {
-            var names = RemoteNames()
-            var found: [Data: RemoteNameClash] = [:]
-            // The outer folders come first, so that each item inside their names is found.
-            let folders = items.filter(\.isFolder).sorted { $0.name.count < $1.name.count }
-            for item in folders + items.filter({ !$0.isFolder }) {
-                if let clash = names.add(item.name, item.source, isFolder: item.isFolder) { found[clash.name] = clash }
-            }
-            return found
+        var names = RemoteNames()
+        var found: [Data: RemoteNameClash] = [:]
+        // The outer folders come first, so that each item inside their names is found.
+        let folders = items.filter(\.isFolder).sorted { $0.name.count < $1.name.count }
+        for item in folders + items.filter({ !$0.isFolder }) {
+            // Does not block, because the store knows whether the item is a folder.
+            if let clash = names.add(item.name, item.source, isFolder: item.isFolder) { found[clash.name] = clash }
         }
-        collisions.withLock { $0 = found }
+        collisions.withLock { [found] in $0 = found }
         return found
     }
 }

@@ -25,7 +25,11 @@ struct SessionDeadline {
             try? await changes.wait(after: version)
             return .optionsChanged
         }
-        guard let rest, context.options.deadline != watched else { return }
+        guard let rest else {
+            watched = nil
+            return
+        }
+        guard context.options.deadline != watched else { return }
         watched = context.options.deadline
         group.addTask { [clock = context.clock] in
             if rest > .zero { try? await clock.sleep(rest) }

@@ -78,6 +78,8 @@ struct SessionFiles {
         self.histories = histories
     }
 
+    var isDeadlineExceeded: Bool { deadline.isExceeded }
+
     /// Transfers the files until the run ends. No attempt is active when the method returns.
     ///
     /// - Parameter failure: The error of a file that failed in an earlier run.

@@ -62,48 +62,35 @@ extension Spool {
                 + "a copy.")
     }
 
-    /// Copies the bytes of a file, and keeps its holes. Stops at the first byte after `size`, so that a file that grows does not fill the disk.
+    /// Copies the bytes of a file. Blocks of zeros become holes of the copy. Stops at the first byte after `size`, so that a file that grows does not fill
+    /// the disk.
+    ///
+    /// Reads every byte, although lseek(2) can find holes: some file systems report a hole where a program has just written data, and the copy would
+    /// then contain zeros.
     private static func copyBytes(of original: FileDescriptor, _ source: FilePath, atMost size: Int64, to file: FileDescriptor) throws {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: bufferSize, alignment: 1)
         defer { unsafe buffer.deallocate() }
         var offset: Int64 = 0
         while offset <= size {
-            guard let data = nextData(in: original, from: offset) else {
-                // The rest of the file is a hole.
-                guard ftruncate(file.rawValue, off_t(size)) == 0 else { throw Errno(rawValue: errno) }
-                return
+            let count: Int
+            do {
+                count = unsafe try original.read(fromAbsoluteOffset: offset, into: buffer)
+            } catch let error as Errno {
+                throw TransferError.sourceUnavailable(source, errno: error.rawValue)
             }
-            offset = data.lowerBound
-            while offset < data.upperBound, offset <= size {
-                let count: Int
-                do {
-                    let length = Int(min(Int64(bufferSize), data.upperBound - offset))
-                    count = unsafe try original.read(
-                        fromAbsoluteOffset: offset, into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<length]))
-                } catch let error as Errno {
-                    throw TransferError.sourceUnavailable(source, errno: error.rawValue)
-                }
-                guard count > 0 else { return }
-                unsafe try file.writeAll(toAbsoluteOffset: offset, UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-                offset += Int64(count)
-            }
+            guard count > 0 else { break }
+            let bytes = unsafe UnsafeRawBufferPointer(rebasing: buffer[..<count])
+            if unsafe !isZero(bytes) { unsafe try file.writeAll(toAbsoluteOffset: offset, bytes) }
+            offset += Int64(count)
         }
+        // The file can end with a hole.
+        guard ftruncate(file.rawValue, off_t(offset)) == 0 else { throw Errno(rawValue: errno) }
     }
 
-    /// Returns the next range of a file that is not a hole (lseek(2), SEEK_DATA); the rest of the file if the file system can't report holes.
-    ///
-    /// - Returns: The range; nil if the rest of the file is a hole, or empty.
-    private static func nextData(in file: FileDescriptor, from offset: Int64) -> Range<Int64>? {
-        #if canImport(Darwin)
-            let (hole, data) = (CInt(3), CInt(4))
-        #else
-            // glibc declares these constants only with `_GNU_SOURCE`, so Swift does not import them.
-            let (data, hole) = (CInt(3), CInt(4))
-        #endif
-        let start = lseek(file.rawValue, off_t(offset), data)
-        guard start >= 0 else { return errno == ENXIO ? nil : offset..<Int64.max }
-        let end = lseek(file.rawValue, start, hole)
-        return Int64(start)..<(end > start ? Int64(end) : Int64.max)
+    private static func isZero(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        // Compares the bytes with themselves, one byte later.
+        guard let start = bytes.baseAddress, unsafe bytes[0] == 0 else { return false }
+        return unsafe memcmp(start, start + 1, bytes.count - 1) == 0
     }
 
     /// Lets the new file share the blocks of the source (ioctl_ficlone(2)).
