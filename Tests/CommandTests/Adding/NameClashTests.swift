@@ -117,7 +117,8 @@ import TransportTUS
         #expect(try await rejection(queue, stills) == nil)
         #expect(try await rejection(queue, [stills[0], TransferItem(try file("three/stills"))]) != nil)
         // A file inside a folder, named as the folder would name it, is the same file.
-        #expect(try await rejection(queue, [stills[0], TransferItem(folder.path.pushing("one/stills/1"), as: RemotePath("stills/1"))]) == nil)
+        #expect(
+            try await rejection(queue, [stills[0], TransferItem(folder.path.pushing("one/stills/1"), as: RemotePath("stills/1"))]) == nil)
         // Names that only begin with the same letters are not inside each other.
         #expect(try await rejection(queue, [stills[0], TransferItem(reel, as: RemotePath("stills2/1"))]) == nil)
         var signed = TransferItem(try file("two/reel"))

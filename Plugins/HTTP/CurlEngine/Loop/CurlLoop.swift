@@ -65,6 +65,7 @@ import TransportSupport
             finishDone()
             let wait = waiting.isEmpty || transfers.count >= configuration.maximumConnections ? resumePaced() : 0
             var isWriting = false
+            for transfer in transfers.values where transfer.takeRejection() { resumeUpload(transfer) }
             for transfer in transfers.values where advanceDownload(transfer) {
                 isWriting = isWriting || transfer.download?.isWriting == true
             }

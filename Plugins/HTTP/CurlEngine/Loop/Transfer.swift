@@ -10,6 +10,7 @@ import TransferCore
     var upload: UploadState
     var download: DownloadState?
     var response: ResponseCollector
+    private var hasTakenRejection = false
     /// The error of a callback that ended the transfer. It is more precise than libcurl's code.
     var failure: (any Error)?
     /// How many times libcurl started to send the request, including libcurl's own retries.
@@ -47,6 +48,16 @@ import TransferCore
     static func from(_ context: UnsafeMutableRawPointer?) -> Transfer? {
         guard let context = unsafe context else { return nil }
         return unsafe Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+    }
+
+    /// Returns true once, if the server has rejected the request while the upload waits for content. The caller must then resume the upload.
+    ///
+    /// libcurl stops sending when it receives a final response that is not a success. But the transfer ends only when the upload is no longer
+    /// paused, and the next content of a live stream may be hours away.
+    func takeRejection() -> Bool {
+        guard !hasTakenRejection, upload.isPaused, response.isFinal, response.head.status >= 300 else { return false }
+        hasTakenRejection = true
+        return true
     }
 
     /// Pauses or resumes libcurl's sending and receiving to match the state of this transfer. libcurl may call callbacks before this method
