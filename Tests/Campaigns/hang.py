@@ -18,7 +18,7 @@ calls = ["all", "getattr", "open", "read", "readdir"]
 
 def campaign(seed, rounds, seconds, program):
     """Runs `rounds` queues, each with a session of hanging files and a session of other files. Without `rounds`, runs one queue for each call that
-    can hang and for each of SFTP and tus.
+    can hang and for each of SFTP and tus, but begins no queue after `seconds`.
 
     The other session must complete, a stopped `run` must exit within a minute, and the first session must complete after the share answers again.
     Does nothing if this user can't mount a file system. Returns the anomalies and a line of statistics.
@@ -30,7 +30,10 @@ def campaign(seed, rounds, seconds, program):
     studio = Studio("hang", seed, program, only=["loop", "sftp"])
     exits = []
     try:
+        end = time.monotonic() + (seconds or 0)
         for number in range(1, (rounds or 2 * len(calls)) + 1):
+            if not rounds and exits and time.monotonic() > end:
+                break
             draw = random.Random(f"{seed}-{number}")
             exits.append(one_round(studio, number, calls[number % len(calls)], draw))
     finally:
