@@ -119,7 +119,8 @@ struct InterruptedSyncTests {
                         return true
                     }
                     state.hasFailed = true
-                    loseBytes()
+                    // Only an old block, which no comparison of recent blocks would find.
+                    for index in (dirty.first ?? 0..<0) { state.content[index] = 0 }
                     return false
                 }
                 guard dirty.reduce(0, { $0 + $1.count }) > syncLimit else {
@@ -203,7 +204,7 @@ struct InterruptedSyncTests {
 extension InterruptedSyncTests {
     /// When too many syncs were interrupted, checkpoints confirm bytes that no sync covers. If the last sync then fails, these bytes are sent again.
     @Test func sendsUnsyncedBytesAgainAfterFailedSync() async throws {
-        let server = SlowDiskServer(syncLimit: -1, interruptionsBeforeFailure: 3)
+        let server = SlowDiskServer(syncLimit: -1, writeLimit: 3 << 20, interruptionsBeforeFailure: 3)
         let (receipt, _) = try await upload(8 << 20, to: server)
         #expect(receipt.warnings.isEmpty && server.syncs >= 1, "\(receipt.warnings)")
     }
