@@ -47,7 +47,20 @@ extension DestinationFolder {
         /// Device and inode of the part file.
         var identity: [UInt64]
         var size: Int64
+        /// The modification time of the part file, in nanoseconds since 1970.
+        var modificationTime: Int64
         var name: FilePath
+
+        /// The resolution of FAT's modification times.
+        private static let resolution: UInt64 = 2_000_000_000
+
+        /// Whether the note describes a file. FAT and exFAT have no inodes: the file system makes up new numbers after it is mounted again. If
+        /// the numbers differ, size and modification time decide.
+        func describes(_ status: Status) -> Bool {
+            guard status.isRegular, status.size == size else { return false }
+            let difference = modificationTime.subtractingReportingOverflow(status.modificationTime)
+            return status.identity == identity || !difference.overflow && difference.partialValue.magnitude < Self.resolution
+        }
     }
 
     private static let maximumNoteSize = 512
@@ -61,7 +74,7 @@ extension DestinationFolder {
         guard descriptor >= 0 else { throw .destinationUnavailable(destination.partPath, errno: errno) }
         let file = FileDescriptor(rawValue: descriptor)
         defer { try? file.close() }
-        let numbers = (note.identity.map(String.init) + [String(note.size)]).joined(separator: " ")
+        let numbers = (note.identity.map(String.init) + [String(note.size), String(note.modificationTime)]).joined(separator: " ")
         do {
             try file.writeAll(Array("\(numbers)\n".utf8) + note.name.bytes)
         } catch {
@@ -89,28 +102,24 @@ extension DestinationFolder {
         else { return nil }
         let numbers = String(decoding: bytes[..<end], as: UTF8.self).split(separator: " ")
         let name = FilePath(bytes: bytes[(end + 1)..<count])
-        guard numbers.count == 3, let device = UInt64(numbers[0]), let inode = UInt64(numbers[1]), let size = Int64(numbers[2]),
-            name.components.count == 1, !name.isAbsolute, name.lastComponent?.kind == .regular
+        guard numbers.count == 4, let device = UInt64(numbers[0]), let inode = UInt64(numbers[1]), let size = Int64(numbers[2]),
+            let modificationTime = Int64(numbers[3]), name.components.count == 1, !name.isAbsolute, name.lastComponent?.kind == .regular
         else { return nil }
-        return Note(identity: [device, inode], size: size, name: name)
+        return Note(identity: [device, inode], size: size, modificationTime: modificationTime, name: name)
     }
 
     /// Returns the final name that an earlier rename gave the part file; nil if the file does not have that name.
     func notedName(_ partStatus: Status) throws(TransferError) -> FilePath? {
-        guard let note = readNote(), note.identity == partStatus.identity, note.size == partStatus.size, try isThere(note) else {
+        guard let note = readNote(), note.describes(partStatus), try status(of: note.name)?.identity == partStatus.identity else {
             return nil
         }
         return note.name
     }
 
-    private func isThere(_ note: Note) throws(TransferError) -> Bool {
-        guard let found = try status(of: note.name) else { return false }
-        return found.isRegular && found.identity == note.identity && found.size == note.size
-    }
-
-    /// Opens the file that an earlier attempt renamed to its final name; returns nil if that file does not exist or can't be opened.
+    /// Opens the file that an earlier attempt renamed to its final name; returns nil if that file does not exist or can't be opened. Call this
+    /// only if the part file is gone, because the note can describe another file that was there before.
     func openDelivered() throws(TransferError) -> FileDescriptor? {
-        guard let note = readNote(), try isThere(note) else { return nil }
+        guard let note = readNote(), let found = try status(of: note.name), note.describes(found) else { return nil }
         let flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
         var descriptor = unsafe note.name.withPlatformString { unsafe openat(folder.rawValue, $0, O_RDWR | flags) }
         // The complete file may have lost its write permission.
@@ -123,7 +132,7 @@ extension DestinationFolder {
 
     /// Removes the empty file with which an earlier attempt reserved the final name, if that file exists.
     func removePlaceholder(of partStatus: Status) throws(TransferError) {
-        guard let note = readNote(), note.identity == partStatus.identity, note.size == partStatus.size, partStatus.size > 0,
+        guard let note = readNote(), note.describes(partStatus), partStatus.size > 0,
             let found = try status(of: note.name), found.isRegular, found.size == 0
         else { return }
         try unlink(note.name)
@@ -135,7 +144,8 @@ extension DestinationFolder {
     /// - Returns: Whether the file was renamed; false if the name exists.
     func renamePart(_ partStatus: Status, to name: FilePath, replaces: Bool) throws(TransferError) -> Bool {
         if !replaces, try status(of: name) != nil { return false }
-        try write(Note(identity: partStatus.identity, size: partStatus.size, name: name))
+        try write(
+            Note(identity: partStatus.identity, size: partStatus.size, modificationTime: partStatus.modificationTime, name: name))
         if replaces {
             try rename(part, to: name)
         } else if let isDone = try renameExclusively(to: name) {

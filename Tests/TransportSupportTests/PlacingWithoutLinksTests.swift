@@ -79,9 +79,47 @@ import TransportSupport
         #expect(folder.text("file") == "other")
     }
 
+    /// Gives a file another inode number, as FAT does if the file system is mounted again. FAT also stores modification times in units of two
+    /// seconds.
+    private func renumber(_ name: String) throws {
+        let path = folder.root.appending(name).string
+        let attributes = try FileManager.default.attributesOfItem(atPath: path)
+        let time = try #require(attributes[.modificationDate] as? Date).timeIntervalSince1970
+        try FileManager.default.moveItem(atPath: path, toPath: path + ".old")
+        try FileManager.default.copyItem(atPath: path + ".old", toPath: path)
+        let rounded = Date(timeIntervalSince1970: (time / 2).rounded(.down) * 2)
+        try FileManager.default.setAttributes([.modificationDate: rounded], ofItemAtPath: path)
+        try FileManager.default.removeItem(atPath: path + ".old")
+    }
+
+    /// If the part file still exists, a file with the final name is not the download, though its size and time are the same.
+    @Test func replacesEarlierVersionAfterKill() async throws {
+        let destination = folder.destination("file", .always)
+        let writer = try await Self.open(destination, isExclusive: true) { [folder] step in
+            // Keep a copy of the part file, as if the process was killed before the rename.
+            guard step == .noted else { return }
+            try? FileManager.default.copyItem(
+                atPath: folder.root.appending(".file.part").string, toPath: folder.root.appending("kept").string)
+        }
+        try await writer.write(Data(Self.text.utf8), at: 0)
+        #expect(try await writer.finish(size: 11, modificationTime: 1_000_000_000_000_000_000))
+        try FileManager.default.moveItem(
+            atPath: folder.root.appending("kept").string, toPath: folder.root.appending(".file.part").string)
+        try folder.write("HELLO WORLD", "file")
+        for name in ["file", ".file.part"] {
+            let time = Date(timeIntervalSince1970: 1_000_000_000)
+            try FileManager.default.setAttributes([.modificationDate: time], ofItemAtPath: folder.root.appending(name).string)
+        }
+        let again = try await Self.open(destination, from: 11, isExclusive: true)
+        #expect(!again.isInPlace)
+        #expect(try await again.finish(size: 11))
+        #expect(folder.text("file") == Self.text)
+    }
+
     /// Kills the process at each step of giving the file its final name. The next attempt completes, and leaves no empty file.
-    @Test(arguments: PlacingFaults.Step.allCases, [OverwritePolicy.never, .always, .rename])
-    func recoversFromKill(_ step: PlacingFaults.Step, _ policy: OverwritePolicy) async throws {
+    @Test(arguments: PlacingFaults.Step.allCases, [OverwritePolicy.never, .always, .rename].flatMap { [($0, false), ($0, true)] })
+    func recoversFromKill(_ step: PlacingFaults.Step, at destination: (policy: OverwritePolicy, isMountedAgain: Bool)) async throws {
+        let (policy, isMountedAgain) = destination
         let isExclusive = step != .reserved
         guard step != .reserved || policy != .always else { return }
         await #expect(processExitsWith: .signal(SIGKILL)) {
@@ -93,6 +131,7 @@ import TransportSupport
                 root: FilePath(root), name: "file", partName: ".file.part", overwrite: OverwritePolicy(rawValue: policy) ?? .never)
             _ = try await Self.receive(destination, isExclusive: isExclusive) { if "\($0)" == step { kill(getpid(), SIGKILL) } }
         }
+        if isMountedAgain { try renumber(step == .renamed ? "file" : ".file.part") }
         let destination = folder.destination("file", policy)
         let writer = try await Self.open(destination, from: 11, isExclusive: isExclusive)
         #expect(writer.isInPlace == (step == .renamed))
