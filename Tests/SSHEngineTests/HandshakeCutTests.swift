@@ -36,8 +36,43 @@ struct HandshakeCutTests {
                 }
             })
         defer { relay.stop() }
-        try await server.connect(try server.settings(port: relay.port)).close()
-        return recording.withLock { $0 }
+        // The bytes of the end of the connection do not belong to the handshake.
+        var result: Recording?
+        let error = try await openSFTP(try server.settings(port: relay.port)) { result = recording.withLock { $0 } }
+        try #require(error == nil)
+        return try #require(result)
+    }
+
+    /// Connects, logs in, opens a channel for SFTP, and exchanges versions of the protocol.
+    ///
+    /// - Parameter opened: Called after the server's version has arrived.
+    /// - Returns: The error; nil if the server's version has arrived.
+    private func openSFTP(_ settings: SSHSettings, opened: () -> Void = {}) async throws -> TransferError? {
+        let connection: SSHConnection
+        do {
+            connection = try await SSHConnection.open(settings, credentials: TestSecrets(), logger: .silent)
+        } catch let error as TransferError {
+            return error
+        }
+        let handler = TestHandler()
+        var failure: TransferError?
+        do {
+            let channel = try await connection.openSubsystem("sftp", handler: handler)
+            // SSH_FXP_INIT of protocol version 3.
+            handler.send([0, 0, 0, 5, 1, 0, 0, 0, 3])
+            channel.wake()
+            await handler.waitFor(bytes: 9)
+            if handler.received.count >= 9 {
+                opened()
+            } else {
+                failure = handler.ends.first ?? nil
+                #expect(failure != nil, "The channel ended without an error.")
+            }
+        } catch let error as TransferError {
+            failure = error
+        }
+        await connection.close()
+        return failure
     }
 
     private func failure(_ settings: SSHSettings) async throws -> TransferError {
@@ -75,8 +110,9 @@ struct HandshakeCutTests {
         }
     }
 
-    /// Breaks the connection after the key exchange. Uses a real server, because the rest of the handshake is encrypted.
-    @Test(arguments: [RawServer.Direction.fromServer, .fromClient]) func `a connection lost at any byte of the login is a transient error`(
+    /// Breaks the connection after the key exchange: during the authentication, the opening of the channel, the request of the subsystem, and the
+    /// exchange of the SFTP versions. Uses a real server, because these bytes are encrypted.
+    @Test(arguments: [RawServer.Direction.fromServer, .fromClient]) func `a connection lost during the login is a transient error`(
         direction: RawServer.Direction
     ) async throws {
         let server = try await SSHServerProcess.start()
@@ -85,13 +121,30 @@ struct HandshakeCutTests {
         let isFromServer = direction == .fromServer
         let recorded = isFromServer ? recording.fromServer : recording.fromClient
         let start = try #require(Recording.upTo(isFromServer ? 31 : 30, recorded)).count
-        // These 180 bytes contain the new-keys message, the service request, and the first authentication request.
-        for limit in start..<start + 180 {
-            let relay = try RawServer.relay(
-                to: server.port, limit: isFromServer ? limit : nil, clientLimit: isFromServer ? nil : limit)
-            let error = try await failure(try server.settings(port: relay.port))
-            relay.stop()
-            #expect(error.failureClass == .transient, "after \(limit) bytes \(direction): \(error)")
+        let end = recorded.count
+        // The last packet is complete only with its last byte. It contains the server's version, or the client's.
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for worker in 0..<Self.workers {
+                group.addTask {
+                    for limit in stride(from: start + worker * Self.step, to: end, by: Self.workers * Self.step) {
+                        let relay = try RawServer.relay(
+                            to: server.port, limit: isFromServer ? limit : nil, clientLimit: isFromServer ? nil : limit)
+                        let error = try await openSFTP(try server.settings(port: relay.port))
+                        relay.stop()
+                        #expect(
+                            error?.failureClass == .transient,
+                            "after \(limit) of \(end) bytes \(direction): \(error?.description ?? "no error")")
+                    }
+                }
+            }
+            try await group.waitForAll()
         }
     }
+
+    /// The number of connections that the test breaks at the same time. Most of the time, a connection waits for the server's new process.
+    private static let workers = 8
+
+    /// The distance of the tested bytes. A test of each byte (1) takes several minutes. The distance is prime, so that the tested bytes have each
+    /// position in blocks of a cipher.
+    private static let step = 13
 }
