@@ -134,6 +134,27 @@ import TransportTUS
         await queue.shutdown()
     }
 
+    /// The server is killed, and a new process accepts the next connection, so the client sees only a broken connection. `tuspyserver` then has
+    /// stored bytes that its offset does not include.
+    @Test(arguments: [false, true]) func warnsIfServerIsReplacedUnnoticed(isLater: Bool) async throws {
+        let first = try await startServer("server", .tuspyserver)
+        let relay = try CuttingRelay(to: first.port)
+        defer { relay.stop() }
+        let queue = try await interop.openQueue(first.endpoint(port: Int(relay.port)))
+        let session = try await beginSlowly(queue)
+        if isLater { try await sendInTwoRequests(session) }
+        first.suspend()
+        let second = try await startServer("server", .tuspyserver)
+        relay.breakAll(then: .redirected(to: UInt16(second.port)))
+        first.kill()
+        try await queue.setRateLimit(nil)
+        #expect(try await session.value.state == .completed)
+        let item = try #require(try await queue.items(of: session.id).first)
+        #expect(item.warnings.count == 1 && item.warnings.first?.contains("unverified") == true, "\(item.warnings.joined())")
+        #expect(try second.content(of: try #require(item.remoteURL), named: "large").count > 48 << 20)
+        await queue.shutdown()
+    }
+
     /// The queue keeps the bytes of a stream until the server confirms them, so the stream can restart.
     @Test func restartsStreamAfterServerDiesInFirstPatch() async throws {
         var server = try await startServer("server", .tuspyserver)

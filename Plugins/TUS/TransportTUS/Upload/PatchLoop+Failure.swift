@@ -31,6 +31,8 @@ extension PatchLoop {
         if currentOffset < offset + count || check.sendsTrailers { try await saveUnverified(currentOffset - offset) }
         if currentOffset == length, isLengthDeclared, status != server.dialect.checksumMismatch { return currentOffset }
         if mayBeRefused, currentOffset == offset {
+            // The next response removes the unanswered request.
+            await record.recordUncounted(nil, at: offset, of: slot)
             expectsContinue = true
             return currentOffset
         }

@@ -258,10 +258,10 @@ struct PatchLoop {
 
     private func saveInterruption(_ interrupted: UnansweredRequest) async throws {
         server.profiles.record(interrupted, of: url)
-        var significant = interrupted.accepted > ChunkPlan.buffered ? interrupted : nil
-        significant?.hasObservedEnd = true
-        guard await record[slot].unanswered != significant else { return }
-        try await record.save { [slot] in $0[slot].unanswered = significant }
+        var observed = interrupted.accepted > 0 ? interrupted : nil
+        observed?.hasObservedEnd = true
+        guard await record[slot].unanswered != observed else { return }
+        try await record.save { [slot, observed] in $0[slot].unanswered = observed }
     }
 
     /// Requests the server's offset. If that fails, and the server became unreachable after an interrupted request, saves the interrupted request.

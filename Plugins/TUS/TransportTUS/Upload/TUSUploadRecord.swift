@@ -142,9 +142,12 @@ actor TUSUploadRecord {
     /// Adds the bytes of an interrupted request to ``RemoteUpload/uncounted`` if the server's offset includes none of them, because the
     /// server may still have them. The next change saves the result.
     ///
+    /// The end of a request does not show whether the server received it: behind a proxy or a supervisor, a new process of the server may
+    /// already accept the next connection.
+    ///
     /// - Parameter request: The interrupted request, if this process observed the outage after it; nil to use the stored request.
     func recordUncounted(_ request: UnansweredRequest?, at offset: Int64, of slot: Slot) {
-        let uncountedRequest = request ?? checkpoint[slot].possiblyUncounted
+        let uncountedRequest = request ?? checkpoint[slot].uncountedRequest ?? checkpoint[slot].unanswered
         checkpoint[slot].uncountedRequest = nil
         guard let uncountedRequest, uncountedRequest.offset == offset else { return }
         checkpoint[slot].uncounted = min((checkpoint[slot].uncounted ?? 0) + uncountedRequest.accepted, RemoteUpload.sizes.upperBound)
