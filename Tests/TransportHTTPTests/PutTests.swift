@@ -28,7 +28,8 @@ import TransportHTTP
 
     @Test(arguments: [
         ("/files", "/files/d/%7Bname%7D%20%C3%A9"), ("", "/d/%7Bname%7D%20%C3%A9"), ("/x?sig=a%2Fb", "/x/d/%7Bname%7D%20%C3%A9?sig=a%2Fb"),
-        ("/in/{name}?sig=1", "/in/%7Bname%7D%20%C3%A9?sig=1"), ("/in?key={path}&id={transfer}", "/in?key=d/%7Bname%7D%20%C3%A9&id=t-1"),
+        ("/in/{path}?sig=1", "/in/d/%7Bname%7D%20%C3%A9?sig=1"), ("/in/{transfer}/{name}", "/in/t-1/%7Bname%7D%20%C3%A9"),
+        ("/in?key={path}&id={transfer}", "/in?key=d/%7Bname%7D%20%C3%A9&id=t-1"),
         ("/{path}/%7Bother%7D", "/d/%7Bname%7D%20%C3%A9/%7Bother%7D"),
     ])
     func replacesPlaceholdersInAddress(address: String, path: String) async throws {
@@ -36,6 +37,19 @@ import TransportHTTP
         transfer.remotePath = "d/{name} é"
         _ = try await transfer.run()
         #expect(transfer.server.requests.map(\.path) == [path])
+        await transfer.end()
+    }
+
+    /// Otherwise, of the files `a/x` and `b/x`, only one would remain on the server.
+    @Test func addressWithNameRejectsFilesInFolders() async throws {
+        var transfer = try TestTransfer("put", "/in/{name}", size: 1, answers: [[.answer(200)]])
+        transfer.remotePath = "a/x"
+        let error = await #expect(throws: TransferError.self) { try await transfer.run() }
+        #expect(error?.failureClass == .unsupported && error?.message.contains("{path}") == true)
+        #expect(transfer.server.requests.isEmpty)
+        transfer.remotePath = "x"
+        _ = try await transfer.run()
+        #expect(transfer.server.requests.map(\.path) == ["/in/x"])
         await transfer.end()
     }
 

@@ -81,6 +81,9 @@ struct EndpointAddress {
     /// Whether the address has a placeholder for the ID of the transfer, so that each transfer has its own URL.
     var hasTransferPlaceholder: Bool { path.contains(TransferNames.transfer) || query.contains(TransferNames.transfer) }
 
+    /// Whether files with the same name in different folders have the same URL.
+    var mergesFolders: Bool { !isFolder && !hasTransferPlaceholder && !path.contains("{path}") && !query.contains("{path}") }
+
     /// Whether the address is the address of a folder, to whose path the transport appends remote names.
     var isFolder: Bool { !hasNamePlaceholder && !hasTransferPlaceholder }
 

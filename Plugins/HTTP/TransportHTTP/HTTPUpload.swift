@@ -47,6 +47,13 @@ struct HTTPUpload {
                 .permanent, .unsafeName,
                 "The remote name \"\(attempt.remotePath)\" is not UTF-8, which forms require; choose another one.")
         }
+        if server.upload == .put, server.givenURL == nil, server.address.mergesFolders, attempt.remotePath.bytes.contains(UInt8(ascii: "/"))
+        {
+            throw TransferError(
+                .unsupported, .unsupported,
+                "The address at \(server.address.origin) has {name} but not {path}, so files with the same name in different folders would "
+                    + "replace each other. Write {path} instead of {name} in the address, or choose a remote name without folders.")
+        }
         if source.growth != nil, let sent = attempt.checkpoint?.confirmed, sent > 0 {
             throw TransferError(
                 .sourceLost, .producerGone,
