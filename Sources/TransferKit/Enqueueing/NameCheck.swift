@@ -114,12 +114,15 @@ extension QueueStore {
     ///
     /// - Parameter replaced: Items to leave out.
     func items(
-        of key: SessionKey, near names: Set<Data>, besides replaced: ReplaceableItems = ReplaceableItems()
+        of key: SessionKey, near names: Set<NameKey>, besides replaced: ReplaceableItems = ReplaceableItems()
     ) async throws -> [NamedItem] {
-        let folders = Set(names.lazy.flatMap(RemoteNames.folders(above:)))
+        let folders = Set(names.lazy.flatMap { RemoteNames.folders(above: $0.name) }.map(NameKey.init))
         return try await read { [sources] db in
             try Self.items(of: key, sources, in: db) { name, position, sequence in
-                (names.contains(name) || folders.contains(name) || RemoteNames.folders(above: name).contains(where: names.contains))
+                let isNear =
+                    names.contains(NameKey(name)) || folders.contains(NameKey(name))
+                    || RemoteNames.folders(above: name).contains { names.contains(NameKey($0)) }
+                return isNear
                     && !(position.map(replaced.positions.contains) ?? false) && !(sequence.map(replaced.sequences.contains) ?? false)
             }
         }
@@ -149,15 +152,16 @@ extension QueueStore {
                         SELECT destination, max(kind = 'folder') FROM (\(Self.namedItems)) GROUP BY destination
                             HAVING count(*) > 1 OR max(kind = 'folder')
                         """), arguments: [key])
-            var (names, folders): (Set<Data>, Set<Data>) = ([], [])
+            var (names, folders): (Set<NameKey>, Set<NameKey>) = ([], [])
             while let row = try rows.next() {
                 let name: Data = try row.decode(atIndex: 0)
-                names.insert(name)
-                if try row.decode(Bool.self, atIndex: 1) { folders.insert(name) }
+                names.insert(NameKey(name))
+                if try row.decode(Bool.self, atIndex: 1) { folders.insert(NameKey(name)) }
             }
             guard !names.isEmpty else { return [] }
             let items = try Self.items(of: key, sources, in: db) { name, _, _ in
-                names.contains(name) || !folders.isEmpty && RemoteNames.folders(above: name).contains(where: folders.contains)
+                names.contains(NameKey(name))
+                    || !folders.isEmpty && RemoteNames.folders(above: name).contains { folders.contains(NameKey($0)) }
             }
             return items.count > 1 ? items : []
         }

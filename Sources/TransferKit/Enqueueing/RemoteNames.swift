@@ -20,9 +20,9 @@ package struct RemoteNames {
         }
     }
 
-    private var owners: [Data: Owner] = [:]
+    private var owners: [NameKey: Owner] = [:]
     /// For each remote folder that contains an item's name, the first such name.
-    private var below: [Data: Data] = [:]
+    private var below: [NameKey: Data] = [:]
 
     /// Creates an empty collection.
     package init() {}
@@ -38,7 +38,7 @@ package struct RemoteNames {
         let owner = Owner(source: source, isFolder: isFolder)
         let inner = addContents(of: name, owner)
         // Normalizing paths is slow, so compare the paths as given first. Two sources with the same name usually have the same path.
-        guard let other = owners.updateValue(owner, forKey: name), source == nil || other.source != source else { return inner }
+        guard let other = owners.updateValue(owner, forKey: NameKey(name)), source == nil || other.source != source else { return inner }
         let (first, second) = (other.source?.lexicallyNormalized(), source?.lexicallyNormalized())
         if let first, let second {
             if first == second { return inner }
@@ -54,17 +54,18 @@ package struct RemoteNames {
         var clash: RemoteNameClash?
         for folder in Self.folders(above: name) {
             let rest = name.dropFirst(folder.count + 1)
-            if clash == nil, let upper = owners[folder], !upper.contains(owner, at: rest), upper.isCertainlyFolder {
+            if clash == nil, let upper = owners[NameKey(folder)], !upper.contains(owner, at: rest), upper.isCertainlyFolder {
                 clash = RemoteNameClash(
                     name: name, first: upper.source?.lexicallyNormalized(), second: owner.source?.lexicallyNormalized(), folder: folder)
             }
-            if below[folder] == nil { below[folder] = name }
+            if below[NameKey(folder)] == nil { below[NameKey(folder)] = name }
         }
-        if clash == nil, let inner = below[name], owner.isCertainlyFolder,
-            !owner.contains(owners[inner], at: inner.dropFirst(name.count + 1))
+        if clash == nil, let inner = below[NameKey(name)], owner.isCertainlyFolder,
+            !owner.contains(owners[NameKey(inner)], at: inner.dropFirst(name.count + 1))
         {
             clash = RemoteNameClash(
-                name: inner, first: owner.source?.lexicallyNormalized(), second: owners[inner]?.source?.lexicallyNormalized(), folder: name)
+                name: inner, first: owner.source?.lexicallyNormalized(), second: owners[NameKey(inner)]?.source?.lexicallyNormalized(),
+                folder: name)
         }
         return clash
     }
@@ -93,6 +94,20 @@ package struct RemoteNames {
 
     private static func isFolder(_ path: FilePath) -> Bool {
         if case .folder? = try? LocalFile(at: path) { true } else { false }
+    }
+}
+
+/// A name, as a key of dictionaries and sets. The hash value of `Data` depends only on the first 80 bytes, so names with a longer common prefix would
+/// all collide.
+struct NameKey: Hashable, Sendable {
+    let name: Data
+
+    init(_ name: Data) {
+        self.name = name
+    }
+
+    func hash(into hasher: inout Hasher) {
+        unsafe name.withUnsafeBytes { unsafe hasher.combine(bytes: $0) }
     }
 }
 

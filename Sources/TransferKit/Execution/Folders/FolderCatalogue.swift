@@ -101,7 +101,7 @@ actor FolderCatalogue {
             }
             var last: [UInt8]?
             for entry in received {
-                guard entry.name != last, !known.contains(Data(entry.name)) else {
+                guard entry.name != last, !known.contains(entry.name) else {
                     try countRepeat(of: entry)
                     continue
                 }

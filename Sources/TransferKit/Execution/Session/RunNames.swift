@@ -8,7 +8,7 @@ import TransferCore
 final class RunNames: Sendable {
     /// The collisions of the session's names, by the remote name that both items use; nil until an endpoint needs them. They stay the same
     /// during a run, because a run begins with the expansion of new items.
-    private let collisions = Locked<[Data: RemoteNameClash]?>(nil)
+    private let collisions = Locked<[NameKey: RemoteNameClash]?>(nil)
 
     /// Checks that an endpoint would not lose a file because of its name.
     ///
@@ -19,7 +19,9 @@ final class RunNames: Sendable {
         let collisions = try await collisions(in: context)
         guard !collisions.isEmpty else { return }
         let name = Data(file.destination)
-        guard let collision = collisions[name] ?? RemoteNames.folders(above: name).lazy.compactMap({ collisions[$0] }).first else { return }
+        guard
+            let collision = collisions[NameKey(name)] ?? RemoteNames.folders(above: name).lazy.compactMap({ collisions[NameKey($0)] }).first
+        else { return }
         let loss = transport.nameClash(
             AttemptOptions(context.options, uploadURL: nil, creationURL: file.creationCapability), at: endpoint)
         guard loss.losesFiles else { return }
@@ -29,16 +31,16 @@ final class RunNames: Sendable {
                 + "\(collision.remedy), in a new session.")
     }
 
-    private func collisions(in context: RunContext) async throws -> [Data: RemoteNameClash] {
+    private func collisions(in context: RunContext) async throws -> [NameKey: RemoteNameClash] {
         if let known = collisions.withLock({ $0 }) { return known }
         let items = try await context.store.itemsWithCollidingNames(of: context.key)
         var names = RemoteNames()
-        var found: [Data: RemoteNameClash] = [:]
+        var found: [NameKey: RemoteNameClash] = [:]
         // The outer folders come first, so that each item inside their names is found.
         let folders = items.filter(\.isFolder).sorted { $0.name.count < $1.name.count }
         for item in folders + items.filter({ !$0.isFolder }) {
             // Does not block, because the store knows whether the item is a folder.
-            if let clash = names.add(item.name, item.source, isFolder: item.isFolder) { found[clash.name] = clash }
+            if let clash = names.add(item.name, item.source, isFolder: item.isFolder) { found[NameKey(clash.name)] = clash }
         }
         collisions.withLock { [found] in $0 = found }
         return found

@@ -38,9 +38,9 @@ extension QueueStore {
 
     /// Returns which of the given names the manifest already contains in a remote folder. Ignores failed files, and thus the stand-ins for
     /// entries whose names can't be stored.
-    func knownNames(in folder: Int64, of key: SessionKey, among names: [Data]) async throws -> Set<Data> {
+    func knownNames(in folder: Int64, of key: SessionKey, among names: [Data]) async throws -> Set<[UInt8]> {
         try await read { db in
-            var known: Set<Data> = []
+            var known: Set<[UInt8]> = []
             for start in stride(from: 0, to: names.count, by: Self.namesPerQuery) {
                 let some = names[start..<min(start + Self.namesPerQuery, names.count)]
                 // Repeats a name to reach a fixed number of arguments, so that one cached statement serves any number of names.
@@ -49,7 +49,8 @@ extension QueueStore {
                     try Data.fetchAll(
                         db.cachedStatement(sql: Self.knownNamesQuery),
                         arguments: StatementArguments([key, folder]) + StatementArguments(padded)
-                            + StatementArguments([key, folder]) + StatementArguments(padded)))
+                            + StatementArguments([key, folder]) + StatementArguments(padded)
+                    ).map(Array.init))
             }
             return known
         }

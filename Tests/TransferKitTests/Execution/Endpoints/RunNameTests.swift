@@ -59,6 +59,19 @@ import TransportTesting
         return (status, failures)
     }
 
+    /// With a hash value of only the first bytes, these names would need half an hour.
+    @Test(.timeLimit(.minutes(5))) func comparesManyNamesWithLongCommonPrefix() {
+        var names = RemoteNames()
+        let folder = String(repeating: "a", count: 100)
+        var clashes = 0
+        for number in 0..<100_000 where names.add(Data("\(folder)\(number)".utf8), FilePath("/a/\(number)"), isFolder: false) != nil {
+            clashes += 1
+        }
+        #expect(clashes == 0)
+        let clash = names.add(Data("\(folder)7".utf8), "/b", isFolder: false)
+        #expect(clash?.description.hasPrefix("/a/7 and /b have") == true)
+    }
+
     @Test func neverReplacesFilesOfSession() async throws {
         let (status, failures) = try await run(at: [places.memory.endpoint()])
         #expect(status.state == .failed)
