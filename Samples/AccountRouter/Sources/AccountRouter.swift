@@ -17,7 +17,7 @@ struct AccountRouter {
         // The queue does not retain its delegate.
         let chooser = NightlyChooser()
         let queue = try await TransferQueue(
-            storage: .temporary(), transports: [TUSTransport(), SFTPTransport(), HTTPTransport()], delegate: chooser)
+            storage: .inMemory, transports: [TUSTransport(), SFTPTransport(), HTTPTransport()], delegate: chooser)
         try await saveAccounts(arguments, in: queue)
 
         func upload(_ name: String, to account: String, tags: [String] = []) throws -> SessionRequest {

@@ -21,7 +21,7 @@ struct FormUpload {
     static func main() async throws {
         let arguments = CommandLine.arguments
         guard arguments.count == 3 else { return print("Usage: FormUpload ADDRESS FILE") }
-        let queue = try await TransferQueue(storage: .temporary(), transports: [HTTPTransport()])
+        let queue = try await TransferQueue(storage: .inMemory, transports: [HTTPTransport()])
 
         // An interrupted form is posted again from the start. The ID stays the same, so the server can recognize a second copy.
         let options = HTTPOptions(fields: ["id": "{transfer}"])

@@ -9,7 +9,7 @@ import TransportHTTP
 struct LiveStream {
     static func main() async throws {
         guard CommandLine.arguments.count == 2 else { return print("Usage: LiveStream ADDRESS") }
-        let queue = try await TransferQueue(storage: .temporary(), transports: [HTTPTransport()])
+        let queue = try await TransferQueue(storage: .inMemory, transports: [HTTPTransport()])
         try await queue.save(Account("collector", endpoints: [.http(CommandLine.arguments[1])]))
 
         let (item, writer) = TransferItem.stream(as: "readings.csv")

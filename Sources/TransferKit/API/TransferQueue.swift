@@ -93,12 +93,13 @@ public actor TransferQueue: ControllableQueue {
         }
         self.credentials = credentials
         var configuration = configuration
-        configuration.logger[metadataKey: "queue"] = "\(storage.folder)"
+        configuration.logger[metadataKey: "queue"] = "\(storage.name)"
         self.configuration = configuration
         store = try await QueueStore.open(storage, clock: configuration.clock, observer: configuration.storeObserver)
         var settings = Scheduler.Settings(
             transports: Set(byID.keys), ordering: configuration.ordering, maxConcurrentSessions: configuration.maxConcurrentSessions,
-            retention: configuration.retention, network: configuration.network, diskFloor: configuration.diskFloor)
+            retention: configuration.retention, network: configuration.network,
+            diskFloor: await store.diskFloor(configuration.diskFloor))
         settings.maxConcurrentSessionsOverride = configuration.maxConcurrentSessionsOverride
         settings.diskFloorOverride = configuration.diskFloorOverride.map { max(0, $0) }
         settings.openedAt = configuration.clock.moment

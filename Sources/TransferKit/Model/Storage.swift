@@ -10,11 +10,12 @@ public import TransferCore
 
 /// The location of a queue's state.
 public struct Storage: Sendable {
-    package let folder: FilePath
+    /// The folder; nil for ``inMemory``.
+    package let folder: FilePath?
     package let base: FilePath?
+    /// The name of the queue in the log.
+    var name: String { folder.map { "\($0)" } ?? "in memory" }
     package let ownerTimeout: Duration
-    /// Whether the queue deletes the folder when it shuts down.
-    package private(set) var isTemporary = false
 
     /// A storage folder of the queue, created with mode 0700 if it does not exist. One queue owns it at a time.
     ///
@@ -47,15 +48,18 @@ public struct Storage: Sendable {
         #endif
     }
 
-    /// A new folder below the system's temporary folder, for tests, and for transfers that need not survive the process.
+    /// A new, empty storage for each queue that opens it, in the memory of the machine: for tests, and for transfers that need not survive the process.
     ///
-    /// The state is on disk, not in memory. ``TransferQueue/shutdown()`` deletes the folder with its sessions and data. If the process is killed, or ends
-    /// without this call, the folder `transferkit-UUID` stays until the system empties its temporary folder. No later queue uses it.
-    public static func temporary() -> Storage {
-        var storage = Storage.folder(FilePath(NSTemporaryDirectory()).appending("transferkit-\(UUID().uuidString)"))
-        storage.isTemporary = true
-        return storage
-    }
+    /// The queue works as with a folder, but writes nothing to a disk: its state, in-memory data, streams and copies are files of a file system in
+    /// memory, `/dev/shm` or otherwise `$XDG_RUNTIME_DIR` (tmpfs(5)). Only this user can read them. Without such a file system, opening the queue
+    /// fails with the code `storageUnavailable`. Apple's systems have none, so there the files are in the temporary folder on disk.
+    ///
+    /// The files are removed by ``TransferQueue/shutdown()``, or when the queue is deallocated. After a crash or a kill, they use memory until this user
+    /// opens the next queue with this storage, or restarts the machine; no queue reads them again.
+    ///
+    /// - Important: The file system limits the size of the data. In a container, `/dev/shm` often has only 64 MiB (`docker run --shm-size`). The
+    ///   system may move its content to a swap disk.
+    public static let inMemory = Storage(folder: nil, base: nil, ownerTimeout: .zero)
 
     private static func stateFolder(of name: String) -> FilePath {
         #if canImport(Darwin)

@@ -14,8 +14,8 @@ package final class QueueStore: Sendable {
     let clock: EngineClock
     private let lock: OwnerLock
     private let walGuard: WALGuard?
-    /// Whether to delete the folder when the store is closed.
-    private let isTemporary: Bool
+    /// Whether the store is in memory, so that its folder is deleted with the store.
+    private let isInMemory: Bool
     let databaseFile: OpenDatabaseFile
     /// Whether the path of the database still leads to the file that this store opened, and has done so at each commit. Blocks.
     package var isInPlace: Bool { databaseFile.problem == nil }
@@ -28,21 +28,28 @@ package final class QueueStore: Sendable {
     package static func open(
         _ storage: Storage, clock: EngineClock, observer: (@Sendable (StoreStep) -> Void)? = nil
     ) async throws(QueueError) -> QueueStore {
-        try await BlockingIO.run(.storage) { () throws(QueueError) in try StorageFolder.prepare(storage.folder) }
-        let lock = try await OwnerLock.acquire(in: storage.folder, timeout: storage.ownerTimeout, clock: clock)
+        let (folder, lock) = try await lockedFolder(storage, clock)
         return try await BlockingIO.run(.storage) { () throws(QueueError) in
             do {
-                return try QueueStore(storage, lock: lock, clock: clock, observer: observer)
+                return try QueueStore(storage, in: folder, lock: lock, clock: clock, observer: observer)
             } catch {
+                if storage.folder == nil { MemoryFolder.remove(folder) }
                 // Released explicitly, because the last reference to the lock can outlive this call, and the caller may retry immediately.
                 lock.release()
-                throw storageError(error, folder: storage.folder)
+                throw storageError(error, folder: folder)
             }
         }
     }
 
-    private init(_ storage: Storage, lock: OwnerLock, clock: EngineClock, observer: (@Sendable (StoreStep) -> Void)?) throws {
-        let folder = storage.folder
+    private static func lockedFolder(_ storage: Storage, _ clock: EngineClock) async throws(QueueError) -> (FilePath, OwnerLock) {
+        guard let folder = storage.folder else { return try await MemoryFolder.make(clock) }
+        try await BlockingIO.run(.storage) { () throws(QueueError) in try StorageFolder.prepare(folder) }
+        return (folder, try await OwnerLock.acquire(in: folder, timeout: storage.ownerTimeout, clock: clock))
+    }
+
+    private init(
+        _ storage: Storage, in folder: FilePath, lock: OwnerLock, clock: EngineClock, observer: (@Sendable (StoreStep) -> Void)?
+    ) throws {
         let path = folder.appending("queue.sqlite")
         guard FilePath(path.string) == path else {
             // SQLite reads paths as UTF-8, so it would open a store in a different folder.
@@ -61,7 +68,7 @@ package final class QueueStore: Sendable {
         do {
             try Self.prepare(pool, at: path)
             self.folder = folder
-            isTemporary = storage.isTemporary
+            isInMemory = storage.folder == nil
             self.pool = pool
             self.clock = clock
             self.walGuard = walGuard
@@ -108,6 +115,26 @@ package final class QueueStore: Sendable {
         }
     }
 
+    /// Deletes a store in memory whose queue was not shut down.
+    deinit {
+        guard isInMemory else { return }
+        Task { [folder, lock] in await Self.removeFolder(folder, lock) }
+    }
+
+    private static func removeFolder(_ folder: FilePath, _ lock: OwnerLock) async {
+        await BlockingIO.run(.storage) {
+            MemoryFolder.remove(folder)
+            lock.release()
+        }
+    }
+
+    /// The minimum of free space, in bytes, if no call has set another minimum. A store in memory reserves at most a sixteenth of its file system,
+    /// because the file system may be small.
+    func diskFloor(_ configured: Int64) async -> Int64 {
+        guard isInMemory else { return configured }
+        return await BlockingIO.run(.storage) { [folder] in DiskSpace.reserve(configured, at: folder) }
+    }
+
     /// Closes the database without changing its files, and releases the folder. Called if the queue can't load the store's content.
     package func abandon() async {
         await BlockingIO.run(.storage) { [pool, lock, walGuard] in
@@ -123,9 +150,9 @@ package final class QueueStore: Sendable {
         // Usually, SQLite moves the log into the database when the last connection is closed. GRDB closes its readers last, and a reader can't
         // write the database, so the log is moved here. If the checkpoint fails, the log stays until the store is opened again, as after a crash.
         _ = try? await pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }
-        await BlockingIO.run(.storage) { [pool, lock, folder, isTemporary] in
+        await BlockingIO.run(.storage) { [pool, lock, folder, isInMemory] in
             try? pool.close()
-            if isTemporary { try? FileManager.default.removeItem(atPath: folder.string) }
+            if isInMemory { MemoryFolder.remove(folder) }
             lock.release()
         }
     }

@@ -13,8 +13,8 @@ import TransportTesting
 struct UploaderTests {
     let memory = MemoryTransport()
 
-    /// Opens a queue with the account "studio". Without an argument, the queue deletes its storage folder at its shutdown.
-    func open(_ storage: Storage = .temporary()) async throws -> TransferQueue {
+    /// Opens a queue with the account "studio". Without an argument, its storage is in memory, and ends with it.
+    func open(_ storage: Storage = .inMemory) async throws -> TransferQueue {
         let queue = try await TransferQueue(storage: storage, transports: [memory])
         try await queue.save(Account("studio", endpoints: [memory.endpoint()]))
         return queue

@@ -14,7 +14,7 @@ struct Reprioritiser {
         guard let server = arguments.first else { return print("Usage: Reprioritiser SERVER FILE...") }
 
         // The queue of this sample need not survive the process.
-        let queue = try await TransferQueue(storage: .temporary(), transports: [TUSTransport()])
+        let queue = try await TransferQueue(storage: .inMemory, transports: [TUSTransport()])
         try await queue.save(Account("studio", endpoints: [.tus(server)]))
         let list = UploadList(queue)
         var shown = ""

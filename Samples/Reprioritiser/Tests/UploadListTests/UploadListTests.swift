@@ -13,7 +13,7 @@ import UploadList
 
     /// Creates a list with two sessions, `first` and `second`.
     init() async throws {
-        queue = try await TransferQueue(storage: .temporary(), transports: [memory])
+        queue = try await TransferQueue(storage: .inMemory, transports: [memory])
         try await queue.save(Account("studio", endpoints: [memory.endpoint()]))
         list = UploadList(queue)
         let (changes, sink) = AsyncStream.makeStream(of: Void.self)

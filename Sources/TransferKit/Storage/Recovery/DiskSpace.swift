@@ -10,8 +10,16 @@ package import SystemPackage
 package enum DiskSpace {
     /// Returns the number of bytes that a process without privileges can write in a folder (statvfs(3)); nil if it can't be determined. Blocks.
     package static func free(at folder: FilePath) -> Int64? {
-        guard let status = status(of: folder) else { return nil }
-        let (bytes, isBeyond) = Int64(clamping: status.f_bavail).multipliedReportingOverflow(by: Int64(clamping: status.f_frsize))
+        status(of: folder).map { bytes(Int64(clamping: $0.f_bavail), $0) }
+    }
+
+    /// Returns the part of a minimum of free space, in bytes, that is reasonable for a folder's file system: at most a sixteenth of its size. Blocks.
+    package static func reserve(_ minimum: Int64, at folder: FilePath) -> Int64 {
+        status(of: folder).map { min(minimum, bytes(Int64(clamping: $0.f_blocks), $0) / 16) } ?? minimum
+    }
+
+    private static func bytes(_ blocks: Int64, _ status: statvfs) -> Int64 {
+        let (bytes, isBeyond) = blocks.multipliedReportingOverflow(by: Int64(clamping: status.f_frsize))
         return isBeyond ? .max : bytes
     }
 

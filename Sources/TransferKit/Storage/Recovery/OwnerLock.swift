@@ -12,6 +12,8 @@ import TransferCore
 ///
 /// The kernel releases the lock when the process ends for any reason, so a dead owner never blocks others.
 package final class OwnerLock: Sendable {
+    /// The name of the file of the lock.
+    static let name = "owner.lock"
     private static let storeMark = "store"
 
     /// Whether an earlier owner recorded that the folder contains a store. The database then existed, and its name was durable.
@@ -31,7 +33,7 @@ package final class OwnerLock: Sendable {
     /// - Throws: ``QueueError`` with the code `storageInUse`, which names the owner's process if it is known, or `storageUnavailable`.
     package static func acquire(in folder: FilePath, timeout: Duration, clock: EngineClock) async throws(QueueError) -> OwnerLock {
         let descriptor = try await BlockingIO.run(.storage) { () throws(QueueError) in
-            try StorageFolder.open(folder.appending("owner.lock"), .readWrite, options: .create)
+            try StorageFolder.open(folder.appending(name), .readWrite, options: .create)
         }
         // flock(2) has no timeout, and only a signal can interrupt its blocking form, so retry every 20 ms.
         let start = clock.now()
@@ -61,6 +63,26 @@ package final class OwnerLock: Sendable {
         let lock = OwnerLock(descriptor, storeWasRecorded: storeWasRecorded)
         recordOwner(descriptor, storeWasRecorded: storeWasRecorded)
         return lock
+    }
+
+    /// Acquires the lock of a folder whose owner has ended. Does not wait, and changes no file. Blocks.
+    ///
+    /// - Returns: nil if the folder has an owner, or no file for its lock.
+    static func ofAbandoned(_ folder: FilePath) -> OwnerLock? {
+        guard let descriptor = try? StorageFolder.open(folder.appending(name), .readOnly) else { return nil }
+        guard flock(descriptor.rawValue, LOCK_EX | LOCK_NB) == 0 else {
+            try? descriptor.close()
+            return nil
+        }
+        return OwnerLock(descriptor, storeWasRecorded: false)
+    }
+
+    /// Whether the file of the lock still has a name. If not, another process has removed the folder.
+    var isInPlace: Bool {
+        descriptor.withLock { descriptor in
+            var status = stat()
+            return descriptor.map { unsafe fstat($0.rawValue, &status) == 0 && status.st_nlink > 0 } ?? false
+        }
     }
 
     /// Releases the lock. Further calls have no effect.

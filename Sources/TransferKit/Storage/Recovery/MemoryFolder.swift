@@ -1,0 +1,98 @@
+import Foundation
+import SystemPackage
+import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// The storage folders of ``Storage/inMemory``: one for each queue, on a file system in memory.
+enum MemoryFolder {
+    private static let prefix = "transferkit-"
+    /// How often another process may remove the new, still unlocked folder, before ``make(_:)`` fails.
+    private static let attempts = 10
+
+    /// Creates and locks a new folder. First removes the folders of this user whose owners ended without removing them.
+    ///
+    /// - Throws: ``QueueError`` with the code `storageUnavailable` if there is no file system in memory, or if it can't be used.
+    static func make(_ clock: EngineClock) async throws(QueueError) -> (FilePath, OwnerLock) {
+        let parent = try await BlockingIO.run(.storage) { () throws(QueueError) in
+            let parent = try mountPoint()
+            removeAbandoned(in: parent)
+            return parent
+        }
+        var failure = QueueError(.storageUnavailable, "Other processes removed each new folder in \(parent).")
+        for _ in 0..<attempts {
+            let folder = parent.appending(prefix + UUID().uuidString)
+            do throws(QueueError) {
+                try await BlockingIO.run(.storage) { () throws(QueueError) in try StorageFolder.prepare(folder) }
+                let lock = try await OwnerLock.acquire(in: folder, timeout: .zero, clock: clock)
+                // Before this process locked the folder, another process may have removed it as abandoned.
+                if lock.isInPlace { return (folder, lock) }
+                lock.release()
+            } catch {
+                failure = error
+            }
+        }
+        throw failure
+    }
+
+    /// Removes a folder with its content. Blocks.
+    ///
+    /// The file of the lock is removed last, so that another process can finish the removal if this process is killed.
+    static func remove(_ folder: FilePath) {
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: folder.string)) ?? [] where name != OwnerLock.name {
+            try? FileManager.default.removeItem(atPath: folder.appending(name).string)
+        }
+        try? FileManager.default.removeItem(atPath: folder.string)
+    }
+
+    #if os(Linux)
+        private static func mountPoint() throws(QueueError) -> FilePath {
+            for folder in [FilePath("/dev/shm"), Storage.variable("XDG_RUNTIME_DIR")].compactMap(\.self) where isInMemory(folder) {
+                if unsafe folder.withPlatformString({ unsafe access($0, R_OK | W_OK | X_OK) }) == 0 { return folder }
+            }
+            throw QueueError(
+                .storageUnavailable,
+                "There is no writable file system in memory for a queue without a storage folder. Mount one at /dev/shm (mount -t tmpfs), or set "
+                    + "XDG_RUNTIME_DIR.")
+        }
+
+        private static func isInMemory(_ folder: FilePath) -> Bool {
+            guard let device = FileIdentity(of: folder)?.device,
+                let mounts = try? String(contentsOfFile: "/proc/self/mountinfo", encoding: .utf8)
+            else { return false }
+            // The numbers of a device as in sys/sysmacros.h. A line contains them as its third field, and the type of the file system after "-"
+            // (proc_pid_mountinfo(5)).
+            let (major, minor) = ((device >> 8 & 0xFFF) | (device >> 32 & ~0xFFF), (device & 0xFF) | (device >> 12 & 0xFFFF_FF00))
+            return mounts.split(separator: "\n").contains { line in
+                let fields = line.split(separator: " ")
+                guard fields.count > 3, fields[2] == "\(major):\(minor)", let dash = fields.firstIndex(of: "-") else { return false }
+                return fields[(dash + 1)...].first.map { $0 == "tmpfs" || $0 == "ramfs" } ?? false
+            }
+        }
+    #else
+        private static func mountPoint() throws(QueueError) -> FilePath { FilePath(NSTemporaryDirectory()) }
+    #endif
+
+    /// Removes the folders of this user that no process has locked. The kernel releases the lock of a process that ends for any reason.
+    private static func removeAbandoned(in parent: FilePath) {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: parent.string)) ?? []
+        for name in names where name.hasPrefix(prefix) && UUID(uuidString: String(name.dropFirst(prefix.count))) != nil {
+            let folder = parent.appending(name)
+            var status = stat()
+            guard unsafe folder.withPlatformString({ unsafe lstat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFDIR,
+                status.st_uid == geteuid()
+            else { continue }
+            if let lock = OwnerLock.ofAbandoned(folder) {
+                remove(folder)
+                lock.release()
+            } else {
+                // Its process ended before it created the file of the lock. This call fails for all other folders, because they have content.
+                _ = unsafe folder.withPlatformString { unsafe rmdir($0) }
+            }
+        }
+    }
+}
