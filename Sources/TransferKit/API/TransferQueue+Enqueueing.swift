@@ -39,7 +39,8 @@ extension TransferQueue {
     ///   - held: Whether the sessions are held until they are released.
     /// - Returns: For each request, a handle to the session, or to the existing session with the same deduplication key.
     /// - Throws: ``QueueError`` with the code `noSuchAccount`, `invalidRequest`, `unreadableItems`, `fileExists`, `storageUnavailable`
-    ///   or `indexOutOfRange`; for an invalid dependency, `noSuchSession` or `impossibleOrder`. After an error, nothing is enqueued.
+    ///   or `indexOutOfRange`; for an invalid dependency, `noSuchSession` or `impossibleOrder`; `CancellationError` if the task is cancelled while a
+    ///   file is copied (``TransferItem/keepsCopy``). After an error, nothing is enqueued.
     @discardableResult
     public nonisolated func enqueue(_ requests: [SessionRequest], at index: Int? = nil, held: Bool = false) async throws
         -> [TransferSession]
@@ -62,7 +63,7 @@ extension TransferQueue {
     private nonisolated func add(
         _ requests: [SessionRequest], by command: ([SessionDraft]) -> Command
     ) async throws -> [TransferSession] {
-        var drafts = try await draft(filesIn: requests.lazy.compactMap(\.localFolder).first) { () async throws(QueueError) in
+        var drafts = try await draft(filesIn: requests.lazy.compactMap(\.localFolder).first) {
             try await store.drafts(of: requests)
         }
         let result: InputResult

@@ -8,7 +8,7 @@ extension TransferQueue {
     /// ``enqueue(_:at:held:)-([SessionRequest],_,_)``.
     ///
     /// - Throws: ``QueueError``, including the codes `noSuchSession`, `invalidTransition` if the session ended, `invalidRequest`,
-    ///   `unreadableItems` and `fileExists`. After an error, nothing is added.
+    ///   `unreadableItems` and `fileExists`; `CancellationError` if the task is cancelled while a file is copied. After an error, nothing is added.
     public nonisolated func addItems(_ items: [TransferItem], to session: SessionReference) async throws {
         let target = try await target(of: session)
         guard !items.isEmpty else { throw QueueError(.invalidRequest, "There are no items to add. Add at least one.") }
@@ -23,7 +23,7 @@ extension TransferQueue {
         let folder = target.folder.map { DownloadFolder(path: $0, overwrite: options.overwrite) }
         try await check(
             items, of: SessionRequirements(account: target.status.account, direction: target.status.direction, options: options))
-        let drafts = try await draft(filesIn: folder?.path ?? items.localFolder) { () async throws(QueueError) in
+        let drafts = try await draft(filesIn: folder?.path ?? items.localFolder) {
             items.isEmpty ? [] : try await store.drafts(of: items, downloadingTo: folder)
         }
         do {

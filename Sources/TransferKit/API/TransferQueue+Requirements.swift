@@ -46,8 +46,8 @@ extension TransferQueue {
     ///
     /// - Parameter folder: The folder of the files; nil for requests without local files.
     nonisolated func draft<Drafts: Sendable>(
-        filesIn folder: FilePath?, _ body: () async throws(QueueError) -> Drafts
-    ) async throws(QueueError) -> Drafts {
+        filesIn folder: FilePath?, _ body: () async throws -> Drafts
+    ) async throws -> Drafts {
         let warning = folder.map { folder in
             Task { [clock = configuration.clock, logger = configuration.logger] in
                 try await clock.sleep(LocalReads.limit)

@@ -229,9 +229,9 @@ extension QueueStore {
     /// Creates drafts of items for an existing upload session. Writes in-memory data and copies to files in the spool. If the drafts are not stored, the
     /// caller must call ``discardBlobs(of:)``.
     ///
-    /// - Throws: ``QueueError`` with the code `invalidRequest`, `unreadableItems` or `storageUnavailable`. After an error, no new file remains in the
-    ///   spool.
-    package func drafts(of items: [TransferItem]) async throws(QueueError) -> [ItemDraft] {
+    /// - Throws: ``QueueError`` with the code `invalidRequest`, `unreadableItems` or `storageUnavailable`; `CancellationError` if the task is cancelled
+    ///   during a copy. After an error, no new file remains in the spool.
+    package func drafts(of items: [TransferItem]) async throws -> [ItemDraft] {
         try await drafts(of: items, downloadingTo: nil)
     }
 
@@ -239,16 +239,15 @@ extension QueueStore {
     /// `fileExists`.
     ///
     /// - Parameter folder: The session's download folder; nil for an upload session.
-    func drafts(of items: [TransferItem], downloadingTo folder: DownloadFolder?) async throws(QueueError) -> [ItemDraft] {
+    func drafts(of items: [TransferItem], downloadingTo folder: DownloadFolder?) async throws -> [ItemDraft] {
         guard !items.isEmpty else { throw QueueError(.invalidRequest, "There are no items to add. Add at least one.") }
-        let local = folder?.path ?? items.localFolder
-        return try await BlockingIO.run(for: local.map { .folder($0) }) { [sources, spool] () throws(QueueError) in
+        return try await writingDrafts(in: folder?.path ?? items.localFolder) { [sources, spool] cancellation in
             var drafting = ItemDrafting(sources)
             _ = drafting.begin(downloadingTo: folder)
             var drafts = items.compactMap { drafting.draft(of: $0) }
             drafting.checkSum(of: drafts)
             try drafting.finish()
-            let names = try spool.write(drafting.spoolContents)
+            let names = try spool.write(drafting.spoolContents, cancellation)
             drafts.nameBlobs(names[...])
             return drafts
         }

@@ -6,21 +6,30 @@ extension QueueStore {
     /// Creates session drafts for requests: checks the requests and their local files, and chooses names. Writes in-memory data and copies
     /// to files in the spool. If a draft is not stored, the caller must call ``discardBlobs(of:)``.
     ///
-    /// - Throws: ``QueueError`` with the code `invalidRequest`, `fileExists`, `unreadableItems` or `storageUnavailable`. After an error, no new file
-    ///   remains in the spool.
-    func drafts(of requests: [SessionRequest]) async throws(QueueError) -> [SessionDraft] {
+    /// - Throws: ``QueueError`` with the code `invalidRequest`, `fileExists`, `unreadableItems` or `storageUnavailable`; `CancellationError` if the
+    ///   task is cancelled during a copy. After an error, no new file remains in the spool.
+    func drafts(of requests: [SessionRequest]) async throws -> [SessionDraft] {
         let folder = requests.lazy.compactMap(\.localFolder).first
-        return try await BlockingIO.run(for: folder.map { .folder($0) }) { [sources, spool] () throws(QueueError) in
+        return try await writingDrafts(in: folder) { [sources, spool] cancellation in
             var drafting = ItemDrafting(sources)
             var drafts: [SessionDraft] = []
             drafts.reserveCapacity(requests.count)
             for request in requests { drafts.append(try SessionDraft(request, &drafting)) }
             try drafting.finish()
-            var names = try spool.write(drafting.spoolContents)[...]
+            var names = try spool.write(drafting.spoolContents, cancellation)[...]
             if !names.isEmpty {
                 for index in drafts.indices { names = drafts[index].items.nameBlobs(names) }
             }
             return drafts
+        }
+    }
+
+    /// Runs a body that creates drafts, on a thread for requests with files in a folder. Cancelling the task ends the copies of the body.
+    func writingDrafts<Drafts: Sendable>(
+        in folder: FilePath?, _ body: @escaping @Sendable (CopyCancellation) throws -> Drafts
+    ) async throws -> Drafts {
+        try await CopyCancellation.run { cancellation in
+            try await BlockingIO.run(for: folder.map { .folder($0) }) { try body(cancellation) }
         }
     }
 }

@@ -141,6 +141,33 @@ import TransportTesting
     }
 
     #if os(Linux)
+        /// The file would take minutes to copy, and is in another file system, so that it can't share its blocks with the copy.
+        @Test func cancellationEndsCopy() async throws {
+            let queue = try await fixture.openWithAccounts()
+            let huge = FilePath("/dev/shm/transferkit-test-\(UUID().uuidString)")
+            try FileDescriptor.open(huge, .writeOnly, options: [.create, .exclusiveCreate], permissions: .ownerReadWrite)
+                .closeAfter {}
+            defer { try? FileManager.default.removeItem(atPath: huge.string) }
+            let result = unsafe truncate(huge.string, 1 << 40)
+            #expect(result == 0)
+            var items = [try item("1"), TransferItem(huge)]
+            items[1].keepsCopy = true
+            let request = try SessionRequest.upload(items: items, to: "a")
+            let enqueueing = Task { try await queue.enqueue(request) }
+            while spooled().count < 2 { await Task.yield() }
+            enqueueing.cancel()
+            await #expect(throws: CancellationError.self) { try await enqueueing.value }
+            #expect(spooled() == [])
+            #expect(try await queue.sessions().isEmpty)
+            let session = try await queue.enqueue(try fixture.upload("2"))
+            let adding = Task { [items] in try await queue.addItems(items, to: .id(session.id)) }
+            while spooled().count < 2 { await Task.yield() }
+            adding.cancel()
+            await #expect(throws: CancellationError.self) { try await adding.value }
+            #expect(spooled() == [])
+            await queue.shutdown()
+        }
+
         /// A file of the kernel has a size of 0 but content, like a file that grows during the copy.
         @Test func rejectsFileThatChanges() async throws {
             let queue = try await fixture.openWithAccounts()

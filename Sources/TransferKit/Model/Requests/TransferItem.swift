@@ -57,10 +57,12 @@ public struct TransferItem: Hashable, Sendable {
     /// returns. Only for a single file. Default: false, so the queue reads the file in place.
     ///
     /// The copy shares the blocks of the file if the file system supports that (Btrfs, XFS); otherwise it takes the time and the space of a copy,
-    /// without the holes of a sparse file. If the disk lacks this space, `enqueue` throws before the first byte. During the copy, `enqueue` can't be
-    /// cancelled. The copy is on disk when `enqueue` returns, and only its owner can read it. It is deleted when the item is completed or the session
-    /// is removed, so a completed item can't be sent again. A failed or cancelled item keeps its copy for a retry. The copy keeps the file's
-    /// modification time, but not its permissions.
+    /// without the holes of a sparse file. If the disk lacks this space, `enqueue` throws before the first byte. If the task is cancelled during the
+    /// copy, `enqueue` removes the copies and throws `CancellationError`.
+    ///
+    /// The copy is on disk when `enqueue` returns, and only its owner can read it. It is deleted when the item is completed or the session is removed,
+    /// so a completed item can't be sent again. A failed or cancelled item keeps its copy for a retry. The copy keeps the file's modification time, but
+    /// not its permissions.
     ///
     /// ```swift
     /// var item = TransferItem("/tmp/export.mov")

@@ -1,3 +1,4 @@
+import Locking
 import SystemPackage
 import TransferCore
 
@@ -13,10 +14,12 @@ extension Spool {
 
     /// Copies a file, and syncs the copy to disk. Blocks.
     ///
-    /// - Parameter size: The expected size of the file in bytes.
+    /// - Parameters:
+    ///   - size: The expected size of the file in bytes.
+    ///   - cancellation: Ends the copy between two blocks.
     /// - Throws: A ``TransferError`` if the file can't be read, or has changed; ``QueueError`` with the code `storageUnavailable` if the disk lacks
-    ///   the space for the copy; an `Errno` if the copy can't be written.
-    static func copy(_ source: FilePath, size: Int64, to path: FilePath) throws {
+    ///   the space for the copy; an `Errno` if the copy can't be written; `CancellationError`.
+    static func copy(_ source: FilePath, size: Int64, to path: FilePath, _ cancellation: CopyCancellation) throws {
         let original = try open(source)
         try original.closeAfter {
             let before = try SourceIdentity(of: original, path: source)
@@ -24,7 +27,7 @@ extension Spool {
             try file.closeAfter {
                 if !clone(original, to: file) {
                     try requireSpace(for: original, source, in: path.removingLastComponent())
-                    try copyBytes(of: original, source, atMost: size, to: file)
+                    try copyBytes(of: original, source, atMost: size, to: file, cancellation)
                 }
                 let after = try SourceIdentity(of: original, path: source)
                 guard after == before, after.size == size, try SourceIdentity(of: file, path: path).size == size else {
@@ -67,11 +70,14 @@ extension Spool {
     ///
     /// Reads every byte, although lseek(2) can find holes: some file systems report a hole where a program has just written data, and the copy would
     /// then contain zeros.
-    private static func copyBytes(of original: FileDescriptor, _ source: FilePath, atMost size: Int64, to file: FileDescriptor) throws {
+    private static func copyBytes(
+        of original: FileDescriptor, _ source: FilePath, atMost size: Int64, to file: FileDescriptor, _ cancellation: CopyCancellation
+    ) throws {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: bufferSize, alignment: 1)
         defer { unsafe buffer.deallocate() }
         var offset: Int64 = 0
         while offset <= size {
+            try cancellation.check()
             let count: Int
             do {
                 count = unsafe try original.read(fromAbsoluteOffset: offset, into: buffer)
@@ -114,5 +120,24 @@ extension Spool {
         modified.tv_nsec = nanoseconds < 0 ? Int(nanoseconds) + 1_000_000_000 : Int(nanoseconds)
         let times = [modified, modified]
         guard unsafe futimens(file.rawValue, times) == 0 else { throw Errno(rawValue: errno) }
+    }
+}
+
+/// Whether the task that waits for copies was cancelled. The thread that copies checks this, because it does not run in the task.
+final class CopyCancellation: Sendable {
+    private let isCancelled = Locked(false)
+
+    func check() throws(CancellationError) {
+        if isCancelled.withLock({ $0 }) { throw CancellationError() }
+    }
+
+    /// Runs a body, whose copies end when the task is cancelled.
+    static func run<Value: Sendable>(_ body: @Sendable (CopyCancellation) async throws -> Value) async throws -> Value {
+        let cancellation = CopyCancellation()
+        return try await withTaskCancellationHandler {
+            try await body(cancellation)
+        } onCancel: {
+            cancellation.isCancelled.withLock { $0 = true }
+        }
     }
 }

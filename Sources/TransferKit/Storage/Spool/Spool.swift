@@ -33,9 +33,9 @@ package struct Spool: Sendable {
 
     /// Writes files, and returns their names once the files and the folder are on disk. Blocks.
     ///
-    /// - Throws: ``QueueError`` with the code `storageUnavailable`, or `unreadableItems` if a file to copy can't be read or changes. After an
-    ///   error, no file is left.
-    func write(_ contents: [Content]) throws(QueueError) -> [Data] {
+    /// - Throws: ``QueueError`` with the code `storageUnavailable`, or `unreadableItems` if a file to copy can't be read or changes;
+    ///   `CancellationError` during a copy. After an error, no file is left.
+    func write(_ contents: [Content], _ cancellation: CopyCancellation) throws -> [Data] {
         guard !contents.isEmpty else { return [] }
         var names: [Data] = []
         do {
@@ -45,7 +45,7 @@ package struct Spool: Sendable {
                 names.append(Data(name.utf8))
                 switch content {
                 case .data(let data): try Self.write(data, to: folder.appending(name))
-                case .copy(let path, let size): try Self.copy(path, size: size, to: folder.appending(name))
+                case .copy(let path, let size): try Self.copy(path, size: size, to: folder.appending(name), cancellation)
                 }
             }
             try Self.sync(folder)
@@ -53,7 +53,7 @@ package struct Spool: Sendable {
         } catch let error as TransferError {
             delete(names)
             throw QueueError(.unreadableItems, error.message)
-        } catch let error as QueueError {
+        } catch let error where error is QueueError || error is CancellationError {
             delete(names)
             throw error
         } catch {
