@@ -203,11 +203,6 @@ extension TransferQueue {
             })
         context.localReadObserver = configuration.localReadObserver
         context.maximumListedNames = configuration.maximumListedNames
-        let now = configuration.clock.moment
-        context.deadlineFrom = record.deadlineFrom.map { start in
-            // The steady date may have been lower in this process than in an earlier one.
-            now.uptime - .milliseconds(max(0, scheduler.steadyDate(at: now).milliseconds - start.milliseconds))
-        }
         context.storageFailed = { [weak self] in self?.reportDamage($0) }
         let (hub, clock, throughput, histories) = (hub, configuration.clock, throughput, histories)
         context.publish = { kind in

@@ -102,7 +102,7 @@ import TransferKit
         try await store.commit([
             .saveAccount(1, .memory("a")), .session(1, rank: 30, drafts[0]),
             .session(2, rank: 10, drafts[1], .running),
-            .session(3, rank: 20, drafts[2], .failed), .beginSession(2, .now, steady: .now), .endSession(3, .broken, .now),
+            .session(3, rank: 20, drafts[2], .failed), .beginSession(2, .now), .endSession(3, .broken, .now),
             .blockAccount(1, AccountBlock(error: .broken)),
         ])
         await store.close()
@@ -198,51 +198,6 @@ import TransferKit
         #expect(error.code == .storageUnavailable)
         #expect(error.message.hasSuffix("Finish its sessions with that version, or use another folder."))
         #expect(try Data(contentsOf: URL(fileURLWithPath: database.string)) == before)
-    }
-
-    /// Versions before the first release reached the current schema through five migrations.
-    @Test func opensMigratedStore() async throws {
-        let store = try await open()
-        try await store.commit([.saveAccount(1, Account("a", endpoints: []))])
-        await store.close()
-        try await DatabaseQueue(path: database.string).write {
-            try $0.execute(sql: "INSERT INTO grdb_migrations VALUES ('1'), ('2'), ('3'), ('4')")
-        }
-        let again = try await open()
-        #expect(try await again.pool.read { try String.fetchAll($0, sql: "SELECT name FROM account") } == ["a"])
-        await again.close()
-    }
-
-    @Test func migratesStoreOfVersion5() async throws {
-        let store = try await open()
-        try await store.commit([
-            .saveAccount(1, .memory("a")), .session(1, rank: 0, .draft()), .session(2, rank: 1, .draft()),
-            .beginSession(2, .now, steady: .now),
-        ])
-        await store.close()
-        try await DatabaseQueue(path: database.string).write {
-            try $0.execute(
-                sql: """
-                    ALTER TABLE session DROP COLUMN deadline_from;
-                    ALTER TABLE file DROP COLUMN creation_url;
-                    ALTER TABLE item DROP COLUMN creation_url;
-                    ALTER TABLE schedule DROP COLUMN has_transferred;
-                    DROP INDEX file_form;
-                    DROP INDEX item_form;
-                    ALTER TABLE file DROP COLUMN form;
-                    ALTER TABLE item DROP COLUMN form;
-                    ALTER TABLE removal DROP COLUMN account;
-                    ALTER TABLE removal DROP COLUMN is_held;
-                    DELETE FROM grdb_migrations WHERE identifier IN ('6', '7', '8', '9', '10');
-                    PRAGMA user_version = 5;
-                    """)
-        }
-        let again = try await open()
-        try await again.commit([.beginSession(1, .now, steady: .now)])
-        #expect(try await again.sessions([1]).first?.deadlineFrom != nil)
-        let (scheduler, _, _) = try await again.load(.memory)
-        #expect([1, 2].map { scheduler.sessionIndex[$0]?.conditions.contains(.hasTransferred) } == [false, true])
-        await again.close()
     }
 
     /// A store with a file whose session is missing can be opened, so all sessions stay accessible.

@@ -38,8 +38,6 @@ package final class LiveRun: Sendable {
     private let isConnected = Atomic(false)
     private let wasAbandoned = Atomic(false)
     private let state: Locked<State>
-    /// Reports changes of the options.
-    let optionChanges = ChangeSignal()
 
     /// - Parameters:
     ///   - base: The statistics before this run. The run adds its time to their ``SessionStatistics/secondsElapsed``.
@@ -68,7 +66,6 @@ package final class LiveRun: Sendable {
     /// Changes the options. They apply to all later decisions. Changed timeouts apply only to attempts that begin later.
     package func update(_ options: SessionOptions) {
         state.withLock { $0.options = options }
-        optionChanges.send()
     }
 
     /// The session's current context value.

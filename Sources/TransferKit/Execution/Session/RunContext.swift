@@ -32,8 +32,6 @@ package struct RunContext: Sendable {
     var localReadObserver: (@Sendable (FilePath) -> Void)?
     /// The maximum number of files and folders in a session with remote folders.
     package var maximumListedNames: Int64 = 10_000_000
-    /// The uptime from which ``SessionOptions/deadline`` counts; nil for the start of the run. Negative if the session first started before the machine.
-    var deadlineFrom: Duration?
     let endpointQuestion: EndpointQuestion
     let names = RunNames()
 

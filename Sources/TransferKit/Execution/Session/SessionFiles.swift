@@ -14,10 +14,6 @@ struct SessionFiles {
         case prepared(count: Int)
         /// A waiting file may be due.
         case due
-        /// The deadline of the session has passed, or a deadline that was extended since.
-        case deadline
-        /// The app changed the options of the session.
-        case optionsChanged
     }
 
     struct Waiting {
@@ -48,7 +44,6 @@ struct SessionFiles {
     private(set) var histories: [Int64: FileHistory]
 
     private var feed = FileFeed()
-    private var deadline: SessionDeadline
     private var window = FileWindow()
     private let turns: RequestTurns
     private var waiting: [Int64: Waiting] = [:]
@@ -74,11 +69,8 @@ struct SessionFiles {
         self.context = context
         record = EndpointRecord(location: context.live.endpointBefore)
         turns = RequestTurns(clock: context.clock)
-        deadline = SessionDeadline(context)
         self.histories = histories
     }
-
-    var isDeadlineExceeded: Bool { deadline.isExceeded }
 
     /// Transfers the files until the run ends. No attempt is active when the method returns.
     ///
@@ -87,8 +79,6 @@ struct SessionFiles {
     mutating func run(after failure: TransferError?) async throws -> RunOutcome {
         self.failure = failure.map { (-1, $0) }
         await withTaskGroup(of: Event.self) { group in
-            if deadline.isExceeded { handle(.deadline) }
-            deadline.watch(&group)
             while end == nil, !Task.isCancelled {
                 readAhead(&group)
                 await startReadyFiles(&group)
@@ -100,7 +90,6 @@ struct SessionFiles {
                     guard let event = await group.next() else { break }
                     switch event {
                     case .prepared(let count): await startPrepared(count, &group)
-                    case .optionsChanged: deadline.watch(&group)
                     default: handle(event)
                     }
                 }
@@ -255,13 +244,9 @@ struct SessionFiles {
 
     private mutating func handle(_ event: Event) {
         switch event {
-        case .prepared, .optionsChanged: break
+        case .prepared: break
         case .due:
             alarmAt = nil
-        case .deadline:
-            if deadline.isExceeded, !Task.isCancelled {
-                stop(with: .success(.finished(failure: context.options.deadlineExceeded, itemsSeen: .max)))
-            }
         case .page(.success(let page)):
             feed.received(page)
         case .page(.failure(let error)):

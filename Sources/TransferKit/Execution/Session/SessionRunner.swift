@@ -60,8 +60,7 @@ package struct SessionRunner: Sendable {
     private func runFiles(_ files: inout SessionFiles, _ listing: RemoteFolderExpansion) async throws -> RunOutcome {
         try await context.store.finishReset(of: context.key)
         try await context.store.finishDiscard(of: context.key)
-        // A folder that can't be read must not keep a session from failing at its deadline.
-        if !files.isDeadlineExceeded, let outcome = try await prepare(listing) { return outcome }
+        if let outcome = try await prepare(listing) { return outcome }
         let failure = try await context.store.firstFailure(of: context.key)
         // An earlier process may have ended after it stored the failure of a file, but before the session failed.
         if let failure, context.options.onItemFailure == .failSession || failure.failureClass == .remoteFull {

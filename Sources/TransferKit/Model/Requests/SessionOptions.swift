@@ -37,7 +37,9 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// The maximum time from the first start of the session until its end, at least 1 s: over all attempts, waits and pauses, and over restarts of
     /// the process. Default: nil, for no limit.
     ///
-    /// When the time has passed, the session fails with the code `deadlineExceeded`. A session that does not run then fails when it next starts.
+    /// When the time has passed, the session fails with the code `deadlineExceeded`, whatever it waits for: a retry, a slot, its account, the network. A
+    /// session that the app has paused or held fails when it is resumed or released, and in a stopped queue, a session fails when the queue starts.
+    ///
     /// After ``ControllableQueue/retry(_:)`` or a repeated run, the time begins again with the next start. An update applies immediately. A change of
     /// the machine's clock does not change the time that has passed.
     public var deadline: Duration?
@@ -188,10 +190,10 @@ extension SessionOptions {
     private static let longestDeadline = Duration.seconds(3_155_760_000)
 
     /// The error of a session that did not end within its deadline.
-    var deadlineExceeded: TransferError {
+    static func exceeded(_ deadline: Duration) -> TransferError {
         TransferError(
             .permanent, .deadlineExceeded,
-            "The session did not end within its deadline of \(deadline?.inSeconds ?? 0) s. A retry gives it the same time again.")
+            "The session did not end within its deadline of \(deadline.inSeconds) s. A retry gives it the same time again.")
     }
 
     /// Checks the options.

@@ -30,7 +30,7 @@ package enum StoreWrite: Sendable {
     /// Ends the quarantine of a session whose rows have been moved back to their tables.
     case restoreSession(SessionKey, quarantine: Int64)
 
-    case beginSession(SessionKey, Date, steady: Date)
+    case beginSession(SessionKey, Date)
     case setEndpoint(SessionKey, String, TransportID)
     case attemptFailed(SessionKey, TransferError, isRepeated: Bool)
     case endSession(SessionKey, TransferError?, Date)
@@ -83,7 +83,7 @@ extension StoreWrite {
             .expansion(let key, _),
             .resetSession(let key, _), .continueReset(let key),
             .deleteSession(let key, _),
-            .quarantine(let key, _), .restoreSession(let key, _), .beginSession(let key, _, _), .setEndpoint(let key, _, _),
+            .quarantine(let key, _), .restoreSession(let key, _), .beginSession(let key, _), .setEndpoint(let key, _, _),
             .attemptFailed(let key, _, _),
             .endSession(let key, _, _), .file(let key, _, _), .discardPartial(let key), .continueDiscard(let key),
             .holdDiscard(let key, _, _, _),

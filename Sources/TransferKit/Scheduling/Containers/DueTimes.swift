@@ -62,4 +62,9 @@ extension Date {
         let date = min(max(self, .distantPast), .distantFuture)
         return Int64(exactly: (date.timeIntervalSince1970 * 1_000).rounded()) ?? 0
     }
+
+    /// Creates a date from milliseconds since 1970. Out-of-range milliseconds become `distantPast` or `distantFuture`.
+    init(milliseconds: Int64) {
+        self = min(max(Date(timeIntervalSince1970: Double(milliseconds) / 1_000), .distantPast), .distantFuture)
+    }
 }

@@ -9,6 +9,7 @@ extension Scheduler {
         recordOpening(now)
         wake(at: now)
         continueReleases()
+        enforceDeadlines(at: now, &transaction)
         scheduleDiskCheck(at: now)
         if flags.mode == .draining, let deadline = flags.drainDeadline, deadline <= now.uptime {
             interruptAll(&transaction)
@@ -119,14 +120,17 @@ extension Scheduler {
     private mutating func activate(_ key: SessionKey, at now: DualInstant, _ transaction: inout Transaction) {
         guard let entry = sessionIndex[key] else { return }
         let isRequested = entry.startPriority == .now
+        // In whole milliseconds, as in the store.
+        let start = Date(milliseconds: steadyDate(at: now).milliseconds)
         mutate(key) { entry, details in
+            details.deadlineFrom = details.deadlineFrom ?? start
             entry.state = .running
             entry.startPriority = .none
             entry.conditions.insert(.begun)
             details.mark = 0
         }
         mutateFlags { $0.isIdleAnnounced = false }
-        transaction.writes.append(.beginSession(key, now.date, steady: steadyDate(at: now)))
+        transaction.writes.append(.beginSession(key, now.date))
         transaction.events += [.willActivate(entry.id), .didActivate(entry.id)]
         beginRun(key, isRequested: isRequested, at: now, &transaction)
         // Sessions that yielded wait until another session starts. This session has now started.

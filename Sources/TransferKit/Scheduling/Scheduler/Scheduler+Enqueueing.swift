@@ -48,6 +48,7 @@ extension Scheduler {
             if !draft.options.allowsExpensiveNetwork { entry.conditions.insert(.needsCheapNetwork) }
             var details = EntryDetails()
             details.deduplicationKey = draft.deduplicationKey
+            details.deadline = draft.options.deadline
             if let notBefore = draft.notBefore, notBefore > now.date {
                 details.notBefore = notBefore
                 entry.conditions.insert(.early)

@@ -193,7 +193,8 @@ extension Scheduler {
             Self.clearStartPriority(&entry, &details)
             entry.conditions.subtract([.backoff, .noSpace, .unreadable, .begun])
             details = EntryDetails(
-                run: details.run, notBefore: details.notBefore, dependency: details.dependency, deduplicationKey: details.deduplicationKey)
+                run: details.run, notBefore: details.notBefore, dependency: details.dependency, deduplicationKey: details.deduplicationKey,
+                deadline: details.deadline)
             if keepsPartial { entry.conditions.insert(.keepsPartial) } else { entry.conditions.remove(.keepsPartial) }
         }
         guard let entry = sessionIndex[key], !entry.conditions.contains(.stopping) else { return }
@@ -217,6 +218,8 @@ extension Scheduler {
             entry.conditions.remove(.keepsPartial)
             details.completedAt = nil
             details.keptSince = nil
+            details.deadlineFrom = nil
+            details.isOverdue = false
             // An unfinished run of the session does not know which files to transfer again, so a new run must follow.
             if details.run != 0 { entry.conditions.insert(.hasNewItems) }
         }
@@ -287,7 +290,7 @@ extension Scheduler {
         let key = entry.key
         let isEnding = entry.conditions.contains(.stopping)
         let continuesImmediately =
-            flags.mode == .running && ability(of: entry, at: now).isAble && entry.holdsSlot
+            flags.mode == .running && ability(of: entry, at: now).isAble && entry.holdsSlot && !sessionIndex.details(key).isOverdue
             && entry.conditions.isDisjoint(with: [.displaced, .runNotEnded]) && (isEnding || mayRunBesideOthers(entry.account))
         if continuesImmediately {
             mutate(key) { entry, _ in entry.state = .running }

@@ -68,6 +68,7 @@ extension Scheduler {
         }
         if case .count(let count) = retention, (sessionIndex.counts[.completed] ?? 0) > count { due.append(now.uptime) }
         if !flags.releases.isEmpty { due.append(now.uptime) }
+        if let deadline = nextDeadline(after: now) { due.append(deadline) }
         if flags.mode == .draining, let deadline = flags.drainDeadline { due.append(deadline) }
         if case .age(let age) = retention, let first = sessionIndex.ends.first {
             let wait = Duration.milliseconds(first.due - steadyDate(at: now).milliseconds) + age

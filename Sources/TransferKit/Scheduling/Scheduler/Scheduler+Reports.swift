@@ -220,6 +220,7 @@ extension Scheduler {
         guard let entry = sessionIndex[key] else { return }
         // The session was resumed before its run ended.
         if entry.state == .running { return continueActivation(key, isRequested: true, at: now, &transaction) }
+        if isOverdue(entry) { return failOverdue(entry, wasActive: true, at: now, &transaction) }
         if !entry.holdsSlot { transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id)] }
         guard entry.state == .cancelled else { return transaction.events.append(.changed([entry.id], entry.state)) }
         finishCancelling(entry, at: now, &transaction)
@@ -238,21 +239,24 @@ extension Scheduler {
         beginRun(key, isRequested: isRequested, at: now, &transaction)
     }
 
-    private mutating func finish(_ key: SessionKey, _ failure: TransferError?, at now: DualInstant, _ transaction: inout Transaction) {
+    /// - Parameter wasActive: Whether the session used a slot.
+    mutating func finish(
+        _ key: SessionKey, _ failure: TransferError?, wasActive: Bool = true, at now: DualInstant, _ transaction: inout Transaction
+    ) {
         restoreDisplaced(of: key, &transaction)
         let steadyDate = steadyDate(at: now)
         mutate(key) { entry, details in
             entry.state = failure == nil ? .completed : .failed
             Self.clearStartPriority(&entry, &details)
-            entry.conditions.formIntersection([.needsCheapNetwork, .hasTransferred])
+            entry.conditions.formIntersection([.needsCheapNetwork, .hasTransferred, .runNotEnded])
             details = EntryDetails(
                 deduplicationKey: details.deduplicationKey, completedAt: failure == nil ? steadyDate : nil,
-                keptSince: failure == nil ? steadyDate : nil)
+                keptSince: failure == nil ? steadyDate : nil, deadline: details.deadline)
         }
         guard let entry = sessionIndex[key] else { return }
         transaction.writes.append(.endSession(key, failure, now.date))
         satisfyDependents(of: entry.id, isCompleted: failure == nil)
-        transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id)]
+        if wasActive { transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id)] }
         transaction.events.append(failure.map { .failed(entry.id, $0) } ?? .completed(entry.id))
         transaction.actions.append(.forget(key))
         finishStoppingIfQuiet(&transaction)

@@ -39,6 +39,12 @@ extension Scheduler {
                 if notBefore == nil { entry.conditions.remove(.early) } else { entry.conditions.insert(.early) }
             }
         }
+        if let change = update.deadline {
+            mutate(key) { _, details in
+                details.deadline = change.value
+                details.isOverdue = false
+            }
+        }
         transaction.writes.append(.updateSession(key, update))
         if let account, account != entry.account { setAccount(of: key, account, &transaction) }
         if let tags = update.tags { recordTags(Set(tags), of: key) }

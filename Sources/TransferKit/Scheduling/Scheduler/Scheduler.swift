@@ -204,6 +204,7 @@ package struct Scheduler: Sendable {
         }
         var details = details
         if let completedAt = details?.completedAt { details?.keptSince = plausible(completedAt) }
+        if let deadlineFrom = details?.deadlineFrom { details?.deadlineFrom = plausible(deadlineFrom) }
         sessionIndex.load(entry, details)
         return true
     }

@@ -163,6 +163,19 @@ package struct EntryDetails: Sendable, Equatable {
     package var completedAt: Date?
     /// The steady date of the completion (``Scheduler/steadyDate(at:)``), which determines how long the session is kept. Not stored.
     package var keptSince: Date?
+    /// The session's ``SessionOptions/deadline``.
+    package var deadline: Duration?
+    /// The steady date from which the deadline counts, that of the first start; nil before.
+    package var deadlineFrom: Date?
+    /// Whether the deadline has passed. Not stored.
+    var isOverdue = false
+
+    /// The steady date at which the deadline passes, in milliseconds; nil if there is no deadline, or if ``isOverdue`` already records it.
+    var deadlineEnd: Int64? {
+        guard !isOverdue, let deadline, let deadlineFrom else { return nil }
+        let (end, isBeyond) = deadlineFrom.milliseconds.addingReportingOverflow(deadline.nanoseconds / 1_000_000)
+        return isBeyond ? nil : end
+    }
 
     static let none = EntryDetails()
 }
@@ -183,7 +196,8 @@ package struct ScheduleRow: Sendable, Equatable {
         row.entry.conditions.subtract(.transient)
         row.details = EntryDetails(
             mark: details.mark, notBefore: details.notBefore, dependency: details.dependency, displacedBy: details.displacedBy,
-            deduplicationKey: details.deduplicationKey, completedAt: details.completedAt)
+            deduplicationKey: details.deduplicationKey, completedAt: details.completedAt, deadline: details.deadline,
+            deadlineFrom: details.deadlineFrom)
         return row
     }
 }

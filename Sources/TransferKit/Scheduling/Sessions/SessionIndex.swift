@@ -76,6 +76,10 @@ package struct SessionIndex: Sendable {
     var yieldsDue = DueTimes()
     /// The times before which sessions must not start, in milliseconds since 1970.
     package internal(set) var dueDates = DueTimes()
+    /// The steady dates at which deadlines pass, in milliseconds since 1970.
+    var deadlines = DueTimes()
+    /// The waiting and running sessions whose deadlines have passed.
+    private(set) var overdue: Set<SessionKey> = []
     /// The times at which completed sessions ended, in milliseconds since 1970. Empty if completed sessions are kept without limit.
     var ends = DueTimes()
 
@@ -196,6 +200,7 @@ package struct SessionIndex: Sendable {
         if entry.isClaimant { claimants.insert(key) }
         if entry.state == .waiting, entry.startPriority == .interrupted { interrupted.insert(key) }
         if entry.conditions.contains(.yielded) { yielded.insert(key) }
+        if details.isOverdue, entry.state == .waiting || entry.state == .running { overdue.insert(key) }
         if entry.conditions.contains(.backoff) { backoffs[entry.account, default: []].insert(key) }
         if let preemptor = details.displacedBy { displacedByPreemptor[preemptor, default: []].insert(key) }
         if let dependency = details.dependency { dependents[dependency.session, default: []].insert(key) }
@@ -226,6 +231,7 @@ package struct SessionIndex: Sendable {
             yieldsDue.insert(due: yieldedUntil.nanoseconds, key: key)
         }
         if let notBefore = details.notBefore, notBefore != before.notBefore { dueDates.insert(due: notBefore.milliseconds, key: key) }
+        if let end = details.deadlineEnd, end != before.deadlineEnd { deadlines.insert(due: end, key: key) }
         if keepsEnds, let keptSince = details.keptSince, keptSince != before.keptSince {
             ends.insert(due: keptSince.milliseconds, key: key)
         }
@@ -241,6 +247,7 @@ package struct SessionIndex: Sendable {
         if entry.isClaimant { claimants.remove(key) }
         if entry.state == .waiting, entry.startPriority == .interrupted { interrupted.remove(key) }
         if entry.conditions.contains(.yielded) { yielded.remove(key) }
+        if details.isOverdue { overdue.remove(key) }
         if entry.conditions.contains(.backoff) {
             backoffs[entry.account]?.remove(key)
             if backoffs[entry.account]?.isEmpty == true { backoffs[entry.account] = nil }

@@ -1,4 +1,4 @@
-package import Foundation
+import Foundation
 import GRDB
 package import SystemPackage
 import TransferCore
@@ -10,8 +10,6 @@ package struct SessionRecord: Sendable {
     package var options: SessionOptions
     /// The local folder for a download.
     package var folder: FilePath?
-    /// The steady date from which ``SessionOptions/deadline`` counts; nil before the first run.
-    package var deadlineFrom: Date?
 }
 
 extension QueueStore {

@@ -14,7 +14,8 @@ struct ScheduleScan {
         statement = try db.makeStatement(
             sql: """
                 SELECT session, id, rank, account, state, lane, mark, keeps_partial, displaced_by, not_before, after_id, after_any,
-                    deduplication_key, completed_at, needs_cheap_network, has_transferred
+                    deduplication_key, completed_at, needs_cheap_network, has_transferred, deadline,
+                    deadline_from
                 FROM schedule WHERE session BETWEEN ? AND ? ORDER BY session
                 """)
         try statement.setArguments([keys.lowerBound, keys.upperBound])
@@ -67,7 +68,9 @@ struct ScheduleScan {
 
         /// The details; nil if there are none.
         var details: EntryDetails? {
-            guard integer(6) != 0 || !(isNull(8) && isNull(9) && isNull(10) && isNull(12) && isNull(13)) else { return nil }
+            guard integer(6) != 0 || !(isNull(8) && isNull(9) && isNull(10) && isNull(12) && isNull(13) && isNull(16) && isNull(17)) else {
+                return nil
+            }
             var details = EntryDetails()
             let mark = integer(6)
             details.mark = (0..<Self.greatestNumber).contains(mark) ? mark : 0
@@ -76,6 +79,8 @@ struct ScheduleScan {
             if !isNull(10) { details.dependency = SessionDependency(identity(10) ?? Self.missingSession, acceptsAnyEnd: integer(11) != 0) }
             details.deduplicationKey = text(12)
             details.completedAt = optionalInteger(13).map(StoreCoding.date)
+            details.deadline = optionalInteger(16).map { .milliseconds($0) }
+            details.deadlineFrom = optionalInteger(17).map(StoreCoding.date)
             return details
         }
 

@@ -6,7 +6,7 @@ enum Schema {
     static let applicationID: Int32 = 0x544B_6974
 
     /// The newest schema that this version reads and writes; stored as SQLite's user version.
-    static let version: Int32 = 10
+    static let version: Int32 = 11
 
     /// The oldest schema that this version migrates to ``version``.
     static let oldestVersion: Int32 = 5
@@ -55,6 +55,22 @@ enum Schema {
             // 1: a run of the session has not ended, and can still complete a file. The rows stay until the run ends.
             try db.execute(sql: "ALTER TABLE removal ADD COLUMN is_held INTEGER NOT NULL DEFAULT 0")
             try db.execute(sql: "PRAGMA user_version = 10")
+        }
+        migrator.registerMigration("11") { db in
+            // The session's deadline in milliseconds, and the steady date from which it counts; NULL: no deadline, or not begun.
+            for column in ["deadline", "deadline_from"] { try db.execute(sql: "ALTER TABLE schedule ADD COLUMN \(column) INTEGER") }
+            try db.execute(
+                sql: "UPDATE schedule SET deadline_from = (SELECT deadline_from FROM session WHERE session.key = schedule.session)")
+            try db.execute(sql: "ALTER TABLE session DROP COLUMN deadline_from")
+            for row in try StoredRow.fetchAll(db, sql: "SELECT key, options FROM session WHERE instr(options, '\"deadline\"') > 0") {
+                // Unreadable options are reported when the session is read.
+                let options = try? StoreCoding.decode(SessionOptions.self, from: row.decode(String.self, atIndex: 1))
+                guard let deadline = options?.deadline else { continue }
+                try db.execute(
+                    sql: "UPDATE schedule SET deadline = ? WHERE session = ?",
+                    arguments: [StoreCoding.encode(deadline), try row.decode(SessionKey.self, atIndex: 0)])
+            }
+            try db.execute(sql: "PRAGMA user_version = 11")
         }
         try migrator.migrate(database)
     }

@@ -9,7 +9,7 @@ struct SessionRow {
     enum Column: Int, CaseIterable {
         case key, id, state, direction, name, account, endpoint, transport, folder, context, options, error
         case attempts, files, filesDone, filesFailed, filesUnsized, bytesTotal, bytesDone, bytesConfirmed, milliseconds
-        case createdAt, startedAt, endedAt, deadlineFrom, tags
+        case createdAt, startedAt, endedAt, tags
 
         private var expression: String {
             switch self {
@@ -34,7 +34,6 @@ struct SessionRow {
             case .createdAt: "session.created_at"
             case .startedAt: "session.started_at"
             case .endedAt: "session.ended_at"
-            case .deadlineFrom: "session.deadline_from"
             case .key, .direction, .name, .endpoint, .transport, .folder, .context, .options, .error, .attempts, .files, .milliseconds:
                 "session.\(self)"
             }
@@ -102,8 +101,7 @@ struct SessionRow {
         return SessionRecord(
             key: try value(.key), status: status,
             options: try StoreCoding.decodeIfPresent(from: value(.options, ifPresent: String.self)) ?? SessionOptions(),
-            folder: try value(.folder, ifPresent: Data.self).map { FilePath(bytes: sources.path(.folder, [UInt8]($0))) },
-            deadlineFrom: try value(.deadlineFrom, ifPresent: Int64.self).map(StoreCoding.date))
+            folder: try value(.folder, ifPresent: Data.self).map { FilePath(bytes: sources.path(.folder, [UInt8]($0))) })
     }
 
     private func tags() throws -> [String] {

@@ -23,9 +23,12 @@ enum StoreCoding {
     /// Returns milliseconds since 1970.
     static func encode(_ date: Date) -> Int64 { date.milliseconds }
 
+    /// Returns milliseconds.
+    static func encode(_ duration: Duration) -> Int64 { duration.nanoseconds / 1_000_000 }
+
     /// Returns a date. Out-of-range milliseconds, which only a damaged store contains, become `distantPast` or `distantFuture`.
     static func date(_ milliseconds: Int64) -> Date {
-        min(max(Date(timeIntervalSince1970: Double(milliseconds) / 1000), .distantPast), .distantFuture)
+        Date(milliseconds: milliseconds)
     }
 }
 

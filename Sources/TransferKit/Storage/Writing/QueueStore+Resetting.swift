@@ -14,7 +14,7 @@ extension QueueStore {
     /// - Parameter isWhole: Whether to reset all files, and not only the failed files.
     static func reset(_ key: SessionKey, isWhole: Bool, _ transaction: inout StoreTransaction, in db: Database) throws {
         try endDiscard(of: key, in: db)
-        try execute(db, "UPDATE session SET error = NULL, ended_at = NULL, attempts = 0, deadline_from = NULL WHERE key = ?", [key])
+        try execute(db, "UPDATE session SET error = NULL, ended_at = NULL, attempts = 0 WHERE key = ?", [key])
         if isWhole {
             try execute(db, "UPDATE session SET files_done = 0, bytes_done = 0, started_at = NULL, milliseconds = 0 WHERE key = ?", [key])
         }

@@ -110,14 +110,14 @@ extension QueueStore {
             try quarantine(key, reason, &transaction, in: db)
         case .restoreSession(_, let number):
             try restoreSession(number, in: db)
-        case .beginSession(let key, let date, let steady):
+        case .beginSession(let key, let date):
             try execute(
                 db,
                 """
                 UPDATE session SET attempts = min(max(attempts, 0), \(maximumStoredAttempts)) + 1,
-                    started_at = ifnull(started_at, max(created_at, ?1)), deadline_from = ifnull(deadline_from, ?3) WHERE key = ?2
+                    started_at = ifnull(started_at, max(created_at, ?1)) WHERE key = ?2
                 """,
-                [StoreCoding.encode(date), key, StoreCoding.encode(steady)])
+                [StoreCoding.encode(date), key])
         case .setEndpoint(let key, let address, let transport):
             try execute(db, "UPDATE session SET endpoint = ?, transport = ? WHERE key = ?", [address, transport.rawValue, key])
         case .attemptFailed(let key, let error, let isRepeated):
@@ -163,8 +163,8 @@ extension QueueStore {
 
     static let scheduleInsertion = """
         INSERT INTO schedule(session, id, rank, account, state, lane, mark, keeps_partial, displaced_by, not_before, after_id, after_any,
-            deduplication_key, completed_at, needs_cheap_network, has_transferred)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            deduplication_key, completed_at, needs_cheap_network, has_transferred, deadline, deadline_from)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """
 
     private static let scheduleUpdate = """
@@ -172,7 +172,7 @@ extension QueueStore {
             lane = excluded.lane, mark = excluded.mark, keeps_partial = excluded.keeps_partial, displaced_by = excluded.displaced_by,
             not_before = excluded.not_before, after_id = excluded.after_id, after_any = excluded.after_any,
             completed_at = excluded.completed_at, needs_cheap_network = excluded.needs_cheap_network,
-            has_transferred = excluded.has_transferred
+            has_transferred = excluded.has_transferred, deadline = excluded.deadline, deadline_from = excluded.deadline_from
         """
 
     private static func schedule(_ row: ScheduleRow, in db: Database) throws {
@@ -184,7 +184,8 @@ extension QueueStore {
                 entry.conditions.contains(.keepsPartial), details.displacedBy, details.notBefore.map(StoreCoding.encode),
                 details.dependency?.session.data, details.dependency?.acceptsAnyEnd, details.deduplicationKey,
                 details.completedAt.map(StoreCoding.encode), entry.conditions.contains(.needsCheapNetwork),
-                entry.conditions.contains(.hasTransferred),
+                entry.conditions.contains(.hasTransferred), details.deadline.map(StoreCoding.encode),
+                details.deadlineFrom.map(StoreCoding.encode),
             ])
     }
 

@@ -90,5 +90,7 @@ struct SessionInsertion {
         schedule.bind(details.completedAt.map(StoreCoding.encode))
         schedule.bind(entry.conditions.contains(.needsCheapNetwork))
         schedule.bind(entry.conditions.contains(.hasTransferred))
+        schedule.bind(details.deadline.map(StoreCoding.encode))
+        schedule.bind(details.deadlineFrom.map(StoreCoding.encode))
     }
 }

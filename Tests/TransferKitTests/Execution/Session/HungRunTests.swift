@@ -157,6 +157,31 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// A share or a transport that hangs can't keep a session from failing at its deadline.
+    @Test func hungSessionFailsAtDeadline() async throws {
+        let fixture = try QueueFixture()
+        let transport = HangingTransport(fixture.memory) { $0 == "1" }
+        let queue = try await fixture.open(transports: [transport])
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        let session = try await queue.enqueue(
+            try fixture.upload("1", options: SessionOptions(stallTimeout: .seconds(100_000), deadline: .seconds(100))))
+        let other = try await queue.enqueue(try fixture.upload("2"))
+        try await queue.start()
+        await transport.waitForHangingAttempts()
+        await fixture.clock.waitForSleep(of: .seconds(100))
+        fixture.clock.advance(by: .seconds(100))
+        await fixture.clock.waitForSleep(of: .seconds(30))
+        fixture.clock.advance(by: .seconds(30))
+        let error = await #expect(throws: TransferError.self) { try await session.value }
+        #expect(error?.code == .deadlineExceeded)
+        #expect(try await other.value.state == .completed)
+        try await session.retry()
+        #expect(try await session.status.why == .lastRunNotEnded)
+        transport.release()
+        #expect(try await session.value.state == .completed)
+        await queue.shutdown()
+    }
+
     @Test func limitsHungRuns() async throws {
         let fixture = try QueueFixture()
         let transport = HangingTransport(fixture.memory) { _ in true }

@@ -47,6 +47,110 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// A reason why a session does not run.
+    enum Wait: CaseIterable {
+        case retry, blockedAccount, unreachableEndpoint, network, displacement, dependency
+
+        /// Makes a session wait that has transferred a part of its file.
+        func begin(_ session: TransferSession, _ queue: TransferQueue, _ memory: MemoryTransport) async throws {
+            switch self {
+            case .retry, .blockedAccount, .unreachableEndpoint: break
+            case .network: try await queue.setNetworkCondition(.unavailable)
+            case .displacement:
+                let other = try await queue.enqueue(.upload(items: [.data(Data(count: 10_000), as: "other")], to: "b"))
+                try await other.run()
+            case .dependency:
+                try await session.hold()
+                while try await session.status.state != .held { await Task.yield() }
+                var update = SessionUpdate()
+                let other = try await queue.enqueue(.upload(items: [.data(Data(count: 1), as: "other")], to: "b"), held: true)
+                update.dependency = .set(.after(other.id))
+                try await queue.update(session.id, update)
+                try await session.release()
+            }
+        }
+
+        /// The failure of the attempt.
+        var failure: TransferError? {
+            switch self {
+            case .retry: TransferError(.transient, .serverError, "Busy.")
+            case .blockedAccount: TransferError(.credentials, .credentialsRejected, "No.")
+            case .unreachableEndpoint: TransferError(.unreachable, .connectionRefused, "No.")
+            case .network, .displacement, .dependency: nil
+            }
+        }
+    }
+
+    @Test(arguments: Wait.allCases) func waitingSessionFailsAtDeadline(wait: Wait) async throws {
+        let queue = try await fixture.openWithAccounts()
+        let gates = [memory.gate("1", atByte: 5_000), memory.gate("other", atByte: 5_000)]
+        var request = try request("1")
+        request.options.retry = RetryPolicy(base: .seconds(1_000), maximumDelay: .seconds(1_000))
+        if let failure = wait.failure { memory.failNext(100, with: failure) }
+        let session = try await queue.enqueue(request)
+        let events = queue.events
+        try await queue.start()
+        if wait.failure == nil { try await gates[0].reached() }
+        try await wait.begin(session, queue, memory)
+        var status = try await session.status
+        while status.state != .waiting || status.why == nil {
+            await Task.yield()
+            status = try await session.status
+        }
+        let attempts = memory.attempts.count { $0.path.description == "1" }
+        fixture.clock.advance(by: deadline)
+        let error = await #expect(throws: TransferError.self) { try await session.value }
+        #expect(error?.code == .deadlineExceeded)
+        var kinds: [QueueEvent.Kind] = []
+        for await event in events {
+            kinds.append(event.kind)
+            if case .failed = event.kind { break }
+        }
+        #expect(kinds.count { $0 == .didDeactivate(session.id) } == 1, "the session had no slot when it failed")
+        #expect(memory.attempts.count { $0.path.description == "1" } == attempts)
+        for gate in gates { gate.open() }
+        await queue.shutdown()
+    }
+
+    /// The app that held the session decides when it ends.
+    @Test func heldSessionFailsWhenReleased() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let gate = memory.gate("1", atByte: 5_000)
+        let session = try await queue.enqueue(try request("1"))
+        try await queue.start()
+        try await gate.reached()
+        try await session.hold()
+        while try await session.status.state != .held { await Task.yield() }
+        fixture.clock.advance(by: deadline)
+        // This call returns after the alarm of the deadline.
+        try await queue.setRetention(.keepAll)
+        #expect(try await session.status.state == .held)
+        try await session.release()
+        let error = await #expect(throws: TransferError.self) { try await session.value }
+        #expect(error?.code == .deadlineExceeded)
+        gate.open()
+        await queue.shutdown()
+    }
+
+    /// A later deadline, set in time, applies instead.
+    @Test func heldSessionWithLaterDeadlineContinues() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let gate = memory.gate("1", atByte: 5_000)
+        let session = try await queue.enqueue(try request("1"))
+        try await queue.start()
+        try await gate.reached()
+        try await session.pause()
+        fixture.clock.advance(by: deadline)
+        try await queue.setRetention(.keepAll)
+        var update = SessionUpdate()
+        update.deadline = .set(deadline * 2)
+        try await queue.update(session.id, update)
+        gate.open()
+        try await session.resume()
+        #expect(try await session.value.state == .completed)
+        await queue.shutdown()
+    }
+
     /// The time also passes while the session waits for a retry, is paused, or while no process runs the queue.
     @Test(arguments: [false, true]) func timeIncludesPausesAndRestarts(isRestarted: Bool) async throws {
         var queue = try await fixture.openWithAccounts()
@@ -62,7 +166,7 @@ import TransportTesting
             try await queue.pause(id)
             fixture.clock.advance(by: deadline)
         }
-        #expect(try await queue.status(of: id).state != .failed, "a session fails only while it runs")
+        #expect(try await queue.status(of: id).state != .failed, "no session fails in a stopped queue, or while it is paused")
         let attempts = memory.attempts.count
         try await queue.start()
         if !isRestarted { try await queue.resume(id) }
@@ -100,11 +204,13 @@ import TransportTesting
         var update = SessionUpdate()
         update.deadline = .set(deadline * 2)
         try await queue.update(session.id, update)
-        await fixture.clock.waitForSleep(of: deadline * 2)
         fixture.clock.advance(by: deadline)
+        await fixture.clock.waitForSleep(of: deadline)
+        #expect(try await session.status.state == .running)
         update.deadline = .set(deadline * 3)
         try await queue.update(session.id, update)
-        await fixture.clock.waitForSleep(of: deadline * 2)
+        fixture.clock.advance(by: deadline)
+        await fixture.clock.waitForSleep(of: deadline)
         #expect(try await session.status.state == .running)
         update.deadline = .set(deadline / 2)
         try await queue.update(session.id, update)

@@ -48,6 +48,8 @@ struct StoreImage {
         stored.details.displacedBy = row.details.displacedBy
         stored.details.deduplicationKey = row.details.deduplicationKey
         stored.details.completedAt = row.details.completedAt
+        stored.details.deadline = row.details.deadline
+        stored.details.deadlineFrom = row.details.deadlineFrom
         return stored
     }
 

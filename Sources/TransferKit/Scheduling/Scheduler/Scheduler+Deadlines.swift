@@ -1,0 +1,44 @@
+import Foundation
+import TransferCore
+
+/// Deadlines of sessions; see ``SessionOptions/deadline``.
+extension Scheduler {
+    /// Whether sessions fail at their deadlines. A stopped queue changes no session.
+    private var enforcesDeadlines: Bool { flags.mode == .running || flags.mode == .draining }
+
+    /// Fails waiting sessions, and interrupts runs of sessions, whose deadlines have passed. A session whose run was interrupted fails when the run
+    /// has ended or was abandoned. Sessions that the app has paused or held do not fail before they are resumed or released.
+    mutating func enforceDeadlines(at now: DualInstant, _ transaction: inout Transaction) {
+        guard enforcesDeadlines else { return }
+        let present = steadyDate(at: now).milliseconds
+        var passed = 0
+        while let first = sessionIndex.deadlines.first, first.due <= present, passed < Self.maximumPerTransaction {
+            _ = sessionIndex.deadlines.popFirst()
+            passed += 1
+            guard sessionIndex.details(first.key).deadlineEnd == first.due else { continue }
+            mutate(first.key) { _, details in details.isOverdue = true }
+        }
+        for key in sessionIndex.overdue.sorted() {
+            guard let entry = sessionIndex[key] else { continue }
+            if sessionIndex.details(key).run == 0 {
+                failOverdue(entry, wasActive: entry.holdsSlot, at: now, &transaction)
+            } else if !entry.conditions.contains(.stopping) {
+                requestStop(key, &transaction) { entry, _ in entry.state = .waiting }
+            }
+        }
+    }
+
+    mutating func failOverdue(_ entry: Entry, wasActive: Bool, at now: DualInstant, _ transaction: inout Transaction) {
+        let deadline = sessionIndex.details(entry.key).deadline ?? .zero
+        finish(entry.key, SessionOptions.exceeded(deadline), wasActive: wasActive, at: now, &transaction)
+    }
+
+    /// Whether a session whose interrupted run has ended must now fail.
+    func isOverdue(_ entry: Entry) -> Bool { enforcesDeadlines && sessionIndex.overdue.contains(entry.key) }
+
+    /// The uptime at which the next deadline passes; nil for none.
+    func nextDeadline(after now: DualInstant) -> Duration? {
+        guard enforcesDeadlines, let first = sessionIndex.deadlines.first else { return nil }
+        return now.uptime + .milliseconds(first.due - steadyDate(at: now).milliseconds)
+    }
+}

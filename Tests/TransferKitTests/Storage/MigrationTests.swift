@@ -1,0 +1,93 @@
+import Foundation
+import GRDB
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+
+/// Stores of earlier versions.
+@Suite struct MigrationTests {
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    private var database: FilePath { folder.path.appending("queue.sqlite") }
+
+    private func open() async throws -> QueueStore {
+        try await QueueStore.open(.folder(folder.path), clock: .system)
+    }
+
+    /// Versions before the first release reached the current schema through five migrations.
+    @Test func opensMigratedStore() async throws {
+        let store = try await open()
+        try await store.commit([.saveAccount(1, Account("a", endpoints: []))])
+        await store.close()
+        try await DatabaseQueue(path: database.string).write {
+            try $0.execute(sql: "INSERT INTO grdb_migrations VALUES ('1'), ('2'), ('3'), ('4')")
+        }
+        let again = try await open()
+        #expect(try await again.pool.read { try String.fetchAll($0, sql: "SELECT name FROM account") } == ["a"])
+        await again.close()
+    }
+
+    @Test func migratesStoreOfVersion5() async throws {
+        let store = try await open()
+        try await store.commit([
+            .saveAccount(1, .memory("a")), .session(1, rank: 0, .draft()), .session(2, rank: 1, .draft()),
+            .beginSession(2, .now),
+        ])
+        await store.close()
+        try await DatabaseQueue(path: database.string).write {
+            try $0.execute(
+                sql: """
+                    ALTER TABLE schedule DROP COLUMN deadline;
+                    ALTER TABLE schedule DROP COLUMN deadline_from;
+                    ALTER TABLE file DROP COLUMN creation_url;
+                    ALTER TABLE item DROP COLUMN creation_url;
+                    ALTER TABLE schedule DROP COLUMN has_transferred;
+                    DROP INDEX file_form;
+                    DROP INDEX item_form;
+                    ALTER TABLE file DROP COLUMN form;
+                    ALTER TABLE item DROP COLUMN form;
+                    ALTER TABLE removal DROP COLUMN account;
+                    ALTER TABLE removal DROP COLUMN is_held;
+                    DELETE FROM grdb_migrations WHERE identifier IN ('6', '7', '8', '9', '10', '11');
+                    PRAGMA user_version = 5;
+                    """)
+        }
+        let again = try await open()
+        try await again.commit([.beginSession(1, .now)])
+        let (scheduler, _, _) = try await again.load(.memory)
+        #expect([1, 2].map { scheduler.sessionIndex[$0]?.conditions.contains(.hasTransferred) } == [false, true])
+        await again.close()
+    }
+
+    @Test func migratesDeadlines() async throws {
+        let store = try await open()
+        var draft = SessionDraft.draft()
+        draft.options.deadline = .milliseconds(90_500)
+        try await store.commit([
+            .saveAccount(1, .memory("a")), .session(1, rank: 0, .draft()), .session(2, rank: 1, draft),
+        ])
+        await store.close()
+        try await DatabaseQueue(path: database.string).write {
+            try $0.execute(
+                sql: """
+                    ALTER TABLE schedule DROP COLUMN deadline;
+                    ALTER TABLE schedule DROP COLUMN deadline_from;
+                    ALTER TABLE session ADD COLUMN deadline_from INTEGER;
+                    UPDATE session SET deadline_from = key * 1000000000000;
+                    DELETE FROM grdb_migrations WHERE identifier = '11';
+                    PRAGMA user_version = 10;
+                    """)
+        }
+        let again = try await open()
+        let (scheduler, _, _) = try await again.load(.memory)
+        let details = [1, 2].map { scheduler.sessionIndex.details($0) }
+        #expect(details.map(\.deadline) == [nil, .milliseconds(90_500)])
+        #expect(details.map { $0.deadlineFrom?.timeIntervalSince1970 } == [1e9, 2e9])
+        await again.close()
+    }
+}
