@@ -6,7 +6,7 @@ import TransferKit
 
 struct SetCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "set", abstract: "Changes properties of sessions that have not ended, and prints their IDs.",
+        commandName: "set", abstract: "Changes properties of sessions that have not completed, and prints their IDs.",
         discussion: """
             Properties without an option keep their values; the defaults below apply only to new sessions. --all, --account and --tag select \
             sessions. --to-account, --metadata, --overwrite, --setting, --creation-url and --checksum are accepted while a session is a draft, \

@@ -109,7 +109,7 @@ extension ControllableQueue {
         try await apply(.enqueue(to: destination, isHeld: held), to: session.reference)
     }
 
-    /// Changes the given properties of a session that has not ended, in one transaction: all or none. The event
+    /// Changes the given properties of a session that has not completed, in one transaction: all or none. The event
     /// ``QueueEvent/Kind/updated(_:)`` reports the change.
     ///
     /// Some properties, such as the account, can change only until the session's first bytes are transferred; see ``SessionUpdate``.

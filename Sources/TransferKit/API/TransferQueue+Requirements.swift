@@ -104,7 +104,7 @@ extension TransferQueue {
     nonisolated func check(_ update: SessionUpdate, of record: SessionRecord, always: Bool = false) async throws {
         let status = record.status
         let name = update.account ?? status.account
-        guard !status.state.isEnded, let account = await definitions(of: [name])[name] else { return }
+        guard status.state != .completed, let account = await definitions(of: [name])[name] else { return }
         var requirements = SessionRequirements(account: name, direction: status.direction, options: record.options)
         update.apply(to: &requirements.options)
         guard always || requirements.account != status.account || requirements.options != record.options else { return }

@@ -37,7 +37,7 @@ public enum SessionGroup: Hashable, Sendable, Codable {
     case account(String)
     /// All sessions with a tag.
     case tag(String)
-    /// All sessions in a state, for example `.state(.completed)`.
+    /// All sessions in a state, for example `.state(.paused)`.
     case state(SessionState)
     /// The sessions with these IDs.
     case sessions([SessionID])
@@ -46,6 +46,12 @@ public enum SessionGroup: Hashable, Sendable, Codable {
 extension SessionGroup {
     /// All failed sessions: `.state(.failed)`.
     public static var failed: SessionGroup { .state(.failed) }
+
+    /// The completed sessions.
+    public static var completed: SessionGroup { .state(.completed) }
+
+    /// The cancelled sessions.
+    public static var cancelled: SessionGroup { .state(.cancelled) }
 }
 
 /// The destination of a moved session.

@@ -124,7 +124,7 @@ private func migrating(_ queue: TransferQueue, tokens: any TokenSource, address:
     // END
 
     // ARTICLE
-    try await queue.apply(.remove(), to: .state(.completed))
+    try await queue.apply(.remove(), to: .completed)
     let forAWeek = QueueConfiguration(retention: .age(.seconds(7 * 24 * 3_600)))
     // END
     print(forAWeek)

@@ -1,7 +1,7 @@
 public import Foundation
 public import TransferCore
 
-/// Changes to a session that has not ended. A value of nil leaves the property unchanged. Changes take effect within a second.
+/// Changes to a session that has not completed. A value of nil leaves the property unchanged. Changes take effect within a second.
 ///
 /// ```swift
 /// try await queue.update(id, SessionUpdate(account: "archive", notBefore: .set(tonight), overwrite: .always))
@@ -13,7 +13,7 @@ public import TransferCore
 /// - ``account``, ``metadata``, ``creation``, ``overwrite``, ``settings``, ``creationURL`` and ``expectedChecksum`` determine where and how files
 ///   arrive. They can change while the session is a draft, waiting or held, until its first bytes are transferred.
 /// - ``notBefore`` and ``dependency`` determine the start. They can change while the session is a draft, waiting or held.
-/// - All other properties can change until the session ends.
+/// - All other properties can change until the session completes. Those of a failed or cancelled session apply to its retry.
 public struct SessionUpdate: Hashable, Sendable, Codable {
     /// A new rate limit of a whole session.
     public enum RateLimit: Hashable, Sendable, Codable {

@@ -132,7 +132,7 @@ extension Scheduler {
             try restart(entry, isWhole: false, &transaction)
             retryEndpoints(of: entry.account, at: now)
             recordChange(key, &changed)
-        case (.update(let update), let state) where !state.isEnded:
+        case (.update(let update), let state) where state != .completed:
             try apply(update, to: entry, at: now, &transaction)
         default:
             throw refusal

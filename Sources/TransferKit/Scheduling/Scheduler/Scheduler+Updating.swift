@@ -8,7 +8,7 @@ extension Scheduler {
         if case .set(let dependency) = update.dependency { _ = try resolve(.id(dependency.session)) }
     }
 
-    /// Updates a session that has not ended. Makes all changes or none.
+    /// Updates a session that has not completed. Makes all changes or none.
     ///
     /// - Throws: ``QueueError`` with the code `invalidTransition` if the session's state does not permit a change, `noSuchAccount`,
     ///   `noSuchSession`, or `impossibleOrder`.
@@ -105,7 +105,8 @@ extension Scheduler {
     private static let holdFirstAdvice = "Hold it first, and wait until its run has ended."
 
     private func fixed(_ entry: Entry, _ property: String, _ advice: String) -> QueueError {
-        QueueError(
+        let advice = entry.state.isEnded ? "Retry it, and hold it before it starts." : advice
+        return QueueError(
             .invalidTransition, "The session \(entry.id) is \(entry.shownState.rawValue), so its \(property) can't be changed. \(advice)")
     }
 

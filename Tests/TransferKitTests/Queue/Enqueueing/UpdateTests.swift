@@ -263,4 +263,30 @@ import TransportTesting
         #expect(fixture.memory.completePaths.map { "\($0)" }.sorted() == ["1", "2"])
         await queue.shutdown()
     }
+
+    /// For example, the app corrects a header of a failed session.
+    @Test func changedOptionsApplyToRetry() async throws {
+        let fixture = try QueueFixture()
+        let queue = try await fixture.openWithAccounts()
+        fixture.memory.failNext(with: TransferError(.permanent, .rejected, "No."))
+        let session = try await queue.enqueue(fixture.upload("1"))
+        try await queue.start()
+        await #expect(throws: TransferError.self) { try await session.value }
+        var update = SessionUpdate(name: "second try")
+        update.headers = ["X-Day": "2"]
+        update.deadline = .set(.seconds(100))
+        try await session.update(update)
+        await #expect { try await session.update(SessionUpdate(account: "b")) } throws: {
+            ($0 as? QueueError)?.code == .invalidTransition && "\($0)".contains("Retry it")
+        }
+        let gate = fixture.memory.gate("1", atByte: 5_000)
+        try await session.retry()
+        try await gate.reached()
+        await fixture.clock.waitForSleep(of: .seconds(100))
+        gate.open()
+        let end = try await session.value
+        #expect(end.state == .completed && end.name == "second try")
+        await #expect(throws: QueueError.self) { try await session.update(update) }
+        await queue.shutdown()
+    }
 }

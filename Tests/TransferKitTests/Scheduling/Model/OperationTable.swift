@@ -26,7 +26,7 @@ enum OperationTable {
         retry     | ✗       | ✗       | ✗         | ✗       | ✗         | waiting   | waiting   | ✗ | ✗
         move      | waiting | running | waiting   | paused  | held      | cancelled | failed    | completed | ✗
         enqueue   | ✗       | ✗       | ✗         | ✗       | ✗         | ✗         | ✗         | ✗         | waiting
-        update    | waiting | running | waiting   | paused  | held      | ✗         | ✗         | ✗ | draft
+        update    | waiting | running | waiting   | paused  | held      | cancelled | failed    | ✗ | draft
         addItems  | waiting | running | waiting   | paused  | held      | ✗         | ✗         | ✗ | draft
         replaceItems | waiting | ✗    | ✗         | paused  | held      | ✗         | ✗         | ✗         | draft
         remove    | removed | removed | removed   | removed | removed   | removed   | removed   | removed | removed

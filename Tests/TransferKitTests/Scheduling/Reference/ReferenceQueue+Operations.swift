@@ -107,7 +107,7 @@ extension ReferenceQueue {
         case (.retry, .failed), (.retry, .cancelled):
             try retry(index)
             retryEndpoints(of: sessions[index].account)
-        case (.update(let update), _) where !state.isEnded:
+        case (.update(let update), _) where state != .completed:
             // On a copy, because a rejected update must change nothing.
             var copy = self
             try copy.update(index, update)
