@@ -14,7 +14,7 @@ import TransportSupport
 /// // … start the queue …
 /// try await gate.reached()
 /// gate.open()
-/// memory.contents(of: "reel.mov")
+/// let content = memory.contents(of: "reel.mov")
 /// ```
 ///
 /// All methods can be called from any thread, even during attempts.

@@ -7,7 +7,7 @@ import TransferCore
 /// ```swift
 /// @Test(arguments: TransportPromise.allCases)
 /// func keeps(_ promise: TransportPromise) async throws {
-///     try await promise.verify(MyFixture())
+///     try await promise.verify(FolderFixture())
 /// }
 /// ```
 public enum TransportPromise: String, CaseIterable, Sendable, CustomStringConvertible {

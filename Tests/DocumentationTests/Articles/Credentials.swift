@@ -1,5 +1,6 @@
 import Foundation
 import SystemPackage
+import Testing
 import TransferCore
 import TransferKit
 import TransportTUS
@@ -59,6 +60,32 @@ private func keyring() async throws -> ReferencedCredentials {
     return credentials
 }
 
+// ARTICLE
+/// Returns the standard output of a program, without line breaks at its end. Runs the program on a thread that may block.
+func output(of program: String, _ arguments: [String]) async throws -> String {
+    try await withCheckedThrowingContinuation { continuation in
+        DispatchQueue.global().async {
+            let (process, pipe) = (Process(), Pipe())
+            process.executableURL = URL(fileURLWithPath: program)
+            process.arguments = arguments
+            process.standardOutput = pipe
+            continuation.resume(
+                with: Result {
+                    try process.run()
+                    let output = pipe.fileHandleForReading.readDataToEndOfFile()
+                    process.waitUntilExit()
+                    guard process.terminationStatus == 0 else { throw ProgramFailed(status: process.terminationStatus) }
+                    return String(decoding: output, as: UTF8.self).trimmingCharacters(in: .newlines)
+                })
+        }
+    }
+}
+
+struct ProgramFailed: Error {
+    let status: Int32
+}
+// END
+
 // swift-format-ignore
 private enum Custom {
     // ARTICLE
@@ -93,5 +120,10 @@ private struct NoSecret: Error {
     let name: String
 }
 
-/// Returns the standard output of a program.
-private func output(of program: String, _ arguments: [String]) async throws -> String { "" }
+@Suite struct KeyringProgramTests {
+    @Test func readsOutputWithoutLineBreak() async throws {
+        #expect(try await output(of: "/bin/echo", ["a secret"]) == "a secret")
+        await #expect(throws: ProgramFailed.self) { try await output(of: "/bin/sh", ["-c", "exit 1"]) }
+        await #expect(throws: (any Error).self) { try await output(of: "/missing", []) }
+    }
+}
