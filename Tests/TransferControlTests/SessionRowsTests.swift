@@ -25,6 +25,8 @@ import TransferKit
             odd.error = TransferError(.noSpace, .internalFailure, "No space.", cause: "cause")
             odd.failedItem = FilePath(bytes: [0x2F, 0xFF, 0x61])
             (odd.startedAt, odd.endedAt, odd.expectedEnd) = (.distantPast, .distantFuture, Date(timeIntervalSince1970: 0.1))
+            (odd.notBefore, odd.dependency) = (Date(timeIntervalSince1970: 0.2), .afterAny(SessionID()))
+            (odd.rateLimit, odd.deadline) = (7, .milliseconds(1))
             odd.statistics = SessionStatistics(
                 files: 3, filesDone: 2, filesFailed: 1, bytesTotal: .max, bytesDone: .min, bytesSent: -1, filesUnsized: 4, rate: 0.1,
                 averageRate: .infinity, secondsElapsed: .pi, secondsRemaining: .leastNonzeroMagnitude)

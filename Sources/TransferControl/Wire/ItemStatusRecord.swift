@@ -12,6 +12,8 @@ struct ItemStatusRecord: Codable, Sendable {
     var state: ItemState
     var bytesTotal: Int64?
     var bytesDone: Int64
+    /// Nil if the queue's owner is an older version that does not report sent bytes.
+    var bytesSent: Int64?
     var remoteURL: String?
     var checksum: String?
     var partialExpiresAt: Date?
@@ -30,6 +32,7 @@ struct ItemStatusRecord: Codable, Sendable {
         state = item.state
         bytesTotal = item.bytesTotal
         bytesDone = item.bytesDone
+        bytesSent = item.bytesSent
         remoteURL = item.remoteURL
         checksum = item.checksum
         partialExpiresAt = item.partialExpiresAt
@@ -41,11 +44,13 @@ struct ItemStatusRecord: Codable, Sendable {
 
     var status: ItemStatus {
         get throws {
-            ItemStatus(
+            var item = ItemStatus(
                 position: position, source: FilePath(bytes: source),
                 destination: try isFolder ? .folder(bytes: destination) : RemotePath(bytes: destination), isFolder: isFolder,
                 state: state, bytesTotal: bytesTotal, bytesDone: bytesDone, remoteURL: remoteURL, checksum: checksum,
                 partialExpiresAt: partialExpiresAt, answer: answer, warnings: warnings ?? [], error: error, formFiles: formFiles ?? [])
+            item.bytesSent = bytesSent ?? bytesDone
+            return item
         }
     }
 }

@@ -27,6 +27,7 @@ package struct SessionRows: Codable, Sendable {
             (template.id, template.index, template.name, template.context) = (Self.noID, 0, "", nil)
             (template.attempts, template.failedItem, template.statistics) = (0, nil, SessionStatistics())
             (template.createdAt, template.startedAt, template.endedAt, template.expectedEnd) = (.distantPast, nil, nil, nil)
+            (template.notBefore, template.dependency) = (nil, nil)
             let number = numbers[template] ?? numbers.count
             if number == numbers.count {
                 numbers[template] = number
@@ -91,8 +92,12 @@ private struct RowWriter {
         append(session.context) { $0.append($1) }
         append(Int64(session.attempts))
         append(session.failedItem) { $0.append($1.bytes) }
-        for date in [session.createdAt, session.startedAt, session.endedAt, session.expectedEnd] {
+        for date in [session.createdAt, session.startedAt, session.endedAt, session.expectedEnd, session.notBefore] {
             append(date) { $0.append($1.timeIntervalSinceReferenceDate) }
+        }
+        append(session.dependency) { writer, dependency in
+            writer.append(dependency.session)
+            writer.append(Int64(dependency.acceptsAnyEnd ? 1 : 0))
         }
         let figures = session.statistics
         for number in [figures.files, figures.filesDone, figures.filesFailed, figures.filesUnsized] { append(Int64(number)) }
@@ -163,7 +168,10 @@ private struct RowReader {
         session.failedItem = try optional { reader throws(QueueError) in FilePath(bytes: try reader.content()) }
         guard let createdAt = try date() else { throw Self.invalid }
         session.createdAt = createdAt
-        (session.startedAt, session.endedAt, session.expectedEnd) = (try date(), try date(), try date())
+        (session.startedAt, session.endedAt, session.expectedEnd, session.notBefore) = (try date(), try date(), try date(), try date())
+        session.dependency = try optional { reader throws(QueueError) in
+            SessionDependency(try reader.id(), acceptsAnyEnd: try reader.integer() != 0)
+        }
         var figures = SessionStatistics()
         (figures.files, figures.filesDone, figures.filesFailed, figures.filesUnsized) =
             (try number(), try number(), try number(), try number())

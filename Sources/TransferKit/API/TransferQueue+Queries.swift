@@ -123,6 +123,7 @@ extension TransferQueue {
         for file in active {
             if let index = items.firstIndex(where: { $0.position == file.position && $0.state == .pending }) {
                 items[index].bytesDone = file.confirmed
+                items[index].bytesSent = max(file.confirmed, file.sent)
             }
         }
         return items
@@ -139,6 +140,8 @@ extension TransferQueue {
             var status = record.status
             status.statistics.neverFall(below: shown[record.key] ?? ShownFigures())
             status.index = indices[record.key] ?? 0
+            let details = scheduler.sessionIndex.details(record.key)
+            (status.notBefore, status.dependency) = (details.notBefore, details.dependency)
             if let view = scheduler.view(record.key), view.isEnding, view.target == status.state {
                 status.state = .running
                 status.phase = .ending

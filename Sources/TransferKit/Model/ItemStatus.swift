@@ -35,6 +35,8 @@ public struct ItemStatus: Hashable, Sendable {
     public var bytesTotal: Int64?
     /// The number of confirmed bytes.
     public var bytesDone: Int64
+    /// The number of bytes that the network accepted or delivered in the current attempt, at least ``bytesDone``.
+    public var bytesSent: Int64
     /// The URL or address of the remote file, according to the transport; nil until the item is completed.
     public var remoteURL: String?
     /// The verified checksum of the content, as `algorithm:hex`; nil if no checksums were compared.
@@ -63,6 +65,7 @@ public struct ItemStatus: Hashable, Sendable {
         self.state = state
         self.bytesTotal = bytesTotal
         self.bytesDone = bytesDone
+        bytesSent = bytesDone
         self.remoteURL = remoteURL
         self.checksum = checksum
         self.partialExpiresAt = partialExpiresAt

@@ -47,6 +47,14 @@ public struct SessionStatus: Hashable, Sendable, Codable {
     /// The expected end at the recent rate; nil if it is unknown, or the session does not run. For waiting sessions, see
     /// ``TransferQueue/forecast()``.
     public var expectedEnd: Date?
+    /// The earliest start time; nil if the session has none, or has started.
+    public var notBefore: Date?
+    /// The session that must end first; nil if the session has no dependency.
+    public var dependency: SessionDependency?
+    /// The rate limit of the session in bytes per second; nil for no limit of its own.
+    public var rateLimit: Int64?
+    /// The time from the session's first start after which it fails; see ``SessionOptions/deadline``.
+    public var deadline: Duration?
 }
 
 /// The statistics of a session.

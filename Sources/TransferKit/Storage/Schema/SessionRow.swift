@@ -89,7 +89,7 @@ struct SessionRow {
         else {
             throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "a session has no valid ID, state or direction")
         }
-        let status = SessionStatus(
+        var status = SessionStatus(
             id: id, index: 0, state: state, name: try value(.name), direction: direction, account: try value(.account),
             endpoint: try value(.endpoint, ifPresent: String.self),
             transport: try value(.transport, ifPresent: String.self).map(TransportID.init(rawValue:)), tags: try tags(),
@@ -98,10 +98,14 @@ struct SessionRow {
             createdAt: StoreCoding.date(try value(.createdAt)),
             startedAt: try value(.startedAt, ifPresent: Int64.self).map(StoreCoding.date),
             endedAt: try value(.endedAt, ifPresent: Int64.self).map(StoreCoding.date))
+        let options: SessionOptions =
+            try StoreCoding.decodeIfPresent(from: value(.options, ifPresent: String.self)) ?? SessionOptions()
+        (status.rateLimit, status.deadline) = (options.rateLimit, options.deadline)
         return SessionRecord(
             key: try value(.key), status: status,
-            options: try StoreCoding.decodeIfPresent(from: value(.options, ifPresent: String.self)) ?? SessionOptions(),
-            folder: try value(.folder, ifPresent: Data.self).map { FilePath(bytes: sources.path(.folder, [UInt8]($0))) })
+            options: options,
+            folder: try value(.folder, ifPresent: Data.self).map { FilePath(bytes: sources.path(.folder, [UInt8]($0))) },
+            deadlineFrom: try value(.deadlineFrom, ifPresent: Int64.self).map(StoreCoding.date))
     }
 
     private func tags() throws -> [String] {
