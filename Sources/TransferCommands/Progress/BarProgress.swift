@@ -14,6 +14,7 @@ actor BarProgress: ProgressDisplay {
     private var names: [SessionID: String] = [:]
     private var total = RunTotal()
     private var scrolled: [String] = []
+    private var lines = EventLines()
     private var isDirty = false
     private var ticker: Task<Void, Never>?
 
@@ -30,6 +31,7 @@ actor BarProgress: ProgressDisplay {
     func show(_ event: QueueEvent) async {
         switch event.kind {
         case .didActivate(let id), .didStartRunning(let id):
+            _ = lines.line(of: event.kind, name: nil)
             // A session that resumes after a pause has kept its slot, so no didActivate precedes its didStartRunning.
             guard let status = try? await queue.status(of: id) else { return }
             names[id] = status.name
@@ -41,11 +43,11 @@ actor BarProgress: ProgressDisplay {
         case .completed(let id):
             let status = try? await queue.status(of: id)
             total.complete(id, status?.state == .completed ? status?.statistics : nil)
-            scrolled.append(bars.finished(name(id), isCompleted: true))
+            scroll(event)
             forget([id])
-        case .failed(let id, let error):
+        case .failed(let id, _):
             total.fail(id)
-            scrolled.append(bars.finished("\(name(id)): \(error)".withoutControlCharacters, isCompleted: false))
+            scroll(event)
             forget([id])
         case .didDeactivate(let id):
             running.removeAll { $0.id == id }
@@ -58,7 +60,8 @@ actor BarProgress: ProgressDisplay {
             await reload([id])
         case .changed(let ids, _):
             await reload(ids)
-            scroll(event)
+            let reason = if let id = event.kind.waitingSession { try? await queue.status(of: id).why } else { WaitReason?.none }
+            scroll(event, reason: reason)
         case .gap:
             scroll(event)
             await load()
@@ -69,8 +72,9 @@ actor BarProgress: ProgressDisplay {
         startTicking()
     }
 
-    private func scroll(_ event: QueueEvent) {
-        if let line = EventDescription.line(of: event.kind, name: event.session.map(name)) { scrolled.append(line) }
+    private func scroll(_ event: QueueEvent, reason: WaitReason? = nil) {
+        guard let line = lines.line(of: event.kind, name: event.session.map(name), reason: reason) else { return }
+        scrolled.append(bars.colored(line))
     }
 
     func finish(_ summary: RunSummary) async {
@@ -172,7 +176,11 @@ actor BarProgress: ProgressDisplay {
         let shown = running.count > room ? max(0, room - 1) : running.count
         var footer = running.prefix(shown).map { bars.line($0.name, $0.statistics, width: width) }
         if shown < running.count { footer.append("… and \(running.count - shown) more".fitted(to: width - 1)) }
-        footer.append(bars.total(total, rate: running.compactMap(\.statistics.rate).reduce(0, +), width: width))
+        let statistics = running.map(\.statistics)
+        footer.append(
+            bars.total(
+                total, rate: statistics.compactMap(\.rate).reduce(0, +),
+                isSettled: statistics.contains { $0.secondsRemaining != nil }, width: width))
         await terminal.draw(lines, footer: footer)
     }
 }

@@ -5,7 +5,9 @@ import TransferKit
 /// Formats events as human-readable lines.
 enum EventDescription {
     /// A line for an event; nil for events that users don't need, or that the caller displays differently.
-    static func line(of kind: QueueEvent.Kind, name: String?) -> String? {
+    ///
+    /// - Parameter reason: Why the session of the event waits; nil if that is unknown.
+    static func line(of kind: QueueEvent.Kind, name: String?, reason: WaitReason? = nil) -> String? {
         let name = name ?? ""
         let line: String? =
             switch kind {
@@ -13,14 +15,15 @@ enum EventDescription {
             case .completed: "completed  \(name)"
             case .failed(_, let error): "failed     \(name): \(error)"
             case .attemptFailed(_, let error, let retryAt):
-                "retrying   \(name) \(moment(retryAt)): \(error)"
+                "retrying   \(name) \(Figures.moment(retryAt)): \(error)"
             case .itemFailed(_, let position, let error): "gave up    \(name), file \(position + 1): \(error)"
             case .itemCompleted(_, let position, let receipt) where !receipt.warnings.isEmpty:
                 "warning    \(name), file \(position + 1): \(receipt.warnings.joined(separator: " "))"
             case .itemRestarted(_, let position, let error): "restarted  \(name), file \(position + 1): \(error)"
             case .endpointChanged(_, let before?, let endpoint): "moved      \(name) from \(before) to \(endpoint)"
             case .cancelled(let ids): "cancelled  \(subject(ids, name))"
-            case .changed(let ids, let state) where [.waiting, .paused, .held].contains(state):
+            case .changed(let ids, .waiting): "waiting    \(subject(ids, name))\(reason.map(suffix) ?? "")"
+            case .changed(let ids, let state) where [.paused, .held].contains(state):
                 state.rawValue.padding(toLength: 11, withPad: " ", startingAt: 0) + subject(ids, name)
             case .accountBlocked(let account, let error): "blocked    account \"\(account)\": \(error)"
             case .needsCredentials(let account, _): "waiting    for new credentials of the account \"\(account)\""
@@ -31,28 +34,41 @@ enum EventDescription {
         return line?.withoutControlCharacters
     }
 
-    /// A time in the next hour as a number of seconds from now; another time as a date.
-    private static func moment(_ date: Date) -> String {
-        let seconds = date.timeIntervalSinceNow.rounded(.up)
-        return (0...3_600).contains(seconds) ? "in \(Int(seconds)) s" : "at \(date.formatted(.iso8601))"
+    private static func suffix(_ reason: WaitReason) -> String {
+        let text = SessionDescription.reason(reason, nil)
+        return text.isEmpty ? "" : ": \(text)"
     }
 
     private static func subject(_ ids: [SessionID], _ name: String) -> String {
         ids.count == 1 ? name : Figures.count(ids.count, "session")
     }
 
-    /// A line with the name and subject of any event.
+    /// A line for an event that changes the queue rather than one of its runs; nil for other events.
+    static func changeLine(of kind: QueueEvent.Kind, name: String?) -> String? {
+        let line: String? =
+            switch kind {
+            case .queueStarted: "queue      started"
+            case .queueStopped: "queue      stopped"
+            case .limitsChanged: "queue      limits changed"
+            case .added(let ids, let index): "added      \(subject(ids, name ?? "")) at index \(index)"
+            case .removed(let ids, _): "removed    \(subject(ids, name ?? ""))"
+            case .draftsRemoved(let ids): "removed    \(subject(ids, name ?? "")) from the drafts"
+            case .moved(_, let from, let to): "moved      \(name ?? "") from index \(from) to \(to)"
+            case .updated: "changed    \(name ?? "")"
+            case .accountUnblocked(let account): "unblocked  account \"\(account)\""
+            case .quarantined(let text), .storeTrimmed(let text): "storage    \(text)"
+            default: nil
+            }
+        return line?.withoutControlCharacters
+    }
+
+    /// A line for an event without another line, such as a step of a run: its name and its session.
     static func plainLine(of kind: QueueEvent.Kind, name: String?) -> String {
         let subject: String =
             switch kind {
-            case .added(let ids, let index): "\(name ?? Figures.count(ids.count, "session")) at \(index)"
-            case .moved(_, let from, let to): "\(name ?? "") from \(from) to \(to)"
             case .changed(let ids, let state): "\(name ?? Figures.count(ids.count, "session")) to \(state.rawValue)"
-            case .removed(let ids, _), .cancelled(let ids), .draftsRemoved(let ids): name ?? Figures.count(ids.count, "session")
             case .endpointChanged(_, _, let endpoint): "\(name ?? "") to \(endpoint)"
             case .itemStarted(_, let position): "\(name ?? ""), file \(position + 1)"
-            case .accountUnblocked(let account): "account \"\(account)\""
-            case .quarantined(let text), .storeTrimmed(let text): text
             default: name ?? ""
             }
         return (subject.isEmpty ? kind.name : "\(kind.name)  \(subject)").withoutControlCharacters

@@ -5,6 +5,7 @@ actor PlainProgress: ProgressDisplay {
     private let queue: TransferQueue
     private let terminal: Terminal
     private var names: [SessionID: String] = [:]
+    private var lines = EventLines()
 
     init(queue: TransferQueue, terminal: Terminal) {
         self.queue = queue
@@ -15,7 +16,8 @@ actor PlainProgress: ProgressDisplay {
         if let id = event.session, names[id] == nil, EventDescription.line(of: event.kind, name: "") != nil {
             names[id] = try? await queue.status(of: id).name
         }
-        guard let line = EventDescription.line(of: event.kind, name: event.session.map(name)) else { return }
+        let reason = if let id = event.kind.waitingSession { try? await queue.status(of: id).why } else { WaitReason?.none }
+        guard let line = lines.line(of: event.kind, name: event.session.map(name), reason: reason) else { return }
         await terminal.write(line)
         switch event.kind {
         case .completed(let id), .failed(let id, _): names[id] = nil

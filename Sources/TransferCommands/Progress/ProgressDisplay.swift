@@ -26,6 +26,9 @@ enum ProgressStyle: String, ExpressibleByArgument, CaseIterable {
     case json
     case none
 
+    /// Empty, because the help of `--progress` lists the values itself.
+    static var allValueStrings: [String] { [] }
+
     func display(of queue: TransferQueue) async -> any ProgressDisplay {
         let context = CommandContext.current
         let environment = ProcessInfo.processInfo.environment

@@ -21,7 +21,7 @@ struct ForegroundRun {
 
     /// Runs the queue until the end condition or a signal, and shuts it down.
     func run(until signals: TerminationSignals) async throws -> ExitStatus {
-        let before = await queue.status()
+        let (before, begin) = (await queue.status(), ContinuousClock.now)
         let display = await style.display(of: queue)
         // Subscribes before the start, so that no event is missed.
         let (shown, counted) = (queue.events, queue.events)
@@ -60,7 +60,8 @@ struct ForegroundRun {
         let obstacle = waiting.lazy.compactMap(\.why).first(where: Self.isObstacle)
         await display.finish(
             RunSummary(
-                wasInterrupted: wasInterrupted, completed: counts.completed, failed: counts.failed,
+                wasInterrupted: wasInterrupted, completed: counts.completed, files: counts.files, bytes: counts.bytes,
+                duration: begin.duration(to: .now), failed: counts.failed,
                 waiting: remaining.waiting, paused: remaining.paused, held: counts.held.count, blocked: blocked,
                 obstacle: obstacle, removalsDue: removalsDue))
         // Without a display, the user would see only an exit status, not the reason.

@@ -4,17 +4,10 @@ import TransferKit
 
 struct RunCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "run", abstract: "Runs the queue until no session can continue without user action.",
+        commandName: "run", abstract: "Runs the queue until no session can continue.",
         discussion: """
-            Waits for sessions that start later, such as retries. Ctrl-C stops the run cleanly: the next run resumes from the confirmed \
-            bytes. A second Ctrl-C exits immediately.
-
-            When the run ends, exits with 1 if a session failed or needs user action, with 130 if the run was interrupted, and otherwise with 0. \
-            A session needs user action if it is paused, was held after it started, or can't start. Sessions that are cancelled or removed during \
-            the run don't count.
-
-            Before it exits, the command removes unfinished uploads of cancelled and removed sessions from servers, for up to 30 seconds. It \
-            reports uploads that remain; they do not count as a failure.
+            Waits for sessions that start later, such as retries. Ctrl-C stops the run cleanly; a second Ctrl-C exits immediately. Exits with 1 if a \
+            session failed or needs user action, and with 130 after Ctrl-C.
 
             Example: transferq run --max-sessions 2 --progress plain
             """)
@@ -29,8 +22,10 @@ struct RunCommand: AsyncParsableCommand {
     @Flag(help: "Don't wait for sessions that start later.")
     var noWait = false
 
-    @Option(help: "The style of progress: \(ProgressStyle.allCases.map(\.rawValue).joined(separator: ", ")).")
+    @Option(help: ArgumentHelp("auto, bars, plain, json or none", valueName: "style"), completion: .list(Self.styles))
     var progress = ProgressStyle.auto
+
+    private static let styles = ProgressStyle.allCases.map(\.rawValue)
 
     func validate() throws {
         if forever, noWait { throw ValidationError("--forever and --no-wait can't be used together.") }

@@ -4,14 +4,13 @@ import ArgumentParser
 struct RunLimitOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp(
-            "The maximum number of concurrent sessions while this process runs (default: the queue's limit).", valueName: "number"))
+        help: ArgumentHelp("Concurrent sessions (default: the queue's limit).", valueName: "number"))
     var maxSessions: Int?
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The free space, with K, M or G for binary units, below which no session starts while this process runs (default: the queue's limit).",
+            "The minimum of free space (default: the queue's).",
             valueName: "size"))
     var minFree: ByteCount?
 

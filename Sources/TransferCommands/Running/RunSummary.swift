@@ -4,6 +4,11 @@ import TransferKit
 struct RunSummary: Sendable {
     let wasInterrupted: Bool
     let completed: Int
+    /// The number of completed files, and their size in bytes.
+    let files: Int
+    let bytes: Int64
+    /// The duration of the run.
+    let duration: Duration
     let failed: Set<SessionID>
     let waiting: Int
     let paused: Int
@@ -24,7 +29,12 @@ struct RunSummary: Sendable {
             if waiting > 0 { parts.append("\(waiting) waiting") }
             if paused > 0 { parts.append("\(paused) paused") }
             if held > 0 { parts.append("\(held) held") }
-            lines.append((wasInterrupted ? "Interrupted: " : "") + parts.joined(separator: ", ") + ".")
+            let transferred =
+                files > 0
+                ? " Transferred \(Figures.count(files, "file")), \(Figures.size(bytes)), in \(Figures.time(duration / .seconds(1)))." : ""
+            lines.append((wasInterrupted ? "Interrupted: " : "") + parts.joined(separator: ", ") + "." + transferred)
+        } else if !wasInterrupted {
+            lines.append("The queue has no session to run. To add one: transferq upload, or transferq download")
         }
         if failed.count == 1, let id = failed.first.map(SessionDescription.shortID) {
             lines.append("To see why it failed: transferq show \(id). To retry it: transferq retry \(id), then transferq run")

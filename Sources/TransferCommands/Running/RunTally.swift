@@ -3,6 +3,10 @@ import TransferKit
 /// Counts the outcomes of the sessions in a run.
 struct RunTally: Sendable {
     private(set) var completed = 0
+    /// The number of completed files.
+    private(set) var files = 0
+    /// The size of the completed files, including bytes that earlier runs transferred.
+    private(set) var bytes: Int64 = 0
     private(set) var failed: Set<SessionID> = []
     /// Sessions held after they had started.
     private(set) var held: Set<SessionID> = []
@@ -14,6 +18,10 @@ struct RunTally: Sendable {
     init(counting events: QueueEvents) async {
         for await event in events {
             switch event.kind {
+            case .itemCompleted(_, _, let receipt):
+                files += 1
+                let (sum, isTooLarge) = bytes.addingReportingOverflow(max(0, receipt.bytes))
+                bytes = isTooLarge ? .max : sum
             case .completed(let id):
                 completed += 1
                 started.remove(id)

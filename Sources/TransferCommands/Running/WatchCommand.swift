@@ -5,10 +5,10 @@ import TransferKit
 
 struct WatchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "watch", abstract: "Prints recorded events from the change log, then new events.",
+        commandName: "watch", abstract: "Prints recorded events, then new events.",
         discussion: """
             Ends when the owner releases the queue. If no process owns the queue, ends after the last recorded event. With --follow, waits for \
-            the next owner instead.
+            the next owner instead. With --verbose, also prints the steps of each run; --json prints all events.
 
             Example: transferq watch --json --since 120
             Example: transferq watch --tail 20
@@ -19,14 +19,14 @@ struct WatchCommand: AsyncParsableCommand {
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Print only events after this revision; now for only new events (default: 0).", valueName: "revision"))
+        help: ArgumentHelp("After this revision, or now (default: 0, all).", valueName: "revision"))
     var since: Start?
 
     @Option(
-        parsing: .unconditional, help: ArgumentHelp("Print only this number of recorded events before new events.", valueName: "number"))
+        parsing: .unconditional, help: ArgumentHelp("Only this number of recorded events.", valueName: "number"))
     var tail: UInt64?
 
-    @Flag(help: "Wait for the next owner of the queue instead of ending, until interrupted.")
+    @Flag(help: "Wait for the next owner instead of ending.")
     var follow = false
 
     /// The revision after which to print events.
@@ -51,6 +51,7 @@ struct WatchCommand: AsyncParsableCommand {
     private struct Progress {
         var indices: SessionIndices
         var names: [SessionID: String] = [:]
+        var lines = EventLines()
         /// The revision of the last printed event.
         var last: UInt64
     }
@@ -126,7 +127,9 @@ struct WatchCommand: AsyncParsableCommand {
                 await output.write(JSONValue(event, index: index))
             } else if !event.isProgress {
                 if let id = event.session, progress.names[id] == nil { progress.names[id] = (try? await queue.status(of: id).name) ?? "" }
-                await output.write(Self.line(event, name: event.session.flatMap { progress.names[$0] }) + "\n")
+                if let line = line(event, name: event.session.flatMap { progress.names[$0] }, &progress.lines) {
+                    await output.write(line + "\n")
+                }
             }
             // Nothing can be printed any more.
             if output.failure != nil { return }
@@ -134,9 +137,11 @@ struct WatchCommand: AsyncParsableCommand {
         }
     }
 
-    private static func line(_ event: QueueEvent, name: String?) -> String {
+    /// A line for an event; nil for the steps of a run, except with `--verbose`.
+    private func line(_ event: QueueEvent, name: String?, _ lines: inout EventLines) -> String? {
         let label = event.session.map { "\(SessionDescription.shortID($0)) \(name ?? "")" }
-        let text = EventDescription.line(of: event.kind, name: label) ?? EventDescription.plainLine(of: event.kind, name: label)
-        return "\(event.time.formatted(.iso8601))  \(text)"
+        let text = lines.line(of: event.kind, name: label) ?? EventDescription.changeLine(of: event.kind, name: label)
+        guard let text = text ?? (common.verbosity > 0 ? EventDescription.plainLine(of: event.kind, name: label) : nil) else { return nil }
+        return "\(Figures.date(event.time))  \(text)"
     }
 }

@@ -17,8 +17,8 @@ import Testing
             program.environment = ["TERM": "xterm", "NO_COLOR": hasColor ? "" : "1"]
             try program.folder.file("a", size: 1 << 20)
             try program.folder.file("b", size: 1 << 20)
-            // Each transfer takes about half a second, so that bars are drawn several times.
-            let ids = try await program.succeed("add", "studio", "a", "b", "--each", "--rate", "2M").lines
+            // Each transfer takes about a second, so that bars are drawn several times, half of them with the remaining time.
+            let ids = try await program.succeed("add", "studio", "a", "b", "--each", "--rate", "1M").lines
             let terminal = try PseudoTerminal(columns: columns)
             let result = try await program.start(["run"], diagnostics: terminal.terminal).result()
             let drawing = try await terminal.finish()
@@ -32,10 +32,17 @@ import Testing
             // The bars of all lines begin in the same column.
             #expect(Set(bars.map { $0.prefix { $0 != "[" }.count }).count == 1, "\(bars)")
             #expect(columns == 40 || bars.contains { $0.contains("iB/s") && $0.contains("1/2") })
+            // The remaining time is the most important detail.
+            #expect(bars.contains { $0.contains(/\s\d+:\d\d/) }, "\(bars)")
+            #expect(bars.contains { $0.contains("1/2 sessions") && $0.contains(" left ") } == (columns == 200), "\(bars)")
             // The bars are erased at the end.
             var screen = Screen(columns: Int(columns))
             screen.write(drawing)
-            #expect(screen.rows == ids.enumerated().map { "completed  \($1.prefix(8)) \(["a", "b"][$0])" } + ["2 sessions completed.", ""])
+            let rows = screen.rows
+            #expect(Array(rows.prefix(2)) == ids.enumerated().map { "completed  \($1.prefix(8)) \(["a", "b"][$0])" })
+            // At 40 columns, the summary takes two rows.
+            let summary = rows.dropFirst(2).joined()
+            #expect(summary.contains(/^2 sessions completed\. Transferred 2 files, 2\.00 MiB, in \d+:\d\d\.$/), "\(summary)")
             #expect(screen.unknown == [])
         }
     }

@@ -43,8 +43,13 @@ import TransferKit
                 #expect(gap.first?["from"] as? Int == events.count + 1 && gap.first?["to"] as? Int == since)
             }
             let text = try await program.succeed("watch")
-            #expect(text.lines.count == events.count)
-            #expect(text.lines.contains { $0.contains("completed") && $0.contains(ids[1].prefix(8)) })
+            #expect(text.lines.contains { $0.contains("completed  \(ids[1].prefix(8)) b") })
+            #expect(text.lines.contains { $0.contains("moved      \(ids[1].prefix(8)) b from index 1 to 0") })
+            #expect(text.lines.contains { $0.contains("added      2 sessions at index 0") })
+            // The steps of a run are for programs, which read JSON, and for developers.
+            #expect(!text.output.contains("Activate") && !text.output.contains("Running"), "\(text.output)")
+            let verbose = try await program.succeed("watch", "--verbose")
+            #expect(verbose.lines.count == events.count && verbose.output.contains("willActivate"))
         }
     }
 

@@ -14,6 +14,7 @@ import Testing
             let run = try await program.succeed("run")
             #expect(run.output == "")
             #expect(run.diagnostics.contains("completed  \(id.prefix(8)) a and 2 more"))
+            #expect(run.diagnostics.contains("1 session completed. Transferred 3 files, 2.86 MiB, in "), "\(run.diagnostics)")
             for name: String in ["a", "b", "c"] { #expect(try studio.hasArrived(name)) }
             let session = try await studio.session(id)
             #expect(session["state"] as? String == "completed")
@@ -56,6 +57,7 @@ import Testing
         let run = try await program.succeed("run", "--json")
         #expect(try run.objects().map { $0["event"] as? String } == ["queueStarted", "queueBecameIdle", "queueStopped"])
         #expect(try await program.succeed("run", "--progress", "none").diagnostics == "")
+        #expect(try await program.succeed("run").diagnostics.contains("no session to run. To add one: transferq upload"))
     }
 
     @Test func reportsFailedSession() async throws {
@@ -119,6 +121,21 @@ import Testing
         try await program.succeed("add", "nowhere", "-", "--each", "--hold", input: Array(names.utf8))
         try await program.succeed("add", "nowhere", "a")
         #expect(try await program.run("run", "--no-wait").status == 1)
+    }
+
+    /// The line about a waiting session has the time of its next attempt.
+    @Test func reportsReasonForWaiting() async throws {
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "nowhere", "http://127.0.0.1:9/")
+        try program.folder.file("a", size: 5)
+        let id = try await program.succeed("add", "nowhere", "a").lines[0]
+        let run = try program.start(["run", "--progress", "plain"])
+        while !run.diagnostics.contains(/waiting {4}\w+ a: retries (in \d+ s|now): Cannot reach/) { await Task.yield() }
+        run.send(SIGINT)
+        let result = await run.result()
+        #expect(result.diagnostics.contains(/retrying {3}\w+ a in \d+ s: Cannot reach/), "\(result.diagnostics)")
+        let why = try await program.succeed("why", id).output
+        #expect(why.contains("See Troubleshooting, \"Servers and networks\"."), "\(why)")
     }
 
     /// If an account has several endpoints, a change of endpoint is reported.

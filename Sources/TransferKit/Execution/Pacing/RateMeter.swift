@@ -13,6 +13,12 @@ package struct RateMeter: Sendable {
     /// Bytes per second; nil before the second sample.
     package var rate: Double? { smoothed }
 
+    /// Whether the samples cover half a second. Before, the first burst of a transfer counts so much that a remaining time would jump.
+    package var isSettled: Bool {
+        guard let first, let last else { return false }
+        return last.uptime - first.uptime >= .milliseconds(500)
+    }
+
     package mutating func sample(bytes: Int64, at uptime: Duration) {
         guard let previous = last else {
             (first, last) = ((bytes, uptime), (bytes, uptime))

@@ -21,6 +21,15 @@ import TransferKit
         #expect(abs(rate - 2_900 / 2) < 1e-6)
     }
 
+    /// The remaining time is unknown until the first burst counts less.
+    @Test func settlesAfterHalfSecond() {
+        var meter = RateMeter()
+        for tick in 0..<5 { meter.sample(bytes: 1_000, at: .milliseconds(100 * tick)) }
+        #expect(!meter.isSettled)
+        meter.sample(bytes: 1_000, at: .milliseconds(500))
+        #expect(meter.isSettled)
+    }
+
     @Test func forgetsOldRate() throws {
         var meter = RateMeter()
         for tick in 0...10 { meter.sample(bytes: Int64(tick) * 1_000, at: .milliseconds(100 * tick)) }

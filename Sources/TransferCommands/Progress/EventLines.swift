@@ -1,0 +1,47 @@
+import TransferCore
+import TransferKit
+
+/// Formats successive events as lines, and leaves out what an earlier line has said.
+struct EventLines {
+    /// The error of the file that a session gave up last.
+    private var itemErrors: [SessionID: TransferError] = [:]
+    /// The sessions whose failed attempt was the last reported event.
+    private var retrying: Set<SessionID> = []
+
+    /// A line for an event; nil if users don't need the event, or an earlier line said the same.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the event's session.
+    ///   - reason: Why the session of the event waits; nil if that is unknown.
+    mutating func line(of kind: QueueEvent.Kind, name: String?, reason: WaitReason? = nil) -> String? {
+        switch kind {
+        case .attemptFailed(let id, _, _): retrying.insert(id)
+        case .itemFailed(let id, _, let error): itemErrors[id] = error
+        case .didActivate(let id), .didStartRunning(let id): retrying.remove(id)
+        case .completed(let id): forget(id)
+        case .cancelled(let ids), .removed(let ids, _): for id in ids { forget(id) }
+        case .failed(let id, let error):
+            defer { forget(id) }
+            if itemErrors[id] == error { return "failed     \(name ?? "")".withoutControlCharacters }
+        default: break
+        }
+        if let id = kind.waitingSession, retrying.remove(id) != nil, reason?.isRetry ?? true { return nil }
+        return EventDescription.line(of: kind, name: name, reason: reason)
+    }
+
+    private mutating func forget(_ id: SessionID) {
+        itemErrors[id] = nil
+        retrying.remove(id)
+    }
+}
+
+extension WaitReason {
+    fileprivate var isRetry: Bool { if case .retry = self { true } else { false } }
+}
+
+extension QueueEvent.Kind {
+    /// The session that now waits; nil for other events, and for an event about several sessions.
+    var waitingSession: SessionID? {
+        if case .changed(let ids, .waiting) = self, ids.count == 1 { ids[0] } else { nil }
+    }
+}
