@@ -76,6 +76,7 @@ public struct CommandLineProgram: Sendable {
             if !Self.isCompletionRequest(arguments) {
                 try CommandWords.check(arguments)
                 try ShortOptions.check(arguments)
+                try CommandWords.checkDirection(arguments)
             }
             var command = try await RootCommand.asyncParseAsRoot(arguments)
             if var command = command as? any AsyncParsableCommand {
@@ -102,7 +103,8 @@ public struct CommandLineProgram: Sendable {
         switch error {
         case let failure as CommandFailure: (failure.status, failure.message)
         case let error as QueueError: (ExitStatus(error.code), error.message + advice(for: error.code))
-        case let error as TransferError: (.usage, error.message)
+        case let error as TransferError:
+            (.usage, [error.message, Troubleshooting.reference(for: error)].compactMap(\.self).joined(separator: " "))
         default: (.storage, "\(error)")
         }
     }
@@ -112,7 +114,7 @@ public struct CommandLineProgram: Sendable {
         switch code {
         case .noSuchAccount: " To list accounts: transferq account list"
         case .accountInUse: " With --cascade, the command removes both."
-        default: ""
+        default: Troubleshooting.reference(for: code).map { " \($0)" } ?? ""
         }
     }
 

@@ -27,28 +27,30 @@ struct RootCommand: AsyncParsableCommand {
                    valid in the current state
               130  interrupted
 
+            Messages and what to do: Sources/transferq/transferq.docc/Troubleshooting.md in the repository
+
             Shell completion, including sessions and accounts: transferq --generate-completion-script bash (or zsh, fish)
             """,
         version: "transferq \(version)",
         groupedSubcommands: [
             CommandGroup(
-                name: "Transferring Files",
+                name: "Transfer",
                 subcommands: [
                     AccountCommand.self, UploadCommand.self, DownloadCommand.self, AddCommand.self, EnqueueCommand.self,
                     StreamCommand.self, RunCommand.self, AgentCommand.self,
                 ]),
             CommandGroup(
-                name: "Inspecting Sessions",
+                name: "Inspection",
                 subcommands: [ListCommand.self, ShowCommand.self, WhyCommand.self, WatchCommand.self]),
             CommandGroup(
-                name: "Changing the Order", subcommands: [NowCommand.self, NextCommand.self, MoveCommand.self, YieldCommand.self]),
+                name: "Order", subcommands: [NowCommand.self, NextCommand.self, MoveCommand.self, YieldCommand.self]),
             CommandGroup(
-                name: "Controlling Sessions",
+                name: "Control",
                 subcommands: [
                     PauseCommand.self, ResumeCommand.self, HoldCommand.self, ReleaseCommand.self, CancelCommand.self, RetryCommand.self,
                     RemoveCommand.self, SetCommand.self,
                 ]),
             CommandGroup(
-                name: "Maintaining the Queue", subcommands: [QueueCommand.self, QuarantineCommand.self, DoctorCommand.self]),
+                name: "Maintenance", subcommands: [QueueCommand.self, QuarantineCommand.self, DoctorCommand.self]),
         ])
 }

@@ -79,7 +79,7 @@ struct SessionPlan {
         }
         try HTTPOptions.checkEffect(of: options.settings, upload: upload)
         guard options.expectedChecksum == nil else {
-            throw Self.unsupported("An expected checksum is only for downloads; use verification by checksum for uploads.")
+            throw Self.unsupported("An expected checksum is only for downloads; for uploads, verify checksums (--verify checksum).")
         }
         guard upload == .put || options.verification != .checksum else {
             throw Self.unsupported("The content of files in forms can't be verified; choose another verification.")

@@ -79,7 +79,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         guard direction == .download || options.expectedChecksum == nil else {
             throw TransferError(
                 .unsupported, .unsupported,
-                "An expected checksum is only for downloads; use verification by checksum for uploads.")
+                "An expected checksum is only for downloads; for uploads, verify checksums (--verify checksum).")
         }
         _ = try ReservedHeaders.tus.sessionHeaders(options.headers)
         guard direction == .upload else {

@@ -5,19 +5,11 @@ import TransferKit
 
 struct AccountAddCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "add", abstract: "Adds an account with its endpoints, in order of preference.",
+        commandName: "add", abstract: "Adds an account with its endpoints.",
         discussion: """
-            To give a secret, name the environment variable or the file that contains it. transferq reads the secret for each connection and \
-            never stores it. Remote names are relative to the path of the endpoint's URL.
-
-            https:// and tus+https:// are for tus servers, and sftp:// is for SFTP servers. For plain HTTP servers, https+put:// sends each file \
-            as a PUT request, https+form:// sends it as a form (in the field "file", with the session's --metadata as text fields), and \
-            https+get:// allows only downloads. URLs of plain HTTP servers can contain {name} (the last component of the remote name), {path} \
-            (the whole remote name) and {transfer} (an ID that stays the same when a transfer is retried). The same schemes with http instead of \
-            https work without TLS.
-
-            --setting changes settings of the transports. A session can override some settings of plain HTTP, for example: transferq upload \
-            --setting upload=form. Addresses and settings are stored unencrypted, including signatures in addresses.
+            The scheme of an address selects the transport: https:// for tus, sftp://, and https+put://, https+form:// or https+get:// for plain HTTP. \
+            Give secrets as the names of variables or files, which are read for each connection. The article "Options of transfers" explains the \
+            addresses and options.
 
             Example: transferq account add studio https://upload.example.com/files/ --token-env STUDIO_TOKEN
             Example: transferq account add bucket 'https+put://bucket.example.com/in/{path}?signature=…'

@@ -4,7 +4,7 @@ import TransferKit
 
 struct AccountCheckCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "check", abstract: "Connects to each endpoint of an account and reports the result.",
+        commandName: "check", abstract: "Connects to each endpoint, and reports the result.",
         discussion: """
             Transfers no files. Reads credentials from the environment of this shell, which can differ from the agent's. Exits with 1 if a \
             check fails or the account is blocked.

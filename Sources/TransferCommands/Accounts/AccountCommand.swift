@@ -2,7 +2,7 @@ import ArgumentParser
 
 struct AccountCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "account", abstract: "Manages accounts: the endpoints of transfers and their credentials.",
+        commandName: "account", abstract: "Manages accounts: endpoints and their credentials.",
         discussion: "Example: transferq account add studio https://upload.example.com/files/ --token-env STUDIO_TOKEN",
         subcommands: [
             AccountAddCommand.self, AccountListCommand.self, AccountShowCommand.self, AccountEditCommand.self, AccountCheckCommand.self,

@@ -21,7 +21,7 @@ struct AccountEditCommand: AsyncParsableCommand {
     @Argument(help: "The account's name.", completion: Candidates.accounts, transform: TextArgument.text)
     var name: String
 
-    @Argument(help: ArgumentHelp("URLs in order of preference (default: the current ones).", valueName: "endpoint"))
+    @Argument(help: ArgumentHelp("URLs in order of preference (default: unchanged).", valueName: "endpoint"))
     var endpoints: [String] = []
 
     func validate() throws {

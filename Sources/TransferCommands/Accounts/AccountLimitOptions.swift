@@ -5,13 +5,13 @@ import TransferKit
 struct AccountLimitOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("The maximum number of concurrent sessions of the account; 0 for no limit.", valueName: "number"))
+        help: ArgumentHelp("Concurrent sessions (default: 0, no limit).", valueName: "number"))
     var maxSessions: Int?
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The rate limit in bytes per second for all sessions of the account, with K, M or G for binary units; 0 for no limit.",
+            "Bytes/s, such as 500K or 2MB (default: 0, no limit).",
             valueName: "rate"))
     var rate: ByteCount?
 

@@ -4,7 +4,7 @@ import TransferKit
 
 struct AccountRemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "remove", abstract: "Removes an account. Fails if the account has sessions, unless --cascade is given.",
+        commandName: "remove", abstract: "Removes an account, with --cascade also its sessions.",
         discussion: "Example: transferq account remove studio --cascade")
 
     @OptionGroup var common: CommonOptions

@@ -4,7 +4,7 @@ import TransferKit
 
 struct AccountRetryCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "retry", abstract: "Retries an account's unavailable endpoints immediately.",
+        commandName: "retry", abstract: "Retries unavailable endpoints immediately.",
         discussion: """
             Use this when a server is available again. Sessions that wait for the account's endpoints start without the remaining delay, \
             even if the server asked clients to wait. A blocked account stays blocked; see: transferq account unblock

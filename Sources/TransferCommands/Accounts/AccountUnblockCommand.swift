@@ -4,7 +4,7 @@ import TransferKit
 
 struct AccountUnblockCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "unblock", abstract: "Allows an account's sessions to start again after you fixed its credentials or server.",
+        commandName: "unblock", abstract: "Lets the sessions of a blocked account start again.",
         discussion: "Example: transferq account unblock studio")
 
     @OptionGroup var common: CommonOptions

@@ -6,68 +6,66 @@ import TransportSFTP
 
 /// Options for the endpoints of an added or edited account. Each applies to all endpoints whose transport supports it.
 struct EndpointOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("The environment variable with the bearer token.", valueName: "variable"))
+    @Option(help: ArgumentHelp("The variable with the bearer token.", valueName: "variable"))
     var tokenEnv: String?
 
     @Option(help: ArgumentHelp("The file with the bearer token.", valueName: "file"))
     var tokenFile: PathArgument?
 
-    @Option(help: ArgumentHelp("The environment variable with the password of the user in the URL.", valueName: "variable"))
+    @Option(help: ArgumentHelp("The variable with the password of the URL's user.", valueName: "variable"))
     var passwordEnv: String?
 
-    @Option(help: ArgumentHelp("The file with the password of the user in the URL.", valueName: "file"))
+    @Option(help: ArgumentHelp("The file with the password of the URL's user.", valueName: "file"))
     var passwordFile: PathArgument?
 
-    @Option(help: ArgumentHelp("The environment variable with the passphrase of the private keys.", valueName: "variable"))
+    @Option(help: ArgumentHelp("The variable with the passphrase of private keys.", valueName: "variable"))
     var passphraseEnv: String?
 
-    @Option(help: ArgumentHelp("The file with the passphrase of the private keys.", valueName: "file"))
+    @Option(help: ArgumentHelp("The file with the passphrase of private keys.", valueName: "file"))
     var passphraseFile: PathArgument?
 
-    @Option(help: ArgumentHelp("A private SSH key, tried after the keys of the SSH agent; repeatable.", valueName: "file"))
+    @Option(help: ArgumentHelp("A private SSH key, after the agent's keys; repeatable.", valueName: "file"))
     var identity: [PathArgument] = []
 
-    @Option(help: ArgumentHelp("The file of known SSH servers (default: the user's and the system's).", valueName: "file"))
+    @Option(help: ArgumentHelp("Known SSH servers (default: of the user and system).", valueName: "file"))
     var knownHosts: PathArgument?
 
     @Option(
         help: ArgumentHelp(
-            "The SSH servers to trust: strict for known servers, accept-new to also add new ones, SHA256:… for the server with this key (default: strict).",
+            "strict, accept-new or SHA256:… (default: strict).",
             valueName: "policy"), transform: TextArgument.text)
     var hostKey: String?
 
-    @Option(help: ArgumentHelp("A PEM file of trusted certificate authorities (default: the system's).", valueName: "file"))
+    @Option(help: ArgumentHelp("A PEM file of trusted CAs (default: the system's).", valueName: "file"))
     var caFile: PathArgument?
 
-    @Option(help: ArgumentHelp("The client certificate as a PEM file.", valueName: "file"))
+    @Option(help: ArgumentHelp("The client certificate, a PEM file.", valueName: "file"))
     var clientCertificate: PathArgument?
 
     @Option(
-        help: ArgumentHelp(
-            "The private key of the client certificate as a PEM file (default: the file of the certificate).", valueName: "file"))
+        help: ArgumentHelp("Its private key (default: the certificate's file).", valueName: "file"))
     var clientKey: PathArgument?
 
     @Option(
-        help: ArgumentHelp(
-            "The environment variable with the proxy's password; set the user with --setting proxyUser=….", valueName: "variable"))
+        help: ArgumentHelp("The variable with the proxy user's password.", valueName: "variable"))
     var proxyPasswordEnv: String?
 
-    @Option(help: ArgumentHelp("The file with the proxy's password; set the user with --setting proxyUser=….", valueName: "file"))
+    @Option(help: ArgumentHelp("The file with the proxy user's password.", valueName: "file"))
     var proxyPasswordFile: PathArgument?
 
     @Option(
         help: ArgumentHelp(
-            "Another setting of the transport; repeatable. TRANSPORT:NAME=VALUE, such as sftp:keepTimes=true, sets it for that transport only. NAME= removes the setting.",
+            "[TRANSPORT:]NAME=VALUE; NAME= removes it; repeatable.",
             discussion: CommandContext.current.transports.endpointSettings, valueName: "name=value"))
     var setting: [String] = []
 
-    @Option(help: ArgumentHelp("A header for each request, without secrets; repeatable.", valueName: "name: value"))
+    @Option(help: ArgumentHelp("A header without secrets; repeatable.", valueName: "name: value"))
     var header: [String] = []
 
-    @Option(help: ArgumentHelp("A header whose value is in an environment variable; repeatable.", valueName: "name: variable"))
+    @Option(help: ArgumentHelp("A header with the value of a variable; repeatable.", valueName: "name: variable"))
     var headerEnv: [String] = []
 
-    @Option(help: ArgumentHelp("A header whose value is in a file; repeatable.", valueName: "name: file"))
+    @Option(help: ArgumentHelp("A header with the content of a file; repeatable.", valueName: "name: file"))
     var headerFile: [String] = []
 
     func validate() throws {

@@ -3,7 +3,7 @@ import TransferCore
 
 struct AddCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "add", abstract: "Adds a session like \"transferq upload\", or with --download like \"transferq download\".",
+        commandName: "add", abstract: "Adds a session like upload, or download (--download).",
         discussion: """
             See the help of these commands. An upload is the default.
 
@@ -13,14 +13,14 @@ struct AddCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Flag(help: "Download: the paths are remote names below the endpoint's folder.")
+    @Flag(help: "Download: the paths are remote names.")
     var download = false
 
-    @Argument(help: "The account to upload to or download from.", completion: Candidates.accounts, transform: TextArgument.text)
+    @Argument(help: "The account.", completion: Candidates.accounts, transform: TextArgument.text)
     var account: String
 
     @Argument(
-        help: "Files and folders (remote ones with --download), or - for paths from standard input, separated by NUL or line breaks.")
+        help: "Files and folders; - reads paths from standard input.")
     var paths: [PathArgument] = []
 
     @Flag(help: "Also read paths from standard input, like -.")
@@ -28,7 +28,7 @@ struct AddCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The destination folder. For uploads, a folder below the endpoint's folder (default: the endpoint's folder); with --download, a local folder (default: the working directory).",
+            "The destination, as for upload or download.",
             valueName: "folder"))
     var to: String?
 

@@ -4,11 +4,11 @@ import TransferKit
 
 /// The options of uploads.
 struct UploadOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("A name and value to send to the server with each file; repeatable.", valueName: "name=value"))
+    @Option(help: ArgumentHelp("A value to send with each file; repeatable.", valueName: "name=value"))
     var metadata: [String] = []
 
     @Option(
-        help: ArgumentHelp("The URL at which tus uploads are created (default: the endpoint's address).", valueName: "url"),
+        help: ArgumentHelp("The URL for new tus uploads (default: the endpoint).", valueName: "url"),
         transform: TextArgument.text)
     var creationURL: String?
 
@@ -25,16 +25,15 @@ struct UploadOptions: ParsableArguments {
 struct UploadItemOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "A part of a form that is sent in one request, instead of paths: NAME=TEXT for a text field, or NAME=@FILE for a file; repeatable, in the given order. After FILE, ;name=NAME and ;type=TYPE set the file's name and media type for the server.",
+            "A field NAME=TEXT or a file NAME=@FILE; repeatable.",
             valueName: "name=value"))
     var form: [FormArgument] = []
 
-    @Flag(help: "Copy the files into the storage folder first, so that they can then be changed or deleted.")
+    @Flag(help: "Copy the files into the storage folder first.")
     var copy = false
 
     @Option(
-        help:
-            "Symbolic links in uploaded folders: skip, follow-files (links to files only) or follow (all links). A link given as a path is always followed (default: skip).",
+        help: "skip, follow-files or follow links (default: skip).",
         completion: .list(Self.linkPolicies.map(\.word)), transform: Self.links)
     var symlinks: SymbolicLinkPolicy?
 
@@ -57,7 +56,7 @@ struct UploadItemOptions: ParsableArguments {
 struct DownloadOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "The expected checksum of the downloaded file: sha256, sha512, sha1 or md5, a colon, and hexadecimal digits.",
+            "The expected checksum, such as sha256:HEX.",
             valueName: "checksum"))
     var checksum: String?
 }

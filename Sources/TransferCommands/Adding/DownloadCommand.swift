@@ -3,13 +3,11 @@ import TransferCore
 
 struct DownloadCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "download", abstract: "Adds a session that downloads files and folders, and prints its ID.",
+        commandName: "download", abstract: "Adds a session that downloads files and folders.",
         discussion: """
-            All paths form one session and are transferred in the given order. A folder arrives under its own name, with its subfolders; the path / \
-            stands for the whole folder of the endpoint, whose content arrives directly in the destination, so name an empty folder with --to. A \
-            folder is listed when the session runs. "transferq run" or the agent starts the transfer.
-
-            Without --overwrite, a download never replaces an existing file.
+            Prints the ID of the session. All paths form one session and are transferred in the given order, by "transferq run" or the agent. \
+            The article "Options of transfers" \
+            explains the options.
 
             Example: transferq download studio reels/day1.mov stills/ --to ~/Movies
             Example: transferq download nas / --to ~/nas
@@ -21,8 +19,7 @@ struct DownloadCommand: AsyncParsableCommand {
     var account: String
 
     @Argument(
-        help:
-            "Remote files and folders below the endpoint's folder, / for that folder itself, or - for paths from standard input, separated by NUL or line breaks."
+        help: "Remote paths; / for everything, - for standard input."
     )
     var paths: [PathArgument] = []
 
@@ -30,7 +27,7 @@ struct DownloadCommand: AsyncParsableCommand {
     var stdin = false
 
     @Option(
-        help: ArgumentHelp("The destination, a local folder (default: the working directory).", valueName: "folder"),
+        help: ArgumentHelp("The local folder (default: the working directory).", valueName: "folder"),
         completion: .directory)
     var to: String?
 

@@ -5,11 +5,11 @@ import TransferKit
 /// The options of new sessions, apart from those of their transfers.
 struct NewSessionOptions: ParsableArguments {
     @Option(
-        help: ArgumentHelp("The name of the session (default: derived from its first path).", valueName: "text"),
+        help: ArgumentHelp("The session's name (default: from the first path).", valueName: "text"),
         transform: TextArgument.text)
     var name: String?
 
-    @Option(help: ArgumentHelp("A tag for selecting the session; repeatable.", valueName: "word"), transform: TextArgument.text)
+    @Option(help: ArgumentHelp("A tag to select the session by; repeatable.", valueName: "word"), transform: TextArgument.text)
     var tag: [String] = []
 
     @Option(
@@ -18,15 +18,14 @@ struct NewSessionOptions: ParsableArguments {
     var context: String?
 
     @Option(
-        help: ArgumentHelp(
-            "If a session that is not completed has the same key, add nothing and print that session's ID.", valueName: "key"),
+        help: ArgumentHelp("Add nothing if an unfinished session has this key.", valueName: "key"),
         transform: TextArgument.text)
     var dedupe: String?
 
-    @Flag(help: "With --dedupe, also add nothing if a completed session with the same key is still in the queue.")
+    @Flag(help: "With --dedupe, completed sessions count too.")
     var dedupeCompleted = false
 
-    @Flag(help: "Save the session as a draft, outside of the queue, until \"transferq enqueue\".")
+    @Flag(help: "Save a draft, outside of the queue.")
     var draft = false
 
     @Flag(help: "Add one session for each path.")

@@ -78,11 +78,12 @@ struct NewSessions {
             return try await options.placement.add(requests, to: queue, asDrafts: options.draft)
         }
         for warning in warnings { await common.note(warning) }
+        if let date = options.placement.notBefore?.date { await common.note("The earliest start is \(Figures.date(date)).") }
         await CommandContext.current.output.write(ids, asJSON: common.json)
         if options.draft {
             await common.note("A draft does not run. To add it to the queue: transferq enqueue ID")
         } else if !hasOwner {
-            await common.note("No process runs this queue. To run it: transferq run, or transferq agent start")
+            await common.noteAboutMissingOwner()
         }
     }
 

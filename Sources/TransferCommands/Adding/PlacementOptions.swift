@@ -12,7 +12,7 @@ struct PlacementOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "Start at this time or later: 23:00, tomorrow, \"tomorrow 6:30\", ISO 8601, or a duration from now such as +90s or +5m.",
+            "The earliest start: 23:00, tomorrow, +5m, ISO 8601.",
             valueName: "time"))
     var notBefore: StartTime?
 

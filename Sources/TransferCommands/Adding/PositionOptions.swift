@@ -6,16 +6,16 @@ import TransferKit
 struct PositionOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("The queue index of the first added session (default: the end of the queue).", valueName: "index"))
+        help: ArgumentHelp("The queue index of the first session (default: last).", valueName: "index"))
     var at: Int?
 
     @Flag(help: "Start before all other waiting sessions.")
     var next = false
 
-    @Flag(help: "Run before all other sessions. If no slot is free, interrupt another session.")
+    @Flag(help: "Start now; interrupt another session if necessary.")
     var now = false
 
-    @Flag(help: "Hold the session until \"transferq release\".")
+    @Flag(help: "Hold the session until transferq release.")
     var hold = false
 
     /// Whether any of these options is given.

@@ -6,78 +6,76 @@ import TransferKit
 struct TransferOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Whether downloads and SFTP uploads replace existing files: \(Self.policies) (default: never).", valueName: "policy"),
+            "What to do with existing files (default: never).", discussion: "Policies: \(Self.policies).", valueName: "policy"),
         completion: .list(OverwritePolicy.allCases.map(\.rawValue)), transform: Self.policy)
     var overwrite: OverwritePolicy?
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp(
-            "The rate limit in bytes per second, with K, M or G for binary units; 0 for no limit (default: 0).", valueName: "rate"))
+        help: ArgumentHelp("Bytes/s, such as 500K or 2MB (default: 0, no limit).", valueName: "rate"))
     var rate: ByteCount?
 
     @Option(
         help: ArgumentHelp(
-            "The property to compare at the end of each file: \(Self.verifications) (default: size).", valueName: "property"),
+            "Compare \(Self.verifications) (default: size).", valueName: "property"),
         completion: .list(Verification.allCases.map(\.rawValue)), transform: Self.verification)
     var verify: Verification?
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The maximum number of files in flight, and of segments of a large file, 1 to 64 "
-                + "(default: 1 large file, or as many small files as the path and the server handle well).",
+            "Files and segments in flight, 1 to 64 (default: auto).",
             valueName: "number"))
     var parallel: Int?
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The maximum number of bytes in one request, with K, M or G for binary units (default: the endpoint's setting).",
+            "Bytes in one request (default: the endpoint's value).",
             valueName: "size"))
     var chunk: ByteCount?
 
     @Option(
         help: ArgumentHelp(
-            "A setting for this session, overriding the endpoint's setting; repeatable.",
+            "A setting for this session; repeatable.",
             discussion: CommandContext.current.transports.sessionSettings, valueName: "name=value"))
     var setting: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "Read settings from a file that only its owner can read, one NAME=VALUE per line, # for comments. This keeps the settings out of the process list; - reads standard input.",
+            "A private file with NAME=VALUE lines, or -.",
             valueName: "file"))
     var settingsFile: PathArgument?
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The seconds without progress after which an attempt is retried, except while waiting for the response to the last byte (default: 60).",
+            "Retry after this time without progress (default: 60).",
             valueName: "seconds"))
     var stallTimeout: Double?
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The seconds to wait for the response after the last byte of a file above 1 MiB, if longer than --stall-timeout (default: 300).",
+            "The time for the last response (default: 300).",
             valueName: "seconds"))
     var responseTimeout: Double?
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The seconds after which the session fails if all servers of the account are unavailable. Counted in each process from the first failed attempt (default: never).",
+            "Fail after an outage of this time (default: never).",
             valueName: "seconds"))
     var giveUpAfter: Double?
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The seconds from the first start of the session after which it fails if it has not completed (default: never).",
+            "Fail this long after the start (default: never).",
             valueName: "seconds"))
     var deadline: Double?
 
-    @Flag(help: "Report the start and the progress of each file in events: run --progress json, watch --json.")
+    @Flag(help: "Report each file in events (run --progress json).")
     var itemProgress = false
 
     func validate() throws {

@@ -3,16 +3,14 @@ import TransferCore
 
 struct UploadCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "upload", abstract: "Adds a session that uploads files and folders, and prints its ID.",
+        commandName: "upload", abstract: "Adds a session that uploads files and folders.",
         discussion: """
-            All paths form one session and are transferred in the given order. A folder arrives under its own name, with its subfolders. It is read \
-            when the session runs. "transferq run" or the agent starts the transfer. If a path can't be read, the command adds nothing.
-
-            Without --overwrite, an SFTP upload never replaces an existing file. A plain HTTP server decides whether an upload replaces a file, so \
-            accounts with such an endpoint reject every --overwrite policy except "always". A tus server stores each file as a new upload.
+            Prints the ID of the session. All paths form one session and are transferred in the given order, by "transferq run" or the agent. \
+            The article "Options of transfers" \
+            explains the options.
 
             Example: transferq upload studio reel.mov stills/ --to 2025/june --name 'Day one' --next
-            Example: transferq upload site --form title='Day one' --form reel=@day1.mov --form 'papers=@a.pdf;type=application/pdf'
+            Example: transferq upload site --form title='Day one' --form reel=@day1.mov
             Example: find . -name '*.wav' -print0 | transferq upload studio -
             """)
 
@@ -21,15 +19,14 @@ struct UploadCommand: AsyncParsableCommand {
     @Argument(help: "The account to upload to.", completion: Candidates.accounts, transform: TextArgument.text)
     var account: String
 
-    @Argument(help: "Files and folders, or - for paths from standard input, separated by NUL or line breaks.")
+    @Argument(help: "Files and folders; - reads paths from standard input.")
     var paths: [PathArgument] = []
 
     @Flag(help: "Also read paths from standard input, like -.")
     var stdin = false
 
     @Option(
-        help: ArgumentHelp(
-            "The destination, a folder below the endpoint's folder (default: the endpoint's folder).", valueName: "folder"))
+        help: ArgumentHelp("The remote folder (default: the endpoint's folder).", valueName: "folder"))
     var to: String?
 
     @OptionGroup(title: "Session") var options: NewSessionOptions

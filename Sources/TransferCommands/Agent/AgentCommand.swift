@@ -2,7 +2,7 @@ import ArgumentParser
 
 struct AgentCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "agent", abstract: "Manages the agent, which runs the queue in the background.",
+        commandName: "agent", abstract: "Runs the queue in the background.",
         discussion: """
             The agent keeps running after its shell exits. Other commands reach the queue through it. Its log is agent.log in the storage folder.
 

@@ -24,7 +24,7 @@ struct AgentDescription {
                 ] as JSONValue)
         } else {
             let text =
-                "The agent (process \(owner.processID)) has been running since \(owner.since.formatted(.iso8601)). Its log is \(log)."
+                "The agent (process \(owner.processID)) has been running since \(Figures.date(owner.since)). Its log is \(log)."
             await output.write(text.withoutControlCharacters + "\n")
         }
     }

@@ -20,7 +20,7 @@ struct AgentStartCommand: AsyncParsableCommand {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The size at which agent.log is rotated, with K, M or G for binary units; four rotated files are kept (default: 1M).",
+            "The size of agent.log before rotation (default: 1M).",
             valueName: "size"))
     var logSize: ByteCount?
 
@@ -63,7 +63,7 @@ struct AgentStartCommand: AsyncParsableCommand {
 
 struct AgentStopCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "stop", abstract: "Stops the agent and returns when it has released the queue.",
+        commandName: "stop", abstract: "Stops the agent, and waits for its end.",
         discussion: """
             Running sessions are interrupted and resume when the queue runs again.
 
@@ -87,8 +87,12 @@ struct AgentStopCommand: AsyncParsableCommand {
 
 struct AgentStatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "status", abstract: "Reports whether the agent is running; exits with 4 if it is not.",
-        discussion: "Example: transferq agent status --json")
+        commandName: "status", abstract: "Reports whether the agent is running.",
+        discussion: """
+            Exits with 4 if the agent is not running.
+
+            Example: transferq agent status --json
+            """)
 
     @OptionGroup var common: CommonOptions
 

@@ -4,7 +4,7 @@ import TransferCore
 
 struct AgentUnitCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "unit", abstract: "Prints a systemd unit that runs the agent for this user.",
+        commandName: "unit", abstract: "Prints a systemd unit for the agent.",
         discussion: """
             First: mkdir -p ~/.config/systemd/user
             Example: transferq agent unit > ~/.config/systemd/user/transferq.service

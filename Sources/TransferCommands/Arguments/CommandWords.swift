@@ -40,6 +40,26 @@ enum CommandWords {
         }
     }
 
+    /// The options of one direction, and advice to a user who gives them to the command of the other direction.
+    private static let foreignOptions: [String: (options: Set<String>, advice: String)] = [
+        "download": (
+            ["--copy", "--creation-url", "--form", "--metadata", "--symlinks"], "is for uploads. Omit it, or use transferq upload."
+        ),
+        "upload": (["--checksum"], "is for downloads. To compare the checksums of uploads: --verify checksum"),
+    ]
+
+    /// Checks that the arguments of `upload` and `download` contain no option of the other command. The parser would suggest an option with a
+    /// similar name.
+    ///
+    /// - Throws: A `CommandFailure` for such an option.
+    static func checkDirection(_ arguments: [String]) throws(CommandFailure) {
+        guard let (options, advice) = arguments.first.flatMap({ foreignOptions[$0] }) else { return }
+        for word in arguments.prefix(while: { $0 != "--" }) {
+            let option = String(word.prefix { $0 != "=" })
+            if options.contains(option) { throw CommandFailure(.usage, "\(option) \(advice)") }
+        }
+    }
+
     private static func unknown(_ word: String, after path: String, of names: [String]) -> CommandFailure {
         let near = names.nearest(to: word).map { "\"transferq \(path)\($0)\"" }
         let advice =

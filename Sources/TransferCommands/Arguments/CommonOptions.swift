@@ -4,16 +4,16 @@ import TransferKit
 
 /// The options of all commands.
 struct CommonOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("The storage folder of the queue (default: $TRANSFERQ_STORE, or see transferq --help).", valueName: "dir"))
+    @Option(help: ArgumentHelp("The storage folder (default: see transferq --help).", valueName: "dir"))
     var store: PathArgument?
 
     @Flag(help: "Print JSON, one object per line.")
     var json = false
 
-    @Flag(name: [.short, .customLong("verbose")], help: "Log more to standard error; twice for debug messages.")
+    @Flag(name: [.short, .customLong("verbose")], help: "Log more to standard error; twice for debugging.")
     var verbosity: Int
 
-    @Flag(name: .shortAndLong, help: "Print neither notes nor progress to standard error.")
+    @Flag(name: .shortAndLong, help: "Print no notes and no progress to standard error.")
     var quiet = false
 
     var logger: Logger { logger(omittingErrorsOf: .none) }
@@ -31,6 +31,11 @@ struct CommonOptions: ParsableArguments {
     func note(_ text: String) async {
         guard !quiet else { return }
         await CommandContext.current.terminal.write(text.withoutControlCharacters)
+    }
+
+    /// Prints how to run a queue that no process runs.
+    func noteAboutMissingOwner() async {
+        await note("No process runs this queue. To run it: transferq run, or transferq agent start")
     }
 
     func validate() throws {

@@ -7,7 +7,7 @@ struct ConfirmationOptions: ParsableArguments {
     @Flag(name: .shortAndLong, help: "Don't ask for confirmation on a terminal.")
     var yes = false
 
-    @Flag(help: "Print the IDs of the sessions that the command would change, and change nothing.")
+    @Flag(help: "Only print the IDs of the sessions that would change.")
     var dryRun = false
 
     /// Asks a question if a person can answer it: if standard input and standard error are terminals.

@@ -6,6 +6,9 @@ enum ClearedProperty: String, CaseIterable, ExpressibleByArgument {
     case after, checksum, chunk, context, creationURL = "creation-url", deadline, giveUpAfter = "give-up-after", notBefore = "not-before"
     case parallel, tags
 
+    /// Empty, because the help of `--clear` lists the values itself.
+    static var allValueStrings: [String] { [] }
+
     /// The option that sets the property.
     var option: String { self == .tags ? "--set-tag" : "--\(rawValue)" }
 

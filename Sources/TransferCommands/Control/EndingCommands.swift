@@ -4,7 +4,7 @@ import TransferKit
 
 struct CancelCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "cancel", abstract: "Cancels sessions and prints their IDs; the sessions stay in the list.",
+        commandName: "cancel", abstract: "Cancels sessions, which stay in the list.",
         discussion: """
             Unfinished uploads stay on the server, and part files on this machine, so that "transferq retry" resumes them. \(aboutGroups)
 
@@ -15,7 +15,7 @@ struct CancelCommand: OperationCommand {
     @OptionGroup var arguments: SelectionArguments
     @OptionGroup var confirming: ConfirmationOptions
 
-    @Flag(help: "Remove unfinished uploads from the server, when the queue runs and can reach it, and part files from this machine.")
+    @Flag(help: "Also remove unfinished content, here and remotely.")
     var discard = false
 
     @Flag(help: .hidden)
@@ -32,7 +32,7 @@ struct CancelCommand: OperationCommand {
 
 struct RetryCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "retry", abstract: "Retries the unfinished files of failed and cancelled sessions, and prints the sessions' IDs.",
+        commandName: "retry", abstract: "Retries the rest of failed and cancelled sessions.",
         discussion: """
             \(aboutGroups)
 
@@ -44,13 +44,15 @@ struct RetryCommand: OperationCommand {
 
     var selection: SessionSelection { arguments.selection }
     var operation: SessionOperation { .retry }
+    var startsSessions: Bool { true }
 }
 
 struct RemoveCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "remove", abstract: "Removes sessions in any state from the queue, and prints their IDs.",
+        commandName: "remove", abstract: "Removes sessions in any state from the queue.",
         discussion: """
-            Source files and completed files at the destination stay. If one of up to 10,000 sessions can't be removed, none is removed.
+            Source files and completed files at the destination stay. If one of up to 10,000 sessions can't be removed, none is removed. Prints \
+            the IDs of the removed sessions.
 
             Example: transferq remove --account studio --failed
             """)

@@ -4,10 +4,10 @@ import TransferKit
 
 struct EnqueueCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "enqueue", abstract: "Adds drafts to the queue, and prints their IDs.",
+        commandName: "enqueue", abstract: "Adds drafts to the queue.",
         discussion: """
             "transferq upload --draft" saves a draft, "transferq list --state draft" lists the drafts, "transferq set" changes them, and "transferq \
-            remove" removes them. Several drafts are added next to each other, in the order in which they were saved.
+            remove" removes them. Several drafts are added next to each other, in the order in which they were saved. Prints their IDs.
 
             Example: transferq enqueue 3f2a --next
             """)
@@ -15,7 +15,7 @@ struct EnqueueCommand: OperationCommand {
     @OptionGroup var common: CommonOptions
 
     @Argument(
-        help: ArgumentHelp("The IDs of drafts, at least four characters of each.", valueName: "id"),
+        help: ArgumentHelp("IDs of drafts, or four characters of each.", valueName: "id"),
         completion: Candidates.sessions)
     var ids: [String] = []
 
@@ -27,6 +27,8 @@ struct EnqueueCommand: OperationCommand {
     var selection: SessionSelection { SessionSelection(drafts: ids, all: all) }
 
     var operation: SessionOperation { .enqueue(to: position.at.map { .index($0) } ?? .end, isHeld: position.hold) }
+
+    var startsSessions: Bool { !position.hold }
 
     func didChange(_ sessions: [SessionID], in queue: any ControllableQueue) async throws {
         try await position.start(sessions, in: queue)

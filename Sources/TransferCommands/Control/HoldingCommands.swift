@@ -4,7 +4,7 @@ import TransferKit
 
 struct PauseCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "pause", abstract: "Pauses running sessions and prints their IDs; the sessions keep their slots.",
+        commandName: "pause", abstract: "Pauses running sessions, which keep their slots.",
         discussion: """
             Waiting sessions are held instead. To continue both: transferq resume. \(aboutGroups)
 
@@ -20,7 +20,7 @@ struct PauseCommand: OperationCommand {
 
 struct ResumeCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "resume", abstract: "Resumes paused sessions, releases held ones, and prints their IDs.",
+        commandName: "resume", abstract: "Resumes paused sessions and releases held ones.",
         discussion: """
             \(aboutGroups)
 
@@ -32,11 +32,12 @@ struct ResumeCommand: OperationCommand {
 
     var selection: SessionSelection { arguments.selection }
     var operation: SessionOperation { .resume }
+    var startsSessions: Bool { true }
 }
 
 struct HoldCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "hold", abstract: "Holds sessions until they are released, and prints their IDs.",
+        commandName: "hold", abstract: "Holds sessions until they are released.",
         discussion: """
             Held sessions keep their index but not their slots. \(aboutGroups)
 
@@ -52,7 +53,7 @@ struct HoldCommand: OperationCommand {
 
 struct ReleaseCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "release", abstract: "Releases held sessions and prints their IDs; the sessions wait for their turn again.",
+        commandName: "release", abstract: "Releases held sessions, which wait for their turn.",
         discussion: """
             \(aboutGroups)
 
@@ -64,11 +65,12 @@ struct ReleaseCommand: OperationCommand {
 
     var selection: SessionSelection { arguments.selection }
     var operation: SessionOperation { .release }
+    var startsSessions: Bool { true }
 }
 
 struct YieldCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "yield", abstract: "Interrupts running sessions to let others start first, and prints their IDs.",
+        commandName: "yield", abstract: "Interrupts running sessions to let others start.",
         discussion: """
             A session resumes automatically after another session has started, or after five seconds. To stop the whole queue: transferq \
             queue stop. \(aboutGroups)

@@ -13,13 +13,19 @@ protocol OperationCommand: AsyncParsableCommand {
     func didChange(_ sessions: [SessionID], in queue: any ControllableQueue) async throws
     /// The options of an operation that ends or removes sessions; nil for other operations.
     var confirmation: ConfirmationOptions? { get }
+    /// Whether the changed sessions start when a process runs the queue.
+    var startsSessions: Bool { get }
 }
 
 extension OperationCommand {
     /// The help text that explains operations on several sessions.
-    static var aboutGroups: String { "With --all or a filter, sessions in a state that does not allow the operation are left unchanged." }
+    static var aboutGroups: String {
+        "Prints the IDs of the changed sessions. With --all or a filter, sessions in a state that does not allow the operation are left unchanged."
+    }
 
     var confirmation: ConfirmationOptions? { nil }
+
+    var startsSessions: Bool { false }
 
     func resolved(_ operation: SessionOperation, in queue: any ControllableQueue) async throws -> SessionOperation { operation }
 
@@ -31,7 +37,7 @@ extension OperationCommand {
             let sessions = try await common.withQueue { try await selection.sessions(in: $0) }
             let changing = sessions.filter { operation.canChange($0.state) }.map(\.id)
             guard !confirmation.dryRun else {
-                await CommandContext.current.output.write(changing, asJSON: common.json)
+                await report(changing, hasOwner: true)
                 let refusals = selection.hasIDs ? sessions.filter { !operation.canChange($0.state) }.map(operation.refusal) : []
                 return try Self.report(refusals)
             }
@@ -42,13 +48,25 @@ extension OperationCommand {
             }
         }
         var sessions: [SessionID]?
+        var hasOwner = false
         let applied = try await common.withQueue { queue in
+            hasOwner = !(queue is TransferQueue)
             let applied = try await selection.apply(resolved(operation, in: queue), in: queue, resolved: &sessions)
             try await didChange(applied.changed, in: queue)
             return applied
         }
-        await CommandContext.current.output.write(applied.changed, asJSON: common.json)
+        await report(applied.changed, hasOwner: hasOwner)
         try Self.report(applied.refusals)
+    }
+
+    /// Prints the IDs of the changed sessions. Explains an empty output, and how to run a queue without an owner.
+    private func report(_ changed: [SessionID], hasOwner: Bool) async {
+        await CommandContext.current.output.write(changed, asJSON: common.json)
+        if changed.isEmpty, (try? selection.hasIDs) == false {
+            await common.note("No session matches, or the state of each one does not allow the operation. To list sessions: transferq list")
+        } else if !changed.isEmpty, startsSessions, !hasOwner {
+            await common.noteAboutMissingOwner()
+        }
     }
 
     private static func report(_ refusals: [QueueError]) throws {

@@ -4,11 +4,10 @@ import TransferKit
 
 struct NowCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "now", abstract: "Runs sessions before all others, and prints their IDs.",
+        commandName: "now", abstract: "Runs sessions before all others.",
         discussion: """
-            Ignores holds, start times, dependencies and retry delays. If no slot is free, the queue interrupts another session, which resumes \
-            when the given session releases the slot. The command does not start the queue. If the queue is not running, the given sessions start \
-            first in the next run. \(aboutGroups)
+            Ignores holds, start times, dependencies and retry delays. If no slot is free, the queue interrupts another session, which resumes later. \
+            \(aboutGroups)
 
             Example: transferq now 3f2a
             """)
@@ -18,11 +17,12 @@ struct NowCommand: OperationCommand {
 
     var selection: SessionSelection { arguments.selection }
     var operation: SessionOperation { .run() }
+    var startsSessions: Bool { true }
 }
 
 struct NextCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "next", abstract: "Makes waiting sessions the next to start, and prints their IDs.",
+        commandName: "next", abstract: "Makes waiting sessions the next to start.",
         discussion: """
             No session is interrupted. \(aboutGroups)
 
@@ -34,13 +34,15 @@ struct NextCommand: OperationCommand {
 
     var selection: SessionSelection { arguments.selection }
     var operation: SessionOperation { .runNext }
+    var startsSessions: Bool { true }
 }
 
 struct MoveCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "move", abstract: "Moves sessions to an index of the queue, and prints their IDs.",
+        commandName: "move", abstract: "Moves sessions to an index of the queue.",
         discussion: """
-            Indices count from 0. The first session gets the index, and the others follow in their order. No session is interrupted.
+            Indices count from 0. The first session gets the index, and the others follow in their order. No session is interrupted. \
+            Prints the IDs of the moved sessions.
 
             Example: transferq move 3f2a 0
             """)
@@ -52,8 +54,7 @@ struct MoveCommand: OperationCommand {
     var tag: String?
 
     @Argument(
-        help: ArgumentHelp(
-            "\(SessionPrefix.manyHelp), unless an option selects the sessions; then the new index.", valueName: "id> ... <index"),
+        help: ArgumentHelp("Sessions, unless options select them; then the index.", valueName: "id> ... <index"),
         completion: Candidates.sessions)
     var words: [String]
 

@@ -6,12 +6,10 @@ import TransferKit
 
 struct SetCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "set", abstract: "Changes properties of sessions that have not completed, and prints their IDs.",
+        commandName: "set", abstract: "Changes properties of sessions that have not ended.",
         discussion: """
-            Properties without an option keep their values; the defaults below apply only to new sessions. --all, --account and --tag select \
-            sessions. --to-account, --metadata, --overwrite, --setting, --creation-url and --checksum are accepted while a session is a draft, \
-            waiting or held, until its first bytes are transferred. --not-before and --after are accepted while a session is a draft, waiting or \
-            held. \(aboutGroups)
+            Properties without an option keep their values; the defaults below apply only to new sessions. Some properties can't change after the \
+            first byte; see "Changing running sessions" in the documentation. \(aboutGroups)
 
             Example: transferq set 3f2a --rate 500K --set-tag night
             Example: transferq set --tag night --to-account archive --not-before 2026-07-01T02:00
@@ -29,14 +27,16 @@ struct SetCommand: OperationCommand {
     @Option(help: "Select the sessions with this tag.", completion: Candidates.tags, transform: TextArgument.text)
     var tag: String?
 
-    @Option(help: "Move the sessions to this account.", completion: Candidates.accounts, transform: TextArgument.text)
+    @Option(
+        help: ArgumentHelp("Move the sessions to this account.", valueName: "account"), completion: Candidates.accounts,
+        transform: TextArgument.text)
     var toAccount: String?
 
     @Option(help: ArgumentHelp("The new name of the sessions.", valueName: "text"), transform: TextArgument.text)
     var name: String?
 
     @Option(
-        help: ArgumentHelp("A tag. The given tags replace all current tags; repeatable.", valueName: "word"), transform: TextArgument.text)
+        help: ArgumentHelp("Replace the tags with this one; repeatable.", valueName: "word"), transform: TextArgument.text)
     var setTag: [String] = []
 
     @Option(
@@ -49,7 +49,7 @@ struct SetCommand: OperationCommand {
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Start at this time or later. The format is the same as for \"transferq upload\".", valueName: "time"))
+        help: ArgumentHelp("The earliest start; see transferq upload.", valueName: "time"))
     var notBefore: StartTime?
 
     @OptionGroup(title: "Upload") var upload: UploadOptions
@@ -58,7 +58,9 @@ struct SetCommand: OperationCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Remove the value of this option, so that its default applies; repeatable.", valueName: "property"))
+            "Remove the value of this option; repeatable.",
+            discussion: "Options: \(ClearedProperty.allCases.map(\.rawValue).joined(separator: ", ")).", valueName: "option"),
+        completion: .list(ClearedProperty.allCases.map(\.rawValue)))
     var clear: [ClearedProperty] = []
 
     /// Another name of `--clear tags`.

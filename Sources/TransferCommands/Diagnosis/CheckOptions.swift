@@ -4,7 +4,7 @@ import ArgumentParser
 struct CheckOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("The seconds to wait for each endpoint (default: 30).", valueName: "seconds"))
+        help: ArgumentHelp("Seconds to wait for each endpoint (default: 30).", valueName: "seconds"))
     var timeout: Double?
 
     func validate() throws {

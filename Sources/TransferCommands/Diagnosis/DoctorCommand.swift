@@ -7,7 +7,7 @@ import TransferKit
 
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "doctor", abstract: "Checks versions, storage folder, permissions and endpoints.",
+        commandName: "doctor", abstract: "Checks versions, storage, permissions and endpoints.",
         discussion: """
             Connects to each endpoint of each account, with credentials from the environment of this shell. Exits with 1 if it finds a problem, \
             and with 3 if the queue can't be used.
@@ -106,7 +106,7 @@ struct DoctorCommand: AsyncParsableCommand {
         let kind = owner.role == .agent ? "The agent" : owner.role == .run ? "transferq run" : "An app"
         return Finding(
             check: "owner", state: .ok,
-            detail: "\(kind) (process \(owner.processID)) has owned the queue since \(owner.since.formatted(.iso8601)).",
+            detail: "\(kind) (process \(owner.processID)) has owned the queue since \(Figures.date(owner.since)).",
             fields: [
                 ("process", .integer(Int64(owner.processID))), ("role", .string(owner.role.rawValue)), ("since", JSONValue(owner.since)),
             ])

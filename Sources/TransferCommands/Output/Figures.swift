@@ -1,3 +1,4 @@
+import Foundation
 import TransferKit
 
 /// Formats numbers as human-readable text.
@@ -23,6 +24,16 @@ enum Figures {
     static func rate(_ bytesPerSecond: Double?) -> String {
         guard let bytesPerSecond, bytesPerSecond.isFinite, bytesPerSecond < 1e18 else { return "–" }
         return size(Int64(bytesPerSecond)) + "/s"
+    }
+
+    /// A date as ISO 8601 in this machine's time zone, with its offset.
+    static func date(_ date: Date) -> String { date.formatted(Date.ISO8601FormatStyle(timeZone: .current)) }
+
+    /// A time in the next hour as a number of seconds from now, such as `in 5 s`; another time as a date.
+    static func moment(_ date: Date) -> String {
+        let seconds = date.timeIntervalSinceNow.rounded(.up)
+        if (-1...0).contains(seconds) { return "now" }
+        return (1...3_600).contains(seconds) ? "in \(Int(seconds)) s" : "at \(self.date(date))"
     }
 
     /// A longer time is shown as unknown, because it only says that the transfer hardly moves.

@@ -10,7 +10,7 @@ struct Table {
         let width: Int
     }
 
-    private let alignments: [Alignment]
+    private var alignments: [Alignment]
     /// The first row contains the titles.
     private var rows: [[Cell]] = []
     private var widths: [Int]
@@ -28,6 +28,38 @@ struct Table {
                 return Cell(text: text, width: text.columns)
             })
         for (column, cell) in rows[rows.count - 1].enumerated() where cell.width > widths[column] { widths[column] = cell.width }
+    }
+
+    /// How a table becomes narrower.
+    enum Narrowing {
+        /// Truncates the texts of a column, if necessary down to a width.
+        case truncate(column: Int, to: Int)
+        /// Omits a column.
+        case omit(column: Int)
+    }
+
+    /// Applies steps in their order, until each row fits into a number of terminal columns.
+    mutating func fit(into columns: Int, by steps: [Narrowing]) {
+        var omitted: Set<Int> = []
+        for step in steps {
+            let present = widths.indices.filter { !omitted.contains($0) }
+            let excess = present.reduce(2 * (present.count - 1) - columns) { $0 + widths[$1] }
+            guard excess > 0 else { break }
+            switch step {
+            case .truncate(let column, let minimum): truncate(column, to: max(min(minimum, widths[column]), widths[column] - excess))
+            case .omit(let column): omitted.insert(column)
+            }
+        }
+        guard !omitted.isEmpty else { return }
+        func remaining<Element>(_ all: [Element]) -> [Element] { all.indices.filter { !omitted.contains($0) }.map { all[$0] } }
+        (alignments, widths, rows) = (remaining(alignments), remaining(widths), rows.map(remaining))
+    }
+
+    private mutating func truncate(_ column: Int, to width: Int) {
+        for row in rows.indices where rows[row][column].width > width {
+            rows[row][column] = Cell(text: rows[row][column].text.fitted(to: width), width: width)
+        }
+        widths[column] = width
     }
 
     /// The titles and all rows, each with a line break.

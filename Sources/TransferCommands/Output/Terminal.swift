@@ -26,10 +26,13 @@ final class Terminal: Sendable {
     /// Whether the descriptor is a terminal.
     var isTerminal: Bool { isatty(descriptor.rawValue) == 1 }
 
-    /// The current size of the terminal (ioctl_tty(2), TIOCGWINSZ); 80 columns and 24 rows if it is unknown.
-    var size: (columns: Int, rows: Int) {
+    /// The current size of the terminal; 80 columns and 24 rows if it is unknown.
+    var size: (columns: Int, rows: Int) { Self.size(of: descriptor) ?? (80, 24) }
+
+    /// The current size of a terminal (ioctl_tty(2), TIOCGWINSZ); nil if it is unknown, or the descriptor is not a terminal.
+    static func size(of descriptor: FileDescriptor) -> (columns: Int, rows: Int)? {
         var size = winsize()
-        guard unsafe ioctl(descriptor.rawValue, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else { return (80, 24) }
+        guard unsafe ioctl(descriptor.rawValue, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else { return nil }
         return (Int(size.ws_col), Int(size.ws_row))
     }
 

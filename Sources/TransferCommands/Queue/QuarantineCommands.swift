@@ -5,7 +5,7 @@ import TransferKit
 
 struct QuarantineCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "quarantine", abstract: "Manages sessions that the queue set aside because it could not read or store them.",
+        commandName: "quarantine", abstract: "Manages sessions that could not be read or stored.",
         discussion: """
             Sessions in quarantine never run, and other commands don't list them. Their data is kept unchanged.
 
@@ -44,7 +44,7 @@ struct QuarantineListCommand: AsyncParsableCommand {
             var table = Table([("NUMBER", .right), ("FOUND", .left), ("ID", .left), ("NAME", .left), ("REASON", .left)])
             for row in rows {
                 table.append([
-                    "\(row.number)", row.foundAt.formatted(.iso8601), row.session.map(SessionDescription.shortID) ?? "", row.name ?? "",
+                    "\(row.number)", Figures.date(row.foundAt), row.session.map(SessionDescription.shortID) ?? "", row.name ?? "",
                     row.reason,
                 ])
             }
@@ -87,7 +87,7 @@ extension QuarantineChange {
 
 struct QuarantineRetryCommand: QuarantineChange {
     static let configuration = CommandConfiguration(
-        commandName: "retry", abstract: "Returns sessions to the queue, which reads them the next time it is opened.",
+        commandName: "retry", abstract: "Returns sessions to the queue.",
         discussion: """
             If a running process owns the queue, the sessions return only after that process exits and the queue is next opened. Sessions \
             that still can't be read return to quarantine.

@@ -45,7 +45,7 @@ struct QueueStartCommand: QueueModeCommand {
 
 struct QueueStopCommand: QueueModeCommand {
     static let configuration = CommandConfiguration(
-        commandName: "stop", abstract: "Stops the queue: interrupts running sessions and starts no others.",
+        commandName: "stop", abstract: "Stops the queue, and interrupts running sessions.",
         discussion: """
             Returns when no session is running. A "transferq run" without --forever then exits.
 
@@ -61,7 +61,7 @@ struct QueueStopCommand: QueueModeCommand {
 
 struct QueueDrainCommand: QueueModeCommand {
     static let configuration = CommandConfiguration(
-        commandName: "drain", abstract: "Drains the queue: finishes running sessions and starts no others.",
+        commandName: "drain", abstract: "Finishes running sessions, and starts no others.",
         discussion: """
             Returns immediately. A "transferq run" without --forever exits when the running sessions have finished.
 

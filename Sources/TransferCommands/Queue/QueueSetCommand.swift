@@ -14,26 +14,25 @@ struct QueueSetCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Option(parsing: .unconditional, help: ArgumentHelp("The maximum number of concurrent sessions.", valueName: "number"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("Concurrent sessions (default: 1).", valueName: "number"))
     var maxSessions: Int?
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp(
-            "The rate limit in bytes per second for all sessions, with K, M or G for binary units; 0 for no limit.", valueName: "rate"))
+        help: ArgumentHelp("Bytes/s, such as 500K or 2MB (default: 0, no limit).", valueName: "rate"))
     var rate: ByteCount?
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The free space, with K, M or G for binary units, below which no session starts; 0 for no limit (default: 64M).",
+            "The minimum of free space; 0 for none (default: 64M).",
             valueName: "size"))
     var minFree: ByteCount?
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "How long completed sessions stay in the list: a number of sessions, a time such as 90s, 5m, 12h or 7d, or forever (default: forever).",
+            "Such as 100, 7d or forever (default: forever).",
             valueName: "retention"))
     var keepCompleted: RetentionArgument?
 

@@ -5,7 +5,7 @@ import TransferKit
 
 struct QueueStatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "status", abstract: "Shows the mode, progress and limits of the queue, and the number of sessions in each state.",
+        commandName: "status", abstract: "Shows the mode, progress, limits and session counts.",
         discussion: "Example: transferq queue status --json")
 
     @OptionGroup var common: CommonOptions
@@ -41,7 +41,7 @@ struct QueueStatusCommand: AsyncParsableCommand {
             lines.append("Rate:      \(Figures.rate(rate)), \(Figures.time(statistics.secondsRemaining)) left")
         }
         if statistics.removalsDue > 0 { lines.append("Removals:  \(statistics.removalsDue) pending on servers") }
-        if let date = status.nextDue { lines.append("Next due:  \(date.formatted(.iso8601))") }
+        if let date = status.nextDue { lines.append("Next due:  \(Figures.date(date))") }
         lines.append("Limit:     \(Figures.count(status.maxConcurrentSessions, "concurrent session"))")
         lines.append("Max rate:  \(status.rateLimit.map { Figures.rate(Double($0)) } ?? "none")")
         lines.append("Min free:  \(Figures.size(status.diskFloor))")

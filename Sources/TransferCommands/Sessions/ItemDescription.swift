@@ -12,12 +12,12 @@ enum ItemDescription {
     static func text(of items: [ItemStatus], _ direction: TransferDirection) -> String {
         let hasChecksums = items.contains { $0.checksum != nil }
         var table = Table(
-            [("STATE", .left), ("DONE", .right), ("SIZE", .right), ("FILE", .left), ("REMOTE NAME", .left)]
+            [("STATE", .left), ("SENT", .right), ("DONE", .right), ("SIZE", .right), ("FILE", .left), ("REMOTE NAME", .left)]
                 + (hasChecksums ? [("CHECKSUM", .left)] : []))
         for item in items {
             let columns = [
-                item.state.rawValue, Figures.size(item.bytesDone), Figures.size(item.bytesTotal), item.source.string,
-                item.remoteURL ?? item.destination.description,
+                item.state.rawValue, Figures.size(item.bytesSent), Figures.size(item.bytesDone), Figures.size(item.bytesTotal),
+                item.source.string, item.remoteURL ?? item.destination.description,
             ]
             table.append(columns + (hasChecksums ? [item.checksum ?? ""] : []))
         }
@@ -46,7 +46,7 @@ enum ItemDescription {
                     + "bytes.")
         }
         if let date = item.partialExpiresAt, item.state != .completed {
-            lines.append("\(path): the server keeps the unfinished upload until \(date.formatted(.iso8601))")
+            lines.append("\(path): the server keeps the unfinished upload until \(Figures.date(date))")
         }
         return lines
     }

@@ -14,28 +14,34 @@ struct ListCommand: AsyncParsableCommand {
     @OptionGroup var common: CommonOptions
 
     @Option(
-        help: "List only sessions in this state; repeatable: \(Self.stateNames).",
+        help: ArgumentHelp("Only sessions in this state; repeatable.", discussion: "States: \(Self.stateNames).", valueName: "state"),
         completion: .list(SessionState.allCases.map(\.rawValue)))
     var state: [String] = []
 
-    @Option(help: "List only sessions of this account.", completion: Candidates.accounts, transform: TextArgument.text)
+    @Option(help: "Only sessions of this account.", completion: Candidates.accounts, transform: TextArgument.text)
     var account: String?
 
-    @Option(help: "List only sessions with this tag.", completion: Candidates.tags, transform: TextArgument.text)
+    @Option(help: "Only sessions with this tag.", completion: Candidates.tags, transform: TextArgument.text)
     var tag: String?
 
-    @Flag(help: "List only failed sessions, like --state failed.")
+    @Flag(help: "Only failed sessions, like --state failed.")
     var failed = false
 
-    @Flag(help: "List only completed sessions, like --state completed.")
+    @Flag(help: "Only completed sessions, like --state completed.")
     var completed = false
 
-    @Option(parsing: .unconditional, help: ArgumentHelp("List at most the given number of sessions.", valueName: "number"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("At most this number of sessions.", valueName: "number"))
     var limit: Int?
 
     /// The former name of `limit`.
     @Option(parsing: .unconditional, help: .hidden)
     var max: Int?
+
+    /// How the table fits into a narrow terminal. The columns are those of ``SessionDescription/row(_:)``.
+    private static let narrowing: [Table.Narrowing] = [
+        .truncate(column: 7, to: 30), .truncate(column: 5, to: 24), .truncate(column: 7, to: 16), .truncate(column: 5, to: 12),
+        .omit(column: 6), .truncate(column: 7, to: 8), .omit(column: 7), .omit(column: 4), .omit(column: 0), .truncate(column: 5, to: 4),
+    ]
 
     private static var stateNames: String { SessionState.allCases.map(\.rawValue).joined(separator: ", ") }
 
@@ -58,7 +64,9 @@ struct ListCommand: AsyncParsableCommand {
         let isFiltered = !states.isEmpty || account != nil || tag != nil
         let (output, terminal) = (CommandContext.current.output, CommandContext.current.terminal)
         var hasPrinted = false
-        let (found, table, quarantined) = try await common.withQueue(isRepeatable: !hasPrinted) { queue in
+        var (hasOwner, waits) = (true, false)
+        var (found, table, quarantined) = try await common.withQueue(isRepeatable: !hasPrinted) { queue in
+            hasOwner = !(queue is TransferQueue)
             var table = Table([
                 ("INDEX", .right), ("ID", .left), ("STATE", .left), ("PROGRESS", .right), ("SIZE", .right), ("NAME", .left),
                 ("ACCOUNT", .left), ("REASON", .left),
@@ -74,6 +82,7 @@ struct ListCommand: AsyncParsableCommand {
                     tag.map(session.tags.contains) ?? true
                 else { return true }
                 found += 1
+                if session.state == .waiting { waits = true }
                 if common.json {
                     lines += JSONValue(session).text + "\n"
                     if lines.utf8.count > 1 << 16 {
@@ -98,7 +107,10 @@ struct ListCommand: AsyncParsableCommand {
         if let notice = QuarantineCommand.notice(quarantined) { await terminal.write("transferq: \(notice)") }
         guard !common.json else { return }
         if found > 0 {
+            if let columns = output.columns { table.fit(into: columns, by: Self.narrowing) }
             await output.write(table.text)
+            // A script that reads the table needs no advice.
+            if !hasOwner, waits, terminal.isTerminal { await common.noteAboutMissingOwner() }
         } else if quarantined == 0 || isFiltered {
             await common.note(!isFiltered && limit != 0 ? "The queue is empty." : "No session matches.")
         }

@@ -20,21 +20,26 @@ enum SessionDescription {
 
     /// Why the session does not run, in a few words; empty if the state says it.
     private static func reason(_ session: SessionStatus) -> String {
-        let text =
-            switch session.why {
-            case nil: session.state == .failed ? session.error?.message ?? "" : ""
-            case .queueNotRunning, .queueLimit, .order: session.error.map { "retries after: \($0.message)" } ?? ""
-            case .retry(let date): "retries at \(date.formatted(.iso8601)): \(session.error?.message ?? "")"
-            case .notBefore(let date): "starts at \(date.formatted(.iso8601))"
-            case .after(let id, let state): "after \(shortID(id)) (\(state.rawValue))"
-            case .displaced(let id): "displaced by \(shortID(id))"
-            case .accountBlocked(let error): "account blocked: \(error.message)"
-            case .endpointsUnavailable(let date, let error): "retries at \(date.formatted(.iso8601)): \(error?.message ?? "")"
-            case .noSpace(let error): error.message
-            case .strictOrder(let id), .slotHeld(let id): "waits for \(shortID(id))"
-            case let why?: why.description
-            }
+        let text = session.why.map { reason($0, session.error) } ?? (session.state == .failed ? session.error?.message ?? "" : "")
         return text.columns > reasonWidth ? text.fitted(to: reasonWidth) : text
+    }
+
+    /// Why a session waits, in a few words; empty if it only waits for its turn.
+    ///
+    /// - Parameter error: The error of the session's last attempt.
+    static func reason(_ why: WaitReason, _ error: TransferError?) -> String {
+        switch why {
+        case .queueNotRunning, .queueLimit, .order: error.map { "retries after: \($0.message)" } ?? ""
+        case .retry(let date): "retries \(Figures.moment(date)): \(error?.message ?? "")"
+        case .notBefore(let date): "starts \(Figures.moment(date))"
+        case .after(let id, let state): "after \(shortID(id)) (\(state.rawValue))"
+        case .displaced(let id): "displaced by \(shortID(id))"
+        case .accountBlocked(let error): "account blocked: \(error.message)"
+        case .endpointsUnavailable(let date, let error): "retries \(Figures.moment(date)): \(error?.message ?? why.description)"
+        case .noSpace(let error): error.message
+        case .strictOrder(let id), .slotHeld(let id): "waits for \(shortID(id))"
+        default: why.description
+        }
     }
 
     static func lines(of session: SessionStatus) -> [String] {
@@ -61,13 +66,20 @@ enum SessionDescription {
         } else if let rate = statistics.averageRate {
             lines.append("Rate:      \(Figures.rate(rate)) on average")
         }
+        if let date = session.notBefore { lines.append("Starts:    \(Figures.date(date)), or later") }
+        if let dependency = session.dependency {
+            lines.append("After:     \(dependency.session) has \(dependency.acceptsAnyEnd ? "ended" : "completed")")
+        }
+        if let limit = session.rateLimit { lines.append("Max rate:  \(Figures.rate(Double(limit)))") }
+        if let deadline = session.deadline { lines.append("Deadline:  \(Figures.time(deadline / .seconds(1))) after the first start") }
         lines.append("Attempts:  \(session.attempts)")
         if let error = session.error { lines.append("Error:     \(error)") }
+        if let reference = Troubleshooting.reference(for: session.error) { lines.append("Advice:    \(reference)") }
         if !session.tags.isEmpty { lines.append("Tags:      \(session.tags.joined(separator: ", "))") }
         if let context = session.context { lines.append("Context:   \(String(decoding: context, as: UTF8.self))") }
-        lines.append("Added:     \(session.createdAt.formatted(.iso8601))")
-        if let date = session.startedAt { lines.append("Started:   \(date.formatted(.iso8601))") }
-        if let date = session.endedAt { lines.append("Ended:     \(date.formatted(.iso8601))") }
+        lines.append("Added:     \(Figures.date(session.createdAt))")
+        if let date = session.startedAt { lines.append("Started:   \(Figures.date(date))") }
+        if let date = session.endedAt { lines.append("Ended:     \(Figures.date(date))") }
         return lines
     }
 

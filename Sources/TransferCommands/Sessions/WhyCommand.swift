@@ -56,7 +56,9 @@ struct WhyCommand: AsyncParsableCommand {
         case .held: "The session is held. To release it: transferq release \(SessionDescription.shortID(session.id))"
         case .cancelled: "The session was cancelled."
         case .completed: "The session is completed."
-        case .failed: "The session failed. \(session.error?.message ?? "")"
+        case .failed:
+            ["The session failed.", session.error?.message, Troubleshooting.reference(for: session.error)].compactMap(\.self)
+                .joined(separator: " ")
         }
     }
 
@@ -68,9 +70,21 @@ struct WhyCommand: AsyncParsableCommand {
         default: sentences += error.map { ["The last attempt failed: \($0.message)"] } ?? []
         }
         if why != .queueNotRunning { sentences.append(why.description) }
+        if let reference = Troubleshooting.reference(for: error ?? why.error) { sentences.append(reference) }
         if isWaiting, mode != .running {
             sentences.append("\(WaitReason.queueNotRunning) To run it: transferq run, or transferq queue start if a process owns it.")
         }
         return sentences.joined(separator: " ")
+    }
+}
+
+extension WaitReason {
+    /// The error that the reason contains; nil for reasons without an error.
+    fileprivate var error: TransferError? {
+        switch self {
+        case .accountBlocked(let error), .noSpace(let error): error
+        case .endpointsUnavailable(_, let error): error
+        default: nil
+        }
     }
 }

@@ -8,15 +8,10 @@ import TransferKit
 
 struct StreamCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "stream", abstract: "Sends standard input as one file, while it is produced.",
+        commandName: "stream", abstract: "Sends standard input as a file while it is produced.",
         discussion: """
-            Adds a session, prints its ID, and returns when the session ends. If another process runs the queue, the session takes its turn there. \
-            Otherwise, this command runs the queue until the session ends, and starts the session first, unless an option sets its index or start.
-
-            A shell does not report to this command whether the program at the other end of a pipe failed. Use --command for a program that can \
-            fail: if its exit status is not 0, the session fails, so the server gets no complete file. Ctrl-C cancels the session.
-
-            While the session waits, for example for a server that is down, prints each new reason on standard error. The producer waits too.
+            Adds a session, prints its ID, and returns when the session ends. For a program that can fail, use --command instead of a pipe: if the \
+            program fails, the server gets no complete file.
 
             Example: tar c stills | transferq stream studio stills.tar
             Example: transferq stream backup studio.sql --command 'pg_dump studio'
@@ -34,22 +29,21 @@ struct StreamCommand: AsyncParsableCommand {
     var file: PathArgument
 
     @Option(
-        help: ArgumentHelp(
-            "Send the standard output of this shell command instead of standard input.", valueName: "command"),
+        help: ArgumentHelp("Send the output of this shell command instead.", valueName: "command"),
         transform: TextArgument.text)
     var command: String?
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The length in bytes, if it is known, with K, M or G for binary units. The session fails if the input has another length.",
+            "The length in bytes; the session fails if it differs.",
             valueName: "size"))
     var length: ByteCount?
 
-    @Option(help: ArgumentHelp("The name of the session (default: the name of the file).", valueName: "text"), transform: TextArgument.text)
+    @Option(help: ArgumentHelp("The session's name (default: the file's name).", valueName: "text"), transform: TextArgument.text)
     var name: String?
 
-    @Option(help: ArgumentHelp("A tag for selecting the session; repeatable.", valueName: "word"), transform: TextArgument.text)
+    @Option(help: ArgumentHelp("A tag to select the session by; repeatable.", valueName: "word"), transform: TextArgument.text)
     var tag: [String] = []
 
     func validate() throws {

@@ -22,6 +22,44 @@ import Testing
         }
     }
 
+    /// Without an owner, commands after which sessions start say how to run the queue.
+    @Test func saysThatNoProcessRunsQueue() async throws {
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        try program.folder.file("a", size: 1)
+        let draft = try await program.succeed("add", "studio", "a", "--draft").lines[0]
+        let id = try await program.succeed("add", "studio", "a").lines[0]
+        for (command, speaks) in [
+            (["enqueue", draft], true), (["hold", id], false), (["release", id], true), (["cancel", id], false), (["retry", id], true),
+            (["now", id], true), (["next", id], true), (["set", id, "--name", "x"], false),
+        ] {
+            let result = try await program.succeed(command)
+            #expect(result.diagnostics.contains("No process runs this queue.") == speaks, "\(command) \(result.testDescription)")
+        }
+        #expect(try await program.succeed(["now", id, "-q"]).diagnostics == "")
+    }
+
+    /// A command that changes nothing says so.
+    @Test func saysThatNoSessionMatches() async throws {
+        let program = try TransferQ()
+        for command in [
+            ["set", "--tag", "nosuch", "--name", "x"], ["remove", "--all"], ["retry", "--failed"], ["cancel", "--all", "--dry-run"],
+        ] {
+            let result = try await program.succeed(command)
+            #expect(result.output == "" && result.diagnostics.contains("No session matches"), "\(result.testDescription)")
+        }
+    }
+
+    @Test(arguments: [
+        (["download", "studio", "a", "--copy"], "--copy is for uploads"),
+        (["download", "studio", "a", "--metadata=a=b"], "--metadata is for"),
+        (["upload", "studio", "a", "--checksum", "sha256:00"], "--verify checksum"),
+    ])
+    func explainsOptionOfOtherDirection(arguments: [String], advice: String) async throws {
+        let refused = try await TransferQ().run(arguments)
+        #expect(refused.status == 2 && refused.diagnostics.contains(advice), "\(refused.testDescription)")
+    }
+
     private static func server(answering steps: [ServerStep]) throws -> ScriptedServer { try ScriptedServer { _, _ in steps } }
 
     @Test(arguments: ["now", "next", "retry", "resume", "release"]) func advisesAddingCompletedSessionAgain(operation: String) async throws

@@ -1,5 +1,8 @@
 import Foundation
 import Testing
+import TransferCommands
+import TransferCore
+import TransferKit
 import TransportHTTP
 import TransportSFTP
 import TransportSupport
@@ -46,6 +49,37 @@ import TransportTUS
         // Joins wrapped lines.
         let text = help.output.split(whereSeparator: \.isWhitespace).joined(separator: " ")
         #expect(text.contains("Example: transferq \(command)") || text.contains("| transferq \(command)"))
+    }
+
+    /// At 80 columns, each command, argument and option has one line, apart from lists of values.
+    @Test(arguments: commands + ["", "account", "agent", "queue", "quarantine"])
+    func hasOneLineForEachOption(command: String) async throws {
+        var program = try TransferQ()
+        program.environment["COLUMNS"] = "80"
+        let help = try await program.run(command.split(separator: " ").map(String.init) + ["--help"])
+        let lines = help.output.split(separator: "\n", omittingEmptySubsequences: false)
+        let indent = String(repeating: " ", count: 26)
+        for (before, line) in zip(lines, lines.dropFirst()) where line.hasPrefix(indent) {
+            // The text follows a name that is too long for the first column, and that has its own line.
+            #expect(before.hasPrefix("  ") && !before.hasPrefix(indent) && before.count < 60, "\(before)\n\(line)")
+            #expect(before.count <= 26 || before.dropFirst(25).first != " ", "\(before)\n\(line)")
+        }
+    }
+
+    /// The sections to which errors refer exist, and each of these errors refers to the article in the documentation too.
+    @Test func namesSectionsOfTroubleshooting() throws {
+        let article = try String(contentsOfFile: "Sources/transferq/transferq.docc/Troubleshooting.md", encoding: .utf8)
+        let headings = article.split(separator: "\n").filter { $0.hasPrefix("## ") }.map { String($0.dropFirst(3)) }
+        let sections = Set(Troubleshooting.transferSections.values).union(Troubleshooting.queueSections.values)
+        #expect(sections.isSubset(of: headings), "\(sections.subtracting(headings))")
+        let paths = ["TransferCore/Errors/TransferError", "TransferKit/Model/QueueError", "TransferControl/QueueError+Control"]
+        let lines = try paths.flatMap { try String(contentsOfFile: "Sources/\($0).swift", encoding: .utf8).split(separator: "\n") }
+        let codes = Troubleshooting.transferSections.keys.map(\.rawValue) + Troubleshooting.queueSections.keys.map(\.rawValue)
+        for code in codes {
+            let declaration = try #require(lines.firstIndex { $0.contains("static let \(code) =") })
+            let comment = lines[..<declaration].reversed().prefix { $0.contains("///") }
+            #expect(comment.contains { $0.contains("<doc:/transferq/Troubleshooting>") }, "\(code)")
+        }
     }
 
     /// The help of the program and the article list the same exit statuses.

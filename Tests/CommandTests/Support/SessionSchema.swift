@@ -2,14 +2,15 @@
 enum SessionSchema {
     static let session: Set<String> = [
         "id", "index", "state", "phase", "why", "name", "direction", "account", "endpoint", "transport", "files", "filesDone",
-        "filesFailed", "bytesTotal", "bytesDone", "bytesSent", "rate", "averageRate", "secondsRemaining", "attempts", "error", "tags",
-        "context", "createdAt", "startedAt", "endedAt",
+        "filesFailed", "bytesTotal", "bytesDone", "bytesSent", "rate", "averageRate", "secondsRemaining", "notBefore", "after", "rateLimit",
+        "deadline", "attempts", "error", "tags", "context", "createdAt", "startedAt", "endedAt",
     ]
 
     static let shown = session.union(["items"])
 
     static let item: Set<String> = [
-        "source", "destination", "remoteURL", "state", "bytesTotal", "bytesDone", "checksum", "partialExpiresAt", "answer", "warnings",
+        "source", "destination", "remoteURL", "state", "bytesTotal", "bytesDone", "bytesSent", "checksum", "partialExpiresAt", "answer",
+        "warnings",
         "formFiles",
         "error",
     ]

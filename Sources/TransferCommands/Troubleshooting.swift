@@ -1,0 +1,36 @@
+import TransferControl
+package import TransferCore
+package import TransferKit
+
+/// The sections of the article "Troubleshooting" that explain errors.
+package enum Troubleshooting {
+    /// The sections of errors of transfers, by code.
+    package static let transferSections: [TransferError.Code: String] = [
+        .connectionRefused: servers, .hostNotFound: servers, .stalled: servers, .notThisProtocol: servers,
+        .serverNotTrusted: "Certificates",
+        .credentialsRejected: "Credentials", .credentialsUnavailable: "Credentials",
+        .tooLarge: "Uploads", .remoteFull: "Uploads", .producerGone: "Uploads", .sourceChanged: "Uploads",
+        .fileExists: "Downloads", .noSuchRemoteFile: "Downloads", .checksumMismatch: "Downloads",
+        .diskFull: "This machine",
+    ]
+
+    /// The sections of errors of the queue, by code.
+    package static let queueSections: [QueueError.Code: String] = [
+        .storageInUse: storage, .storageTooNew: storage, .storageUnavailable: storage, .storageDamaged: storage,
+        .ownerUnreachable: owner, .ownerLost: owner, .ownerSilent: owner, .tooManySubscribers: owner, .unknownProtocolVersion: owner,
+        .staleOrder: calls, .duplicate: calls, .hasDependents: calls,
+    ]
+
+    private static let servers = "Servers and networks"
+    private static let storage = "Storage folder"
+    private static let owner = "Owner of the queue"
+    private static let calls = "Calls and commands"
+
+    /// The section about an error, as a reference for the user; nil if the article does not explain the error.
+    static func reference(for error: TransferError?) -> String? { error.flatMap { transferSections[$0.code] }.map(reference) }
+
+    /// The section about an error, as a reference for the user; nil if the article does not explain the error.
+    static func reference(for code: QueueError.Code) -> String? { queueSections[code].map(reference) }
+
+    private static func reference(to section: String) -> String { "See Troubleshooting, \"\(section)\"." }
+}

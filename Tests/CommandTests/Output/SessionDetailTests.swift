@@ -1,0 +1,89 @@
+import Foundation
+import SystemPackage
+import TUSLoopback
+import Testing
+
+/// The output of `show`, `why` and `list` about a session that has not started.
+@Suite(.serialized) struct SessionDetailTests {
+    private func program() async throws -> TransferQ {
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        try program.folder.file("a", size: 1)
+        return program
+    }
+
+    @Test func showsStartTimeDependencyAndLimits() async throws {
+        var program = try await program()
+        program.environment["TZ"] = "Etc/GMT-2"
+        let first = try await program.succeed("add", "studio", "a").lines[0]
+        let added = try await program.succeed(
+            "upload", "studio", "a", "--after", first, "--not-before", "2099-07-01T06:30", "--rate", "2M", "--deadline", "90")
+        #expect(added.diagnostics.contains("The earliest start is 2099-07-01T06:30:00+0200."), "\(added.diagnostics)")
+        let id = added.lines[0]
+        let text = try await program.succeed("show", id).output
+        for line in [
+            "Starts:    2099-07-01T06:30:00+0200, or later", "After:     \(first) has completed", "Max rate:  2.00 MiB/s",
+            "Deadline:  1:30 after the first start",
+        ] { #expect(text.contains(line + "\n"), "\(text)") }
+        let why = try await program.succeed("why", id).output
+        #expect(why.contains("2099-07-01T04:30:00Z") && why.contains("To run it: transferq run"), "\(why)")
+        #expect(try await program.succeed("list").output.contains("starts at 2099-07-01T06:30:00+0200"))
+        for command in [["show", id], ["list"]] {
+            let session = try #require(try await program.succeed(command + ["--json"]).objects().last)
+            #expect(session["notBefore"] as? String == "2099-07-01T04:30:00.000Z" && session["after"] as? String == first)
+            #expect(session["rateLimit"] as? Int == 2 << 20 && session["deadline"] as? Double == 90)
+        }
+        try await program.succeed("set", id, "--clear", "not-before", "--clear", "after", "--clear", "deadline", "--rate", "0")
+        let cleared = try #require(try await program.succeed("show", id, "--json").objects().first)
+        for member in ["notBefore", "after", "rateLimit", "deadline"] { #expect(cleared[member] is NSNull, "\(member)") }
+    }
+
+    /// `show` has the sent bytes of a file before the server has confirmed them.
+    @Test(.timeLimit(.minutes(10))) func showsSentBytes() async throws {
+        try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 1 << 20)) { studio in
+            let program = studio.program
+            try program.folder.sparseFile("a", size: 120 << 20)
+            let id = try await program.succeed("add", "studio", "a").lines[0]
+            let run = try program.start(["run", "--progress", "json"])
+            for await line in run.lines {
+                let event = try CommandResult.object(line)
+                if event["event"] as? String == "progress", (event["bytesSent"] as? Int ?? 0) > 0 { break }
+            }
+            let session = try await studio.session(id)
+            let item = try #require((session["items"] as? [[String: Any]])?.first)
+            let (sent, done) = (item["bytesSent"] as? Int ?? 0, item["bytesDone"] as? Int ?? 0)
+            #expect(sent > 0 && sent >= done)
+            run.send(SIGTERM)
+            _ = await run.result()
+        }
+    }
+
+    /// A Python program that runs a command on a new terminal with the given number of columns, and prints its output.
+    private static let onTerminal = """
+        import fcntl, os, pty, struct, sys, termios, time
+        pid, terminal = pty.fork()
+        if pid == 0:
+            fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, int(sys.argv[1]), 0, 0))
+            os.execv(sys.argv[2], sys.argv[2:])
+        try:
+            while data := os.read(terminal, 4096): os.write(1, data)
+        except OSError: pass
+        sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        """
+
+    @Test(arguments: [40, 60, 80, 120, 200]) func fitsListIntoTerminal(columns: Int) async throws {
+        let program = try await program()
+        let first = try await program.succeed("add", "studio", "a", "--name", String(repeating: "long name ", count: 15)).lines[0]
+        try await program.succeed("add", "studio", "a", "--after", first)
+        let words = ["python3", "-c", Self.onTerminal, "\(columns)", TransferQ.executable.string, "list"].map { Array($0.utf8) }
+        let result = await (try program.start("/usr/bin/env", words)).result()
+        let lines = result.output.split(whereSeparator: \.isNewline)
+        let rows = lines.filter { !$0.hasPrefix("No process runs this queue.") }
+        #expect(lines.count == 4 && rows.count == 3, "\(result.output)")
+        #expect(rows.allSatisfy { $0.count <= columns } && rows[0].contains("ID") && rows[0].contains("STATE"), "\(result.output)")
+        #expect(rows[0].contains("REASON") == (columns >= 80) && rows[1].contains("long"), "\(result.output)")
+        // Other programs get the whole table, without advice.
+        let piped = try await program.succeed("list")
+        #expect(piped.output.contains("long name long name long name long name long name long name") && piped.diagnostics == "")
+    }
+}
