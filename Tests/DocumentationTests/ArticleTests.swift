@@ -10,6 +10,12 @@ import Testing
         for (shown, compiled) in zip(shown, compiled) { #expect(shown == compiled) }
     }
 
+    /// Hosts of repositories show articles too, but not the titles of links without a text. Topics need such links.
+    @Test(arguments: Catalog.articles) func linksHaveTexts(article: String) throws {
+        let text = try String(contentsOf: Catalog.file(of: article), encoding: .utf8).components(separatedBy: "\n## Topics")[0]
+        #expect(!text.contains("<doc:"))
+    }
+
     @Test func articlesAreFound() {
         #expect(Catalog.articles.contains("GettingStarted"))
         #expect(Catalog.articles.contains("TUSAccounts"))

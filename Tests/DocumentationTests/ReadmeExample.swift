@@ -25,6 +25,21 @@ private func readmeExample() async throws {
 }
 
 @Suite struct ReadmeTests {
+    private static let readme = Result { try String(contentsOf: Catalog.package.appending(path: "README.md"), encoding: .utf8) }
+
+    /// Code and the addresses of links don't count.
+    @Test func hasAtMostNineHundredWords() throws {
+        let text = try Self.readme.get().components(separatedBy: "```").enumerated().filter { $0.offset.isMultiple(of: 2) }.map(\.element)
+        let words = text.joined().replacing(#/\]\([^)]*\)/#, with: "]").split(whereSeparator: \.isWhitespace).filter { $0.contains(/\w/) }
+        #expect(words.count <= 900)
+    }
+
+    @Test func linksExist() throws {
+        let links = try Self.readme.get().matches(of: #/\]\(([^)#:]+)[^)]*\)/#).map { String($0.1) }.filter { !$0.hasPrefix("http") }
+        #expect(links.count > 20)
+        for link in links { #expect(FileManager.default.fileExists(atPath: Catalog.package.appending(path: link).path), "\(link)") }
+    }
+
     @Test func exampleCompiles() throws {
         let source = URL(fileURLWithPath: #filePath)
         let root = source.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
