@@ -66,6 +66,14 @@ import TransportSFTP
         if Bool.random(using: &generator) { for writer in writers { try await record.save(writer.positions) } }
     }
 
+    @Test func sumsRangesUpToLargestPosition() {
+        var checkpoint = newCheckpoint(.max)
+        checkpoint.ranges = [
+            UploadCheckpoint.Range(start: 0, end: 4, confirmed: 1), UploadCheckpoint.Range(start: 4, end: .max, confirmed: .max),
+        ]
+        #expect(checkpoint.isSound(.max - 3, for: .max))
+    }
+
     @Test(arguments: 0..<100) func eachAttemptSendsEachMissingByteOnce(seed: UInt64) async throws {
         var generator = Generator(state: seed)
         let size = Int64.random(in: 1...60_000_000, using: &generator)

@@ -126,5 +126,8 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
     }
 
     /// Returns the number of confirmed bytes in ranges that do not overlap.
-    static func sum(_ ranges: [Range]) -> Int64 { ranges.reduce(0) { $0 + $1.confirmed - $1.start } }
+    static func sum(_ ranges: [Range]) -> Int64 {
+        // Without the parentheses, an intermediate result could overflow.
+        ranges.reduce(0) { $0 + ($1.confirmed - $1.start) }
+    }
 }
