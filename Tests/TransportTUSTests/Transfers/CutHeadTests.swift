@@ -63,8 +63,9 @@ import TransportTUS
             #expect(failure.failureClass == .transient)
             _ = try await upload.run(from: upload.recorder.checkpoints.last)
         }
-        #expect(upload.methods == ["POST"] + (failure == nil ? ["HEAD"] : ["HEAD", "HEAD"]) + ["PATCH"])
-        #expect(upload.requests.last?.body == TemporaryFile.content(size: Self.size))
+        // The last request compares the size, because the server may have kept uncounted bytes.
+        #expect(upload.methods == ["POST"] + (failure == nil ? ["HEAD"] : ["HEAD", "HEAD"]) + ["PATCH", "GET"])
+        #expect(upload.requests.dropLast().last?.body == TemporaryFile.content(size: Self.size))
         await upload.end()
     }
 

@@ -31,7 +31,7 @@ extension PatchLoop {
         if currentOffset < offset + count || check.sendsTrailers { try await saveUnverified(currentOffset - offset) }
         if currentOffset == length, isLengthDeclared, status != server.dialect.checksumMismatch { return currentOffset }
         if mayBeRefused, currentOffset == offset {
-            // The next response removes the unanswered request.
+            // Counts the bytes of the unanswered request now, because the next response removes the request from the record.
             await record.recordUncounted(nil, at: offset, of: slot)
             expectsContinue = true
             return currentOffset

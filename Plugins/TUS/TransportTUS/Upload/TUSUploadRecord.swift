@@ -142,8 +142,8 @@ actor TUSUploadRecord {
     /// Adds the bytes of an interrupted request to ``RemoteUpload/uncounted`` if the server's offset includes none of them, because the
     /// server may still have them. The next change saves the result.
     ///
-    /// The end of a request does not show whether the server received it: behind a proxy or a supervisor, a new process of the server may
-    /// already accept the next connection.
+    /// A new connection does not show that the server kept running: behind a proxy or a supervisor, a new process of the server may already
+    /// accept connections.
     ///
     /// - Parameter request: The interrupted request, if this process observed the outage after it; nil to use the stored request.
     func recordUncounted(_ request: UnansweredRequest?, at offset: Int64, of slot: Slot) {
