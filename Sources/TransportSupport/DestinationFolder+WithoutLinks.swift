@@ -54,8 +54,8 @@ extension DestinationFolder {
         /// The resolution of FAT's modification times.
         private static let resolution: UInt64 = 2_000_000_000
 
-        /// Whether the note describes a file. FAT and exFAT have no inodes: the file system makes up new numbers after it is mounted again. If
-        /// the numbers differ, size and modification time decide.
+        /// Whether the note describes a file. FAT and exFAT have no inodes: the kernel assigns new numbers at each mount. If the numbers
+        /// differ, size and modification time decide.
         func describes(_ status: Status) -> Bool {
             guard status.isRegular, status.size == size else { return false }
             let difference = modificationTime.subtractingReportingOverflow(status.modificationTime)
@@ -117,7 +117,7 @@ extension DestinationFolder {
     }
 
     /// Opens the file that an earlier attempt renamed to its final name; returns nil if that file does not exist or can't be opened. Call this
-    /// only if the part file is gone, because the note can describe another file that was there before.
+    /// only if the part file is gone, because the note can describe an earlier file.
     func openDelivered() throws(TransferError) -> FileDescriptor? {
         guard let note = readNote(), let found = try status(of: note.name), note.describes(found) else { return nil }
         let flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC

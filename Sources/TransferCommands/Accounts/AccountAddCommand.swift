@@ -7,9 +7,9 @@ struct AccountAddCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "add", abstract: "Adds an account with its endpoints.",
         discussion: """
-            The scheme of an address selects the transport: https:// for tus, sftp://, and https+put://, https+form:// or https+get:// for plain HTTP. \
-            Give secrets as the names of variables or files, which are read for each connection. The article "Options of transfers" explains the \
-            addresses and options.
+            The scheme of an address selects the transport: https:// for tus, sftp:// for SFTP, and https+put://, https+form:// or https+get:// \
+            for plain HTTP. For a secret, name the variable or file that contains it; it is read for each connection. The article \
+            "Options of transfers" explains the addresses and options.
 
             Example: transferq account add studio https://upload.example.com/files/ --token-env STUDIO_TOKEN
             Example: transferq account add bucket 'https+put://bucket.example.com/in/{path}?signature=…'

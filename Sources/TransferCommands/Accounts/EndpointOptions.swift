@@ -24,7 +24,7 @@ struct EndpointOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The file with the passphrase of private keys.", valueName: "file"))
     var passphraseFile: PathArgument?
 
-    @Option(help: ArgumentHelp("A private SSH key, after the agent's keys; repeatable.", valueName: "file"))
+    @Option(help: ArgumentHelp("A private SSH key, used after the agent's; repeatable.", valueName: "file"))
     var identity: [PathArgument] = []
 
     @Option(help: ArgumentHelp("Known SSH servers (default: of the user and system).", valueName: "file"))

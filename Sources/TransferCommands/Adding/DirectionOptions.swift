@@ -4,7 +4,7 @@ import TransferKit
 
 /// The options of uploads.
 struct UploadOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("A value to send with each file; repeatable.", valueName: "name=value"))
+    @Option(help: ArgumentHelp("Metadata to send with each file; repeatable.", valueName: "name=value"))
     var metadata: [String] = []
 
     @Option(

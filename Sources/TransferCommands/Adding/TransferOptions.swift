@@ -57,21 +57,21 @@ struct TransferOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The time for the last response (default: 300).",
+            "Seconds to wait for the last response (default: 300).",
             valueName: "seconds"))
     var responseTimeout: Double?
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "Fail after an outage of this time (default: never).",
+            "Fail after an outage of this length (default: never).",
             valueName: "seconds"))
     var giveUpAfter: Double?
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "Fail this long after the start (default: never).",
+            "Fail this long after the first start (default: never).",
             valueName: "seconds"))
     var deadline: Double?
 

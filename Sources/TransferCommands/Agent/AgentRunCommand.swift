@@ -11,7 +11,7 @@ import TransferKit
 
 struct AgentRunCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "run", abstract: "Runs the agent in the foreground, as for systemd.",
+        commandName: "run", abstract: "Runs the agent in the foreground, for systemd.",
         discussion: """
             Runs the queue until SIGTERM, SIGINT, SIGHUP or "transferq agent stop", then exits with 0. Logs to standard error.
 

@@ -63,7 +63,7 @@ struct AgentStartCommand: AsyncParsableCommand {
 
 struct AgentStopCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "stop", abstract: "Stops the agent, and waits for its end.",
+        commandName: "stop", abstract: "Stops the agent, and waits until it has exited.",
         discussion: """
             Running sessions are interrupted and resume when the queue runs again.
 

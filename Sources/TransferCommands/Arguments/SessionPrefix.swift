@@ -8,9 +8,9 @@ enum SessionPrefix {
     private static let maximumListedCandidates = 10
 
     /// The help of an argument that selects a session.
-    static let help = "The ID, or four characters of it, or an index: '#3'"
+    static let help = "The ID, its first four characters, or an index: '#3'"
     /// The help of an argument that selects sessions.
-    static let manyHelp = "IDs, or four characters of each, or indices: '#3'"
+    static let manyHelp = "IDs, their first four characters, or indices: '#3'"
 
     /// The maximum number of matching sessions to count.
     private static let limit = 10_000

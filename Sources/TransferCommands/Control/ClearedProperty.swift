@@ -6,7 +6,7 @@ enum ClearedProperty: String, CaseIterable, ExpressibleByArgument {
     case after, checksum, chunk, context, creationURL = "creation-url", deadline, giveUpAfter = "give-up-after", notBefore = "not-before"
     case parallel, tags
 
-    /// Empty, because the help of `--clear` lists the values itself.
+    /// Empty, because the help text of `--clear` already lists the values.
     static var allValueStrings: [String] { [] }
 
     /// The option that sets the property.

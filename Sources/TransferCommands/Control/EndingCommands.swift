@@ -32,9 +32,9 @@ struct CancelCommand: OperationCommand {
 
 struct RetryCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "retry", abstract: "Retries the rest of failed and cancelled sessions.",
+        commandName: "retry", abstract: "Retries failed and cancelled sessions.",
         discussion: """
-            \(aboutGroups)
+            Completed files are not transferred again. \(aboutGroups)
 
             Example: transferq retry --failed
             """)

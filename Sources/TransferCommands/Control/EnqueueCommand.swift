@@ -7,7 +7,8 @@ struct EnqueueCommand: OperationCommand {
         commandName: "enqueue", abstract: "Adds drafts to the queue.",
         discussion: """
             "transferq upload --draft" saves a draft, "transferq list --state draft" lists the drafts, "transferq set" changes them, and "transferq \
-            remove" removes them. Several drafts are added next to each other, in the order in which they were saved. Prints their IDs.
+            remove" removes them. Several drafts are added next to each other, in the order in which they were saved. Prints the IDs of the \
+            added sessions.
 
             Example: transferq enqueue 3f2a --next
             """)
@@ -15,7 +16,7 @@ struct EnqueueCommand: OperationCommand {
     @OptionGroup var common: CommonOptions
 
     @Argument(
-        help: ArgumentHelp("IDs of drafts, or four characters of each.", valueName: "id"),
+        help: ArgumentHelp("IDs of drafts, or their first four characters.", valueName: "id"),
         completion: Candidates.sessions)
     var ids: [String] = []
 

@@ -6,7 +6,7 @@ import TransferKit
 
 struct SetCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "set", abstract: "Changes properties of sessions that have not ended.",
+        commandName: "set", abstract: "Changes properties of sessions that have not completed.",
         discussion: """
             Properties without an option keep their values; the defaults below apply only to new sessions. Some properties can't change after the \
             first byte; see "Changing running sessions" in the documentation. \(aboutGroups)
@@ -36,7 +36,7 @@ struct SetCommand: OperationCommand {
     var name: String?
 
     @Option(
-        help: ArgumentHelp("Replace the tags with this one; repeatable.", valueName: "word"), transform: TextArgument.text)
+        help: ArgumentHelp("A tag that replaces the current tags; repeatable.", valueName: "word"), transform: TextArgument.text)
     var setTag: [String] = []
 
     @Option(

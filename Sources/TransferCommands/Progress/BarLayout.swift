@@ -5,7 +5,7 @@ struct BarLayout: Sendable {
     let hasColor: Bool
 
     private static let minimumBar = 10
-    /// The width from which the details name their units.
+    /// The minimum width at which the details contain their units.
     private static let wide = 100
     private static let maximumBar = 40
 
@@ -18,7 +18,8 @@ struct BarLayout: Sendable {
         return compose(name.withoutControlCharacters, fraction: min(1, max(0, fraction)), details: details, width: width)
     }
 
-    /// The details of a line, padded so that the columns of all lines align: rate, remaining time, completed and all parts, size.
+    /// The details of a line, padded so that the columns of all lines align: rate, remaining time, completed and total
+    /// count, size.
     private static func details(
         rate: Double?, seconds: Double?, count: (done: Int, all: Int, noun: String)?, size: Int64?, width: Int
     ) -> [String] {

@@ -1,14 +1,14 @@
 import TransferCore
 import TransferKit
 
-/// Formats successive events as lines, and leaves out what an earlier line has said.
+/// Formats successive events as lines, and omits information that an earlier line contained.
 struct EventLines {
-    /// The error of the file that a session gave up last.
+    /// The error of the last file that each session gave up.
     private var itemErrors: [SessionID: TransferError] = [:]
     /// The sessions whose failed attempt was the last reported event.
     private var retrying: Set<SessionID> = []
 
-    /// A line for an event; nil if users don't need the event, or an earlier line said the same.
+    /// A line for an event; nil if users don't need the event, or an earlier line contained the same information.
     ///
     /// - Parameters:
     ///   - name: The name of the event's session.

@@ -26,7 +26,7 @@ enum ProgressStyle: String, ExpressibleByArgument, CaseIterable {
     case json
     case none
 
-    /// Empty, because the help of `--progress` lists the values itself.
+    /// Empty, because the help text of `--progress` already lists the values.
     static var allValueStrings: [String] { [] }
 
     func display(of queue: TransferQueue) async -> any ProgressDisplay {

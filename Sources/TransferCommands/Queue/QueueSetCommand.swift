@@ -32,7 +32,7 @@ struct QueueSetCommand: AsyncParsableCommand {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "Such as 100, 7d or forever (default: forever).",
+            "How many or how long: 100, 7d (default: forever).",
             valueName: "retention"))
     var keepCompleted: RetentionArgument?
 

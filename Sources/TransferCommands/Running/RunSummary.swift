@@ -29,10 +29,10 @@ struct RunSummary: Sendable {
             if waiting > 0 { parts.append("\(waiting) waiting") }
             if paused > 0 { parts.append("\(paused) paused") }
             if held > 0 { parts.append("\(held) held") }
-            let transferred =
+            let content =
                 files > 0
-                ? " Transferred \(Figures.count(files, "file")), \(Figures.size(bytes)), in \(Figures.time(duration / .seconds(1)))." : ""
-            lines.append((wasInterrupted ? "Interrupted: " : "") + parts.joined(separator: ", ") + "." + transferred)
+                ? " Completed \(Figures.count(files, "file")), \(Figures.size(bytes)), in \(Figures.time(duration / .seconds(1)))." : ""
+            lines.append((wasInterrupted ? "Interrupted: " : "") + parts.joined(separator: ", ") + "." + content)
         } else if !wasInterrupted {
             lines.append("The queue has no session to run. To add one: transferq upload, or transferq download")
         }

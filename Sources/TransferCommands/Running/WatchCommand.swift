@@ -19,11 +19,11 @@ struct WatchCommand: AsyncParsableCommand {
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("After this revision, or now (default: 0, all).", valueName: "revision"))
+        help: ArgumentHelp("Events after this revision, or now (default: 0, all).", valueName: "revision"))
     var since: Start?
 
     @Option(
-        parsing: .unconditional, help: ArgumentHelp("Only this number of recorded events.", valueName: "number"))
+        parsing: .unconditional, help: ArgumentHelp("At most this number of recorded events.", valueName: "number"))
     var tail: UInt64?
 
     @Flag(help: "Wait for the next owner instead of ending.")

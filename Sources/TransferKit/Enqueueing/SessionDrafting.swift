@@ -24,7 +24,10 @@ extension QueueStore {
         }
     }
 
-    /// Runs a body that creates drafts, on a thread for requests with files in a folder. Cancelling the task ends the copies of the body.
+    /// Runs a body that creates drafts and may copy files. Runs it on the thread for files in a folder. If the task is cancelled, the copies stop,
+    /// and the body throws `CancellationError`.
+    ///
+    /// - Parameter folder: The folder of the local files; nil for requests without local files.
     func writingDrafts<Drafts: Sendable>(
         in folder: FilePath?, _ body: @escaping @Sendable (CopyCancellation) throws -> Drafts
     ) async throws -> Drafts {

@@ -47,10 +47,10 @@ extension SessionGroup {
     /// All failed sessions: `.state(.failed)`.
     public static var failed: SessionGroup { .state(.failed) }
 
-    /// The completed sessions.
+    /// All completed sessions: `.state(.completed)`.
     public static var completed: SessionGroup { .state(.completed) }
 
-    /// The cancelled sessions.
+    /// All cancelled sessions: `.state(.cancelled)`.
     public static var cancelled: SessionGroup { .state(.cancelled) }
 }
 

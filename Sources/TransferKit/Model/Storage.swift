@@ -55,7 +55,7 @@ public struct Storage: Sendable {
     /// fails with the code `storageUnavailable`. Apple's systems have none, so there the files are in the temporary folder on disk.
     ///
     /// The files are removed by ``TransferQueue/shutdown()``, or when the queue is deallocated. After a crash or a kill, they use memory until this user
-    /// opens the next queue with this storage, or restarts the machine; no queue reads them again.
+    /// opens the next queue with this storage, or the machine restarts; no queue reads them again.
     ///
     /// - Important: The file system limits the size of the data. In a container, `/dev/shm` often has only 64 MiB (`docker run --shm-size`). The
     ///   system may move its content to a swap disk.

@@ -128,8 +128,8 @@ package final class QueueStore: Sendable {
         }
     }
 
-    /// The minimum of free space, in bytes, if no call has set another minimum. A store in memory reserves at most a sixteenth of its file system,
-    /// because the file system may be small.
+    /// Returns the minimum of free space, in bytes, that applies until a call sets another. A store in memory reserves at most a sixteenth of its
+    /// file system, because the file system may be small.
     func diskFloor(_ configured: Int64) async -> Int64 {
         guard isInMemory else { return configured }
         return await BlockingIO.run(.storage) { [folder] in DiskSpace.reserve(configured, at: folder) }

@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    /// Without an owner, commands after which sessions start say how to run the queue.
+    /// Without an owner, commands that let sessions start print how to run the queue.
     @Test func saysThatNoProcessRunsQueue() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
@@ -39,7 +39,7 @@ import Testing
         #expect(try await program.succeed(["now", id, "-q"]).diagnostics == "")
     }
 
-    /// A command that changes nothing says so.
+    /// A command that changes nothing reports this.
     @Test func saysThatNoSessionMatches() async throws {
         let program = try TransferQ()
         for command in [

@@ -73,7 +73,7 @@ import TransferKit
         try await owner.serve(1, leaving: leftovers)
         let result = await running.result()
         #expect(result.status == 0 && !result.lines.isEmpty, "\(result.testDescription)")
-        // The owner has exited, so a command that starts a session says how to run the queue.
+        // The owner has exited, so a command that starts a session prints how to run the queue.
         let advice = command[0] == "now" ? "No process runs this queue. To run it: transferq run, or transferq agent start\n" : ""
         #expect(result.diagnostics == advice, "\(result.testDescription)")
     }

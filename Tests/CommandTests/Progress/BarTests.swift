@@ -42,7 +42,7 @@ import Testing
             #expect(Array(rows.prefix(2)) == ids.enumerated().map { "completed  \($1.prefix(8)) \(["a", "b"][$0])" })
             // At 40 columns, the summary takes two rows.
             let summary = rows.dropFirst(2).joined()
-            #expect(summary.contains(/^2 sessions completed\. Transferred 2 files, 2\.00 MiB, in \d+:\d\d\.$/), "\(summary)")
+            #expect(summary.contains(/^2 sessions completed\. Completed 2 files, 2\.00 MiB, in \d+:\d\d\.$/), "\(summary)")
             #expect(screen.unknown == [])
         }
     }

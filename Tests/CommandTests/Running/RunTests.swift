@@ -14,7 +14,7 @@ import Testing
             let run = try await program.succeed("run")
             #expect(run.output == "")
             #expect(run.diagnostics.contains("completed  \(id.prefix(8)) a and 2 more"))
-            #expect(run.diagnostics.contains("1 session completed. Transferred 3 files, 2.86 MiB, in "), "\(run.diagnostics)")
+            #expect(run.diagnostics.contains("1 session completed. Completed 3 files, 2.86 MiB, in "), "\(run.diagnostics)")
             for name: String in ["a", "b", "c"] { #expect(try studio.hasArrived(name)) }
             let session = try await studio.session(id)
             #expect(session["state"] as? String == "completed")

@@ -13,7 +13,8 @@ package struct RateMeter: Sendable {
     /// Bytes per second; nil before the second sample.
     package var rate: Double? { smoothed }
 
-    /// Whether the samples cover half a second. Before, the first burst of a transfer counts so much that a remaining time would jump.
+    /// Whether the samples cover half a second. Before that, the first burst distorts the rate, so an estimate
+    /// of the remaining time would jump.
     package var isSettled: Bool {
         guard let first, let last else { return false }
         return last.uptime - first.uptime >= .milliseconds(500)

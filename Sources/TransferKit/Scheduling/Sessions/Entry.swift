@@ -165,7 +165,7 @@ package struct EntryDetails: Sendable, Equatable {
     package var keptSince: Date?
     /// The session's ``SessionOptions/deadline``.
     package var deadline: Duration?
-    /// The steady date from which the deadline counts, that of the first start; nil before.
+    /// The steady date of the first start, from which the deadline counts; nil before the first start.
     package var deadlineFrom: Date?
     /// Whether the deadline has passed. Not stored.
     var isOverdue = false

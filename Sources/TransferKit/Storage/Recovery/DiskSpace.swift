@@ -13,7 +13,7 @@ package enum DiskSpace {
         status(of: folder).map { bytes(Int64(clamping: $0.f_bavail), $0) }
     }
 
-    /// Returns the part of a minimum of free space, in bytes, that is reasonable for a folder's file system: at most a sixteenth of its size. Blocks.
+    /// Returns a minimum of free space, in bytes, limited to a sixteenth of the size of a folder's file system. Blocks.
     package static func reserve(_ minimum: Int64, at folder: FilePath) -> Int64 {
         status(of: folder).map { min(minimum, bytes(Int64(clamping: $0.f_blocks), $0) / 16) } ?? minimum
     }

@@ -11,7 +11,7 @@ import TransferCore
 /// The storage folders of ``Storage/inMemory``: one for each queue, on a file system in memory.
 enum MemoryFolder {
     private static let prefix = "transferkit-"
-    /// How often another process may remove the new, still unlocked folder, before ``make(_:)`` fails.
+    /// The number of folders that ``make(_:)`` tries to create. Another process can remove a new folder before it is locked.
     private static let attempts = 10
 
     /// Creates and locks a new folder. First removes the folders of this user whose owners ended without removing them.
@@ -23,7 +23,7 @@ enum MemoryFolder {
             removeAbandoned(in: parent)
             return parent
         }
-        var failure = QueueError(.storageUnavailable, "Other processes removed each new folder in \(parent).")
+        var failure = QueueError(.storageUnavailable, "Other processes removed each new folder in \(parent). Open the queue again.")
         for _ in 0..<attempts {
             let folder = parent.appending(prefix + UUID().uuidString)
             do throws(QueueError) {
@@ -41,7 +41,7 @@ enum MemoryFolder {
 
     /// Removes a folder with its content. Blocks.
     ///
-    /// The file of the lock is removed last, so that another process can finish the removal if this process is killed.
+    /// The lock file is removed last, so that another process can finish the removal if this process is killed.
     static func remove(_ folder: FilePath) {
         for name in (try? FileManager.default.contentsOfDirectory(atPath: folder.string)) ?? [] where name != OwnerLock.name {
             try? FileManager.default.removeItem(atPath: folder.appending(name).string)
@@ -90,7 +90,7 @@ enum MemoryFolder {
                 remove(folder)
                 lock.release()
             } else {
-                // Its process ended before it created the file of the lock. This call fails for all other folders, because they have content.
+                // The folder has an owner, or its process ended before it created the lock file. This call removes only an empty folder.
                 _ = unsafe folder.withPlatformString { unsafe rmdir($0) }
             }
         }

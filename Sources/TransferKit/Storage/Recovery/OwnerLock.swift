@@ -12,7 +12,7 @@ import TransferCore
 ///
 /// The kernel releases the lock when the process ends for any reason, so a dead owner never blocks others.
 package final class OwnerLock: Sendable {
-    /// The name of the file of the lock.
+    /// The name of the lock file.
     static let name = "owner.lock"
     private static let storeMark = "store"
 
@@ -67,7 +67,7 @@ package final class OwnerLock: Sendable {
 
     /// Acquires the lock of a folder whose owner has ended. Does not wait, and changes no file. Blocks.
     ///
-    /// - Returns: nil if the folder has an owner, or no file for its lock.
+    /// - Returns: nil if the folder has an owner, or no lock file.
     static func ofAbandoned(_ folder: FilePath) -> OwnerLock? {
         guard let descriptor = try? StorageFolder.open(folder.appending(name), .readOnly) else { return nil }
         guard flock(descriptor.rawValue, LOCK_EX | LOCK_NB) == 0 else {
@@ -77,7 +77,7 @@ package final class OwnerLock: Sendable {
         return OwnerLock(descriptor, storeWasRecorded: false)
     }
 
-    /// Whether the file of the lock still has a name. If not, another process has removed the folder.
+    /// Whether the lock file still has a name. If not, another process has removed the folder.
     var isInPlace: Bool {
         descriptor.withLock { descriptor in
             var status = stat()

@@ -104,8 +104,7 @@ struct SessionRow {
         return SessionRecord(
             key: try value(.key), status: status,
             options: options,
-            folder: try value(.folder, ifPresent: Data.self).map { FilePath(bytes: sources.path(.folder, [UInt8]($0))) },
-            deadlineFrom: try value(.deadlineFrom, ifPresent: Int64.self).map(StoreCoding.date))
+            folder: try value(.folder, ifPresent: Data.self).map { FilePath(bytes: sources.path(.folder, [UInt8]($0))) })
     }
 
     private func tags() throws -> [String] {

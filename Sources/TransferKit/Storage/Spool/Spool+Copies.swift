@@ -16,7 +16,7 @@ extension Spool {
     ///
     /// - Parameters:
     ///   - size: The expected size of the file in bytes.
-    ///   - cancellation: Ends the copy between two blocks.
+    ///   - cancellation: Stops the copy between two blocks.
     /// - Throws: A ``TransferError`` if the file can't be read, or has changed; ``QueueError`` with the code `storageUnavailable` if the disk lacks
     ///   the space for the copy; an `Errno` if the copy can't be written; `CancellationError`.
     static func copy(_ source: FilePath, size: Int64, to path: FilePath, _ cancellation: CopyCancellation) throws {
@@ -131,7 +131,7 @@ final class CopyCancellation: Sendable {
         if isCancelled.withLock({ $0 }) { throw CancellationError() }
     }
 
-    /// Runs a body, whose copies end when the task is cancelled.
+    /// Runs a body, and stops its copies when the task is cancelled.
     static func run<Value: Sendable>(_ body: @Sendable (CopyCancellation) async throws -> Value) async throws -> Value {
         let cancellation = CopyCancellation()
         return try await withTaskCancellationHandler {
