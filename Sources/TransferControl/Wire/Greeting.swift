@@ -3,7 +3,7 @@ import Foundation
 /// The first message of a client, sent together with its request.
 struct Greeting: Codable, Sendable {
     static let protocolName = "transferkit-control"
-    static let version = 4
+    static let version = 5
 
     var `protocol` = protocolName
     /// The protocol versions supported by the client.
