@@ -94,7 +94,8 @@ import TransportTUS
         (ServerStep.tus(206, ["Content-Range": "bytes 0-0/200"], body: "x"), 0, true),
         (.answer(200, body: String(repeating: "x", count: 200)), 0, true),
         (.tus(206, ["Content-Range": "bytes 0-0/270"], body: "x"), 0, false),
-        (.tus(200, body: String(repeating: "x", count: 270)), 0, false),
+        (.tus(200, body: String(repeating: "x", count: 270)), 1, true),
+        (.tus(206, ["Content-Range": "bytes 0-0/270", "Content-Encoding": "gzip"], body: "x"), 1, true),
         (.answer(200, body: "<html>"), 1, true), (.tus(206, ["Content-Range": "bytes 0-0/*"], body: "x"), 1, true),
         (.tus(500), 1, true), (.reset, 1, true),
     ])

@@ -164,7 +164,7 @@ extension TUSServer {
     /// Requests the size of a complete upload's file on the server, with a `GET` for its first byte.
     ///
     /// - Returns: nil if the server does not offer the file or does not respond. The size is reliable if the tus server itself responded, rather than
-    ///   a proxy in front of it.
+    ///   a proxy in front of it, and with the requested range. A response without a range may be another page, such as a description of the upload.
     func storedSize(of url: String) async throws -> (bytes: Int64, isReliable: Bool)? {
         let answer: TUSResponse
         do {
@@ -172,7 +172,9 @@ extension TUSServer {
         } catch is CurlEngineError {
             return nil
         }
-        return RemoteFile.length(status: answer.status, headers: answer.response.headers).map { ($0, answer.isFromTUSServer) }
+        let headers = answer.response.headers
+        guard !headers.hasContentCoding else { return nil }
+        return RemoteFile.length(status: answer.status, headers: headers).map { ($0, answer.isFromTUSServer && answer.status != 200) }
     }
 
     /// Abandons an upload that may have uncounted bytes at its start, that is, stored bytes although the server's offset is 0. Such bytes
