@@ -58,7 +58,8 @@ public struct Storage: Sendable {
     /// opens the next queue with this storage, or the machine restarts; no queue reads them again.
     ///
     /// - Important: The file system limits the size of the data. In a container, `/dev/shm` often has only 64 MiB (`docker run --shm-size`). The
-    ///   system may move its content to a swap disk.
+    ///   system may move its content to a swap disk. When a user logs out, systemd removes the user's files from both folders, even those of a
+    ///   process that continues, unless the user may linger (loginctl(1), RemoveIPC in logind.conf(5)).
     public static let inMemory = Storage(folder: nil, base: nil, ownerTimeout: .zero)
 
     private static func stateFolder(of name: String) -> FilePath {

@@ -10,7 +10,7 @@ import TransferCore
 
 /// The storage folders of ``Storage/inMemory``: one for each queue, on a file system in memory.
 enum MemoryFolder {
-    private static let prefix = "transferkit-"
+    private static let prefix = "transferkit-memory-"
     /// The number of folders that ``make(_:)`` tries to create. Another process can remove a new folder before it is locked.
     private static let attempts = 10
 
@@ -62,7 +62,7 @@ enum MemoryFolder {
 
         private static func isInMemory(_ folder: FilePath) -> Bool {
             guard let device = FileIdentity(of: folder)?.device,
-                let mounts = try? String(contentsOfFile: "/proc/self/mountinfo", encoding: .utf8)
+                let mounts = FileManager.default.contents(atPath: "/proc/self/mountinfo").map({ String(decoding: $0, as: UTF8.self) })
             else { return false }
             // The numbers of a device as in sys/sysmacros.h. A line contains them as its third field, and the type of the file system after "-"
             // (proc_pid_mountinfo(5)).

@@ -78,10 +78,10 @@ import TransportTesting
         let abandoned = FilePath(try String(contentsOfFile: record, encoding: .utf8))
         let parent = abandoned.removingLastComponent()
         // A process that was killed before it created the file of the lock leaves an empty folder.
-        let empty = parent.appending("transferkit-\(UUID().uuidString)")
+        let empty = parent.appending("transferkit-memory-\(UUID().uuidString)")
         try FileManager.default.createDirectory(atPath: empty.string, withIntermediateDirectories: false)
         // Not a storage folder.
-        let other = parent.appending("transferkit-\(UUID().uuidString)-other")
+        let other = parent.appending("transferkit-memory-\(UUID().uuidString)-other")
         try FileManager.default.createDirectory(atPath: other.string, withIntermediateDirectories: false)
         defer { try? FileManager.default.removeItem(atPath: other.string) }
         let (queue, _) = try await Self.open()
