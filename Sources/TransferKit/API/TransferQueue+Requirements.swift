@@ -90,14 +90,23 @@ extension TransferQueue {
         try check(items, of: requirements, at: account)
     }
 
-    /// Rejects an update after which one of the given sessions could not be performed. Ignores ended sessions, because an update does not change
+    /// Rejects an update after which one of the given sessions could not be performed. Ignores completed sessions, because an update does not change
     /// them.
-    nonisolated func check(_ update: SessionUpdate, of sessions: [SessionID], always: Bool = false) async throws {
+    ///
+    /// - Returns: The failed and cancelled sessions that could not be performed after the update. A group's update leaves them as they are.
+    @discardableResult
+    nonisolated func check(_ update: SessionUpdate, of sessions: [SessionID], always: Bool = false) async throws -> Set<SessionID> {
+        var refused: Set<SessionID> = []
         for start in stride(from: 0, to: sessions.count, by: Self.checkPageSize) {
             for record in try await records(of: sessions[start..<min(start + Self.checkPageSize, sessions.count)]) {
-                try await check(update, of: record, always: always)
+                do {
+                    try await check(update, of: record, always: always)
+                } catch let error as QueueError where error.code == .invalidRequest && [.failed, .cancelled].contains(record.status.state) {
+                    refused.insert(record.status.id)
+                }
             }
         }
+        return refused
     }
 
     /// - Parameter always: Whether to check the session even if the update does not change its requirements.

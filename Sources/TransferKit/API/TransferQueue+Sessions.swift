@@ -18,24 +18,28 @@ extension TransferQueue {
     /// Applies an operation to the sessions of a group; see the method of ``ControllableQueue`` for the operation.
     @discardableResult
     public nonisolated func apply(_ operation: SessionOperation, to group: SessionGroup) async throws -> [SessionID] {
+        var refused: Set<SessionID> = []
         if case .update(let update) = operation {
             try update.validate()
-            if update.changesRequirements { try await check(update, of: allMembers(of: group)) }
+            if update.changesRequirements { refused = try await check(update, of: allMembers(of: group)) }
         }
         if case .enqueue = operation { try await check(SessionUpdate(), of: allMembers(of: group), always: true) }
         switch group {
-        case .sessions(let ids): return try await perform(operation, on: ids, of: group)
+        case .sessions(let ids): return try await perform(operation, on: ids, of: group, besides: refused)
         case .all, .account, .state:
             // The writer resolves a small group itself. The group may grow slightly before the writer handles the command, which does no harm.
-            guard await count(of: group) > Self.groupSize else {
+            let isLarge = await count(of: group) > Self.groupSize
+            guard isLarge || !refused.isEmpty else {
                 return try await mailbox.send(.command(.perform(operation, .group(group)))).sessions
             }
-            return try await perform(operation, on: members(of: group), of: group)
+            return try await perform(operation, on: members(of: group), of: group, besides: refused)
         case .tag(let tag):
             await beginReadingTags()
             let changed: Result<[SessionID], any Error>
             do {
-                changed = .success(try await perform(operation, on: clientReads.run { try await store.sessions(tagged: tag) }, of: group))
+                changed = .success(
+                    try await perform(operation, on: clientReads.run { try await store.sessions(tagged: tag) }, of: group, besides: refused)
+                )
             } catch {
                 changed = .failure(error)
             }
@@ -45,12 +49,16 @@ extension TransferQueue {
     }
 
     /// Performs an operation on the sessions that were found for a group. Skips sessions that no longer belong to the group.
-    private nonisolated func perform(_ operation: SessionOperation, on found: [SessionID], of group: SessionGroup) async throws
-        -> [SessionID]
-    {
+    ///
+    /// - Parameter refused: Sessions to leave as they are.
+    private nonisolated func perform(
+        _ operation: SessionOperation, on all: [SessionID], of group: SessionGroup, besides refused: Set<SessionID> = []
+    ) async throws -> [SessionID] {
+        let found = refused.isEmpty ? all : all.filter { !refused.contains($0) }
         guard found.count > Self.groupSize else {
             var target = SessionTarget.group(group)
             if case .tag = group { target = .found(found, of: group) }
+            if !refused.isEmpty { target = .found(found, of: group) }
             return try await mailbox.send(.command(.perform(operation, target))).sessions
         }
         var (ids, operation) = try await check(operation, onAll: found, of: group)

@@ -23,14 +23,18 @@ extension Scheduler {
             if sessionIndex.details(key).run == 0 {
                 failOverdue(entry, wasActive: entry.holdsSlot, at: now, &transaction)
             } else if !entry.conditions.contains(.stopping) {
-                requestStop(key, &transaction) { entry, _ in entry.state = .waiting }
+                requestStop(key, &transaction) { entry, _ in
+                    entry.state = .waiting
+                    // If the deadline is extended before the run has ended, the session continues first.
+                    entry.startPriority = min(entry.startPriority, .interrupted)
+                }
             }
         }
     }
 
     mutating func failOverdue(_ entry: Entry, wasActive: Bool, at now: DualInstant, _ transaction: inout Transaction) {
         let deadline = sessionIndex.details(entry.key).deadline ?? .zero
-        finish(entry.key, SessionOptions.exceeded(deadline), wasActive: wasActive, at: now, &transaction)
+        finish(entry.key, SessionOptions.exceeded(deadline), wasActive: wasActive, keepsStart: true, at: now, &transaction)
     }
 
     /// Whether a session whose interrupted run has ended must now fail.

@@ -7,7 +7,8 @@ extension Scheduler {
     /// Displaces another session, so that a preemptor gets its slot. Does nothing if the preemptor can't start, or unless exactly one slot
     /// is missing.
     mutating func displace(for key: SessionKey, at now: DualInstant, _ transaction: inout Transaction) {
-        guard flags.mode == .running, let entry = sessionIndex[key], entry.isClaimant, case .able = ability(of: entry, at: now),
+        guard flags.mode == .running, let entry = sessionIndex[key], entry.isClaimant, !isOverdue(entry),
+            case .able = ability(of: entry, at: now),
             let victim = victim(for: entry, at: now)
         else { return }
         requestStop(victim, &transaction) { entry, details in

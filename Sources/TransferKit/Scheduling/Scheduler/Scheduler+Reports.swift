@@ -218,9 +218,9 @@ extension Scheduler {
     /// Handles the end of an interrupted run. The session is now in the state that was requested with the interruption.
     private mutating func endInterrupted(_ key: SessionKey, at now: DualInstant, _ transaction: inout Transaction) {
         guard let entry = sessionIndex[key] else { return }
+        if isOverdue(entry) { return failOverdue(entry, wasActive: true, at: now, &transaction) }
         // The session was resumed before its run ended.
         if entry.state == .running { return continueActivation(key, isRequested: true, at: now, &transaction) }
-        if isOverdue(entry) { return failOverdue(entry, wasActive: true, at: now, &transaction) }
         if !entry.holdsSlot { transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id)] }
         guard entry.state == .cancelled else { return transaction.events.append(.changed([entry.id], entry.state)) }
         finishCancelling(entry, at: now, &transaction)
@@ -239,17 +239,23 @@ extension Scheduler {
         beginRun(key, isRequested: isRequested, at: now, &transaction)
     }
 
-    /// - Parameter wasActive: Whether the session used a slot.
+    /// - Parameters:
+    ///   - wasActive: Whether the session used a slot.
+    ///   - keepsStart: Whether a retry still waits for the session's start time and dependency.
     mutating func finish(
-        _ key: SessionKey, _ failure: TransferError?, wasActive: Bool = true, at now: DualInstant, _ transaction: inout Transaction
+        _ key: SessionKey, _ failure: TransferError?, wasActive: Bool = true, keepsStart: Bool = false, at now: DualInstant,
+        _ transaction: inout Transaction
     ) {
         restoreDisplaced(of: key, &transaction)
         let steadyDate = steadyDate(at: now)
         mutate(key) { entry, details in
             entry.state = failure == nil ? .completed : .failed
             Self.clearStartPriority(&entry, &details)
-            entry.conditions.formIntersection([.needsCheapNetwork, .hasTransferred, .runNotEnded])
+            var kept: Entry.Conditions = [.needsCheapNetwork, .hasTransferred, .runNotEnded]
+            if keepsStart { kept.formUnion([.early, .dependent]) }
+            entry.conditions.formIntersection(kept)
             details = EntryDetails(
+                notBefore: keepsStart ? details.notBefore : nil, dependency: keepsStart ? details.dependency : nil,
                 deduplicationKey: details.deduplicationKey, completedAt: failure == nil ? steadyDate : nil,
                 keptSince: failure == nil ? steadyDate : nil, deadline: details.deadline)
         }

@@ -112,8 +112,15 @@ extension QueueStore {
 
     static func restoreSession(_ number: Int64, in db: Database) throws {
         // The session may have been dropped while its rows were being restored.
-        let (key, content) = try restorableContent(number, in: db)
+        var (key, content) = try restorableContent(number, in: db)
         try requireAccount(content, number, in: db)
+        // A session that an older version quarantined has its deadline only in its options.
+        if content["schedule.deadline"] == nil, let options = content["session.options"],
+            let deadline = (try? StoreCoding.decode(SessionOptions.self, from: options))?.deadline
+        {
+            content["schedule.deadline"] = String(StoreCoding.encode(deadline))
+            content["schedule.deadline_from"] = content["session.deadline_from"]
+        }
         try restore(content, into: "schedule", prefix: "schedule.", in: db)
         try execute(db, "UPDATE session SET account = ? WHERE key = ?", [content["session.account"].flatMap { Int64($0) }, key])
         try execute(db, "DELETE FROM quarantine WHERE key = ?", [number])

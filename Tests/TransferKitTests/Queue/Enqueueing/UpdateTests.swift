@@ -201,6 +201,22 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// An old failed session that can't be performed after an update does not prevent the update of the other sessions.
+    @Test func groupUpdateLeavesOutFailedSessions() async throws {
+        let queue = try await fixture.openWithAccounts()
+        fixture.memory.failNext(with: TransferError(.permanent, .rejected, "No."))
+        let first = try await queue.enqueue(fixture.upload("1"))
+        try await queue.start()
+        await #expect(throws: TransferError.self) { try await first.value }
+        try await queue.stopAndWait()
+        let second = try await queue.enqueue(.download([try RemotePath("x")], from: "a", to: fixture.folder.path))
+        var update = SessionUpdate()
+        update.expectedChecksum = .set("sha256:" + String(repeating: "0", count: 64))
+        #expect(try await queue.apply(.update(update), to: .sessions([first.id, second.id])) == [second.id])
+        #expect(try await queue.apply(.update(update), to: .account("a")) == [second.id])
+        await queue.shutdown()
+    }
+
     /// Items that have not begun can be replaced, even those after a folder that has not been read. The queue deletes the data of replaced items.
     @Test func replacesItemsThatHaveNotBegun() async throws {
         var queue = try await fixture.openWithAccounts()

@@ -132,6 +132,30 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// A session that fails while it waits has not used up its start time.
+    @Test func retryKeepsStartTime() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let gate = memory.gate("1", atByte: 5_000)
+        let session = try await queue.enqueue(try request("1"))
+        try await queue.start()
+        try await gate.reached()
+        try await session.hold()
+        while try await session.status.state != .held { await Task.yield() }
+        var update = SessionUpdate()
+        let start = Date(timeIntervalSince1970: 4_000_000_000)
+        update.notBefore = .set(start)
+        try await session.update(update)
+        try await session.release()
+        await fixture.clock.waitForSleep(of: deadline)
+        fixture.clock.advance(by: deadline)
+        await #expect(throws: TransferError.self) { try await session.value }
+        try await queue.retry(session.id)
+        let status = try await session.status
+        #expect(status.state == .waiting && status.notBefore == start)
+        gate.open()
+        await queue.shutdown()
+    }
+
     /// A later deadline, set in time, applies instead.
     @Test func heldSessionWithLaterDeadlineContinues() async throws {
         let queue = try await fixture.openWithAccounts()
