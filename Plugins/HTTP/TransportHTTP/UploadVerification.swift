@@ -84,8 +84,8 @@ struct UploadVerification {
         let head: EndpointResponse
         do {
             head = try await ask("HEAD")
-        } catch let error as TransferError where !canReadAgain {
-            // The server reported success, and the stream can't be sent again.
+        } catch let error as TransferError where !canReadAgain || error.failureClass == .transient {
+            // The server reported success. A stream can't be sent again, and a busy server is no reason to send a file again.
             return (nil, ["The size of the uploaded file is unverified: \(error.message)"])
         }
         if head.status == 404 || head.status == 410 {

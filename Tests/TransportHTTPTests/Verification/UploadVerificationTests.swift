@@ -85,7 +85,7 @@ import TransportSupport
     }
 
     @Test(arguments: [
-        ServerStep.answer(405), .answer(403), .answer(200, ["Content-Encoding": "gzip"], body: "a"),
+        ServerStep.answer(405), .answer(403), .answer(500), .answer(503), .answer(200, ["Content-Encoding": "gzip"], body: "a"),
         .raw("HTTP/1.1 200 Scripted\r\nTransfer-Encoding: chunked\r\n\r\n"),
     ])
     func warnsIfSizeIsUnavailable(step: ServerStep) async throws {
