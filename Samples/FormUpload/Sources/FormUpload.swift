@@ -37,7 +37,7 @@ struct FormUpload {
         let session = try await queue.enqueue(.upload(items: [form], to: "site"))
         try await queue.start()
 
-        // Waits until the session has ended. The queue stores the response, so it is also there after a restart.
+        // Waits until the session has ended. The queue stores the response, so with a storage folder, it is also there after a restart.
         let answer = try await session.response(as: Answer.self)
         print("Fields: \(answer.fields.keys.sorted().joined(separator: ", "))")
         for file in answer.files { print("\(file.field): \(file.name), \(file.type), \(file.length) bytes") }

@@ -152,8 +152,8 @@ private func migrating(_ queue: TransferQueue, tokens: any TokenSource, address:
     // END
 
     // ARTICLE
-    try await queue.cancel(one.id, discarding: true)  // also removes the incomplete upload from the server
-    try await queue.pause(ticket.id)       // keeps its slot and the sent bytes
+    try await queue.cancel(one.id)              // keeps the sent bytes for a retry
+    try await queue.stop()                      // interrupts all sessions; start() continues them
     try await queue.apply(.remove(), to: .all)  // ends and deletes all sessions, like reset()
     // END
 }

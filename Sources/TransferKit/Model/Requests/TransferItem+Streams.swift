@@ -9,7 +9,8 @@ extension TransferItem {
     ///
     /// A task of the queue iterates the sequence once, starting with the item's first attempt. The bytes pass through a file in the queue's
     /// storage folder, so that an upload can resume after a broken connection. Where the file system supports it, the disk space of
-    /// confirmed bytes is freed. While `ahead` bytes are unconfirmed, the queue requests no further bytes. Pausing the session therefore
+    /// confirmed bytes is freed. While `ahead` bytes are unconfirmed, the queue requests no further bytes, unless the server requires the length first
+    /// (<doc:Streams>). Pausing the session therefore
     /// also pauses the sequence.
     ///
     /// The item fails with the class `sourceLost` if the sequence throws, or if the server loses bytes whose disk space was freed. It also
