@@ -103,7 +103,7 @@ import TransportTesting
         }
     }
 
-    /// The server asked clients to wait for an hour. The call ends this wait.
+    /// The server asks clients to wait for an hour. `retryEndpoints` ends the wait early.
     @Test func retriesUnavailableEndpoint() async throws {
         try await ControlFixture.with { fixture in
             let (queue, remote) = (fixture.queue, fixture.remote)
@@ -188,7 +188,7 @@ import TransportTesting
         }
     }
 
-    /// `forEachSession` reads the sessions in pages, and fetches each page before the caller needs it.
+    /// `forEachSession` reads the sessions in pages, and fetches the next pages while the caller handles the current page.
     @Test func readsAllSessionsInOrder() async throws {
         try await ControlFixture.with { fixture in
             let request = try fixture.upload("a")
@@ -306,7 +306,7 @@ import TransportTesting
         }
     }
 
-    /// Relative paths refer to the queue's base folder. Without a base folder, they refer to the client's working directory.
+    /// Relative paths are resolved against the queue's base folder, or without one, against the client's working directory.
     @Test(arguments: [true, false]) func resolvesRelativePaths(hasBase: Bool) async throws {
         let fixture = try await ControlFixture(hasBase: hasBase)
         let path = try fixture.file("relative-4711")

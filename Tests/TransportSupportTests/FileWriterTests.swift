@@ -81,8 +81,8 @@ import TransportSupport
         #expect(short?.failureClass == .resumeLost)
     }
 
-    /// A file with its final name belongs to the user, even before the queue stores the completion. Until then, the name of the part file
-    /// is a second hard link to the file.
+    /// Once a download has its final name, the file belongs to the user, even if the queue has not stored the completion yet. Until the
+    /// completion is stored, the part file is a second hard link to the same file.
     @Test(arguments: OverwritePolicy.allCases, [0, 3, 5] as [Int64])
     func keepsCompletedFileThatUserMoved(_ policy: OverwritePolicy, from confirmed: Int64) async throws {
         let destination = folder.destination("file", policy)
@@ -293,7 +293,7 @@ import TransportSupport
             try await writer.write(Data("hello \(number)".utf8), at: 0)
             #expect(try await writer.finish(size: 7))
             #expect(writer.finalPath == folder.root.pushing(name) && folder.text(name) == "hello \(number)")
-            // Simulates the next attempt after a kill before the completion was stored.
+            // Simulates the next attempt, after the process was killed before it stored the completion.
             let again = try await open(destination, from: 3)
             #expect(try await again.finish(size: 7))
             #expect(again.isInPlace && again.finalPath == writer.finalPath)

@@ -4,7 +4,7 @@ import HTTPSupport
 import TransferCore
 import TransportSupport
 
-/// An endpoint of an HTTP server, for the requests of one attempt.
+/// Sends requests to an HTTP endpoint, for one attempt or for a check of the endpoint.
 struct HTTPServer {
     let plan: SessionPlan
     /// The URL for this upload only, which may be secret; nil to use the endpoint's address.
@@ -85,8 +85,8 @@ struct HTTPServer {
         }
     }
 
-    /// Removes the conditions that the account or the session sets for the transfer of the file (RFC 9110, section 13.1). For other requests, they
-    /// would have another meaning.
+    /// Removes the conditional headers (RFC 9110, section 13.1). The account or the session sets them for the transfer of the file, so they
+    /// must not affect other requests.
     static func removeConditions(_ request: inout HTTPRequest) {
         for name in ["If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"] { request.headers[name] = nil }
     }

@@ -54,7 +54,7 @@ extension RequestHandler {
         let concat = options.offers(.concatenation) ? exchange["Upload-Concat"] : nil
         let isFinal = concat?.hasPrefix("final;") == true
         guard concat == nil || concat == "partial" || isFinal else {
-            throw ErrorResponse(400, because: "Upload-Concat must be \"partial\", or \"final;\" and the URLs of the parts.")
+            throw ErrorResponse(400, because: "Upload-Concat must be \"partial\", or \"final;\" and the URLs of the partial uploads.")
         }
         let length = isFinal ? try finalLength(exchange) : try length(exchange)
         let header = exchange["Upload-Metadata"]
@@ -72,7 +72,7 @@ extension RequestHandler {
     private func length(_ exchange: Exchange) throws(ErrorResponse) -> Int64? {
         if options.offers(.creationDeferLength), let deferred = exchange["Upload-Defer-Length"] {
             guard deferred == "1", exchange["Upload-Length"] == nil else {
-                throw ErrorResponse(400, because: "Upload-Defer-Length must be 1 and excludes Upload-Length.")
+                throw ErrorResponse(400, because: "Upload-Defer-Length must be 1, and Upload-Length must be absent.")
             }
             return nil
         }

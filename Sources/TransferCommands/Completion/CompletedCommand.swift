@@ -1,6 +1,8 @@
 import ArgumentParser
 
-/// The root command for shell completion. Also completes common options before the command, where the parser does not accept them.
+/// The root command from which the completion scripts are generated. Unlike ``RootCommand``, it declares the common options, so the
+/// shell also completes them before the command's name. The parser does not accept them there; see
+/// ``CommonOptions/movingAfterCommand(_:)``.
 struct CompletedCommand: AsyncParsableCommand {
     static let configuration = RootCommand.configuration
 

@@ -26,7 +26,7 @@ enum EventDescription {
             case .changed(let ids, let state) where [.paused, .held].contains(state):
                 state.rawValue.padding(toLength: 11, withPad: " ", startingAt: 0) + subject(ids, name)
             case .accountBlocked(let account, let error): "blocked    account \"\(account)\": \(error)"
-            case .needsCredentials(let account, _): "waiting    for new credentials of the account \"\(account)\""
+            case .needsCredentials(let account, _): "waiting    for new credentials for the account \"\(account)\""
             case .gap: "missed     some events"
             case .storageFailed(let error): "storage    \(error.message)"
             default: nil
@@ -43,7 +43,7 @@ enum EventDescription {
         ids.count == 1 ? name : Figures.count(ids.count, "session")
     }
 
-    /// A line for an event that changes the queue rather than one of its runs; nil for other events.
+    /// A line for a change of the queue itself, such as its order, accounts or storage; nil for the progress of a session.
     static func changeLine(of kind: QueueEvent.Kind, name: String?) -> String? {
         let line: String? =
             switch kind {
@@ -62,7 +62,7 @@ enum EventDescription {
         return line?.withoutControlCharacters
     }
 
-    /// A line for an event without another line, such as a step of a run: its name and its session.
+    /// A line for an event for which the other methods return nil. Contains the name of the event and the name of its session.
     static func plainLine(of kind: QueueEvent.Kind, name: String?) -> String {
         let subject: String =
             switch kind {

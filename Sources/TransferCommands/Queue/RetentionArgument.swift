@@ -1,7 +1,7 @@
 import ArgumentParser
 import TransferKit
 
-/// How long completed sessions stay in the queue: `forever`, a number of sessions, or a time such as `7d`.
+/// Which completed sessions stay in the queue: all (`forever`), the last N, or those completed within a time such as `7d`.
 struct RetentionArgument: ExpressibleByArgument {
     let retention: Retention
 

@@ -1,8 +1,8 @@
 package import SystemPackage
 package import TransferCore
 
-/// The maximum sizes of files and sessions. The queue checks each size against them before it adds sizes up, because sizes come from file
-/// systems, servers and clients.
+/// The maximum sizes of files and sessions. The queue checks each size before it adds sizes up, because file systems, servers and clients
+/// can report sizes whose sum would overflow.
 package enum FileSize {
     /// The largest size of a file in a session, in bytes: 64 PiB. A sparse file can report a larger size.
     package static let maximum: Int64 = 1 << 56
@@ -22,14 +22,14 @@ package enum FileSize {
 }
 
 extension FixedWidthInteger {
-    /// Returns the sum, or the nearest bound of the type if the sum exceeds it.
+    /// Returns the sum, or the nearest bound of the type if the sum is out of range.
     package func addingSaturated(_ other: Self) -> Self {
         let (sum, overflows) = addingReportingOverflow(other)
         guard overflows else { return sum }
         return other < 0 ? .min : .max
     }
 
-    /// Returns the difference, or the nearest bound of the type if the difference exceeds it.
+    /// Returns the difference, or the nearest bound of the type if the difference is out of range.
     package func subtractingSaturated(_ other: Self) -> Self {
         let (difference, overflows) = subtractingReportingOverflow(other)
         guard overflows else { return difference }

@@ -9,7 +9,7 @@ public enum MemoryFault: Hashable, Sendable {
     /// Breaks the connection after the attempt has transferred `afterBytes` bytes, usually before a checkpoint covers the last of them.
     ///
     /// If at most `afterBytes` bytes of an upload remain, all of them arrive, the remote file is complete, and the response is lost. For a
-    /// listing, breaks the connection after `afterBytes` entries, rounded up to hundreds.
+    /// listing, breaks the connection after `afterBytes` entries, rounded up to a multiple of 100.
     case cut(afterBytes: Int64)
 
     /// The other end loses the content of an unfinished upload, or changes the version of a downloaded file. An attempt with a checkpoint
@@ -17,7 +17,7 @@ public enum MemoryFault: Hashable, Sendable {
     case forget
 }
 
-/// The pending faults. Each fault affects the first matching attempt that starts after the fault was appended.
+/// The pending faults. Each attempt takes the first fault in the list that matches its remote name, if any.
 public final class MemoryFaultList: Sendable {
     private let entries = Locked<[(fault: MemoryFault, path: String?)]>([])
 

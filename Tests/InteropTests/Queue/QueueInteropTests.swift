@@ -15,7 +15,7 @@ import TransferKit
         server = interop.loopbackServer()
     }
 
-    /// The size of a file whose upload takes a few seconds, so that a test can operate on its session.
+    /// The size of a file whose upload at the rate of ``slowly`` takes long enough for a test to operate on its session.
     private static let large = 12 << 20
     /// Options for a session that is so slow that a test can interrupt it. The test then applies ``atFullSpeed``.
     private static let slowly = SessionOptions(rateLimit: 256 << 10)

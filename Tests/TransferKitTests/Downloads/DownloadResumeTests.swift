@@ -226,7 +226,7 @@ import TransportTesting
         try await gate.reached()
         try await queue.hold(session.id)
         await queue.shutdown()
-        // Store the cancellation without performing it, as if the process were killed in between.
+        // Store the pending removal of the part file without performing it, as if the process were killed in between.
         let store = try await QueueStore.open(.folder(fixture.queue.folder.path.appending("store")), clock: .system)
         try await store.commit([.discardPartial(1)])
         #expect(try await store.dueDiscards(at: .distantFuture, limit: 9, isLocalOnly: true).due.count == 1)

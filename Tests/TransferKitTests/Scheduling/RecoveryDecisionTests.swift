@@ -115,6 +115,6 @@ import TransferKit
         #expect(decision(.protocolViolation, History(failures: 3, violations: 3, hasNextEndpoint: true)) == .nextEndpoint)
         #expect(
             decision(.protocolViolation, History(failures: 1, violations: 3, hasCheckpoint: true, hasNextEndpoint: true)) == soon,
-            "a file with a checkpoint stays at its endpoint, as if the endpoint were unreachable")
+            "a file with a checkpoint stays at its endpoint, as it does when the endpoint is unreachable")
     }
 }

@@ -158,12 +158,12 @@ struct PoolTests {
         return (server, waiting)
     }
 
-    /// The SFTP server process hangs, although the SSH server responds. After the time `PoolPolicy.silence`, the next attempt opens another
+    /// The SFTP server process hangs, although the SSH server responds. After ``PoolPolicy/silence``, the next attempt opens another
     /// connection.
     @Test func abandonsSilentConnection() async throws {
         let connector = ProcessConnector()
         var policy = clock.policy
-        // Disables this shorter limit.
+        // This limit is shorter than `silence`. The long time disables it.
         policy.silenceAfterCancellation = .seconds(1_000_000)
         let transport = SFTPTransport(connector: connector, policy: policy)
         let (first, hanging) = try await suspendServerDuringCheck(connector, transport)

@@ -12,7 +12,8 @@ struct Pace {
         self.allowance = allowance
     }
 
-    /// Returns how many bytes can be transferred now. If no credit is left, consults the rate limits for at most `limit` bytes.
+    /// Returns the number of bytes that can be transferred now, which can exceed `limit`. If there is no credit, requests at most `limit`
+    /// bytes from the rate limits.
     mutating func credit(upTo limit: Int) -> Int {
         guard allowance != nil else { return limit }
         if credit <= 0 { requestCredit(upTo: limit) }

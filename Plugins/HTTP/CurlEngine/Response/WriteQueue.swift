@@ -48,7 +48,7 @@ final class WriteQueue: Sendable {
 
     /// Asks for the loop to be notified when at most `count` chunks remain unwritten, or when a chunk fails.
     ///
-    /// - Returns: Whether this condition is already met. If so, a notification follows only if a chunk fails.
+    /// - Returns: Whether the number is already reached, or the queue is closed. If so, a notification follows only if a chunk fails.
     func requestNotification(atUnwritten count: Int) -> Bool {
         state.withLock { state in
             let isMet = state.unwritten <= count || state.isClosed

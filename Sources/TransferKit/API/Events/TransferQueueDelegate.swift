@@ -39,7 +39,7 @@ public protocol TransferQueueDelegate: AnyObject, Sendable {
 }
 
 extension TransferQueueDelegate {
-    /// Returns nil, the queue's choice.
+    /// Returns nil, so the account's order of endpoints applies.
     public func queue(_ queue: TransferQueue, endpointFor session: SessionID, among endpoints: [Endpoint]) async -> Endpoint? { nil }
     /// Returns ``CredentialsAnswer/later``.
     public func queue(_ queue: TransferQueue, needsCredentialsFor account: String, because error: TransferError) async -> CredentialsAnswer

@@ -18,7 +18,7 @@ extension Scheduler {
         if index < sessionIndex.count - added.count { putBeforeInterrupted(rank: ranks[0], &transaction) }
     }
 
-    /// Stores sessions that are not in the order of the queue.
+    /// Stores sessions as drafts, which have no position in the queue's order.
     mutating func saveDrafts(
         _ drafts: [SessionDraft], _ now: DualInstant, _ transaction: inout Transaction
     ) throws(QueueError) {
@@ -125,7 +125,7 @@ extension Scheduler {
 
     /// Checks that no new session depends on itself, directly or through others. Existing sessions can't depend on a new session.
     private func checkForCycles(_ new: Range<SessionKey>) throws(QueueError) {
-        // The start of the walk that visited each session.
+        // For each visited session, the session at which the walk that visited it started.
         var walks: [SessionKey: SessionKey] = [:]
         for start in new {
             var next: SessionKey? = start

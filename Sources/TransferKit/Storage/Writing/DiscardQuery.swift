@@ -42,10 +42,10 @@ package enum DiscardQuery {
     /// servers asked the queue to back off; 0 if they did not ask.
     static let postpone = "UPDATE discard SET next_attempt_at = ?3, left_alone_until = ?4 WHERE key IN (\(dueAtEndpoints) LIMIT 10000)"
 
-    /// Selects whether any entry is due after ?1.
+    /// Selects whether any entry is due after ?1, the latest time to which a process with a correct clock postpones an entry.
     static let hasFar = "SELECT EXISTS (SELECT 1 FROM discard INDEXED BY discard_due WHERE next_attempt_at > ?1 AND held_by IS NULL)"
 
-    /// Sets the due time of entries that are due after ?1 to ?2. Changes at most 10,000 entries.
+    /// Moves the due time of at most 10,000 entries from after ?1 to ?2. A wrong clock postponed these entries.
     static let clamp = """
         UPDATE discard SET next_attempt_at = ?2, left_alone_until = 0
         WHERE key IN (SELECT key FROM discard INDEXED BY discard_due WHERE next_attempt_at > ?1 AND held_by IS NULL LIMIT 10000)
