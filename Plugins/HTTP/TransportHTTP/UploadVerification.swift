@@ -85,7 +85,7 @@ struct UploadVerification {
         do {
             head = try await ask("HEAD")
         } catch let error as TransferError where !canReadAgain || error.failureClass == .transient {
-            // The server reported success. A stream can't be sent again, and a busy server is no reason to send a file again.
+            // The server reported success. A stream can't be sent again, and a busy server does not prove that the file differs.
             return (nil, ["The size of the uploaded file is unverified: \(error.message)"])
         }
         if head.status == 404 || head.status == 410 {
