@@ -146,7 +146,7 @@ import TransportTesting
         update.notBefore = .set(start)
         try await session.update(update)
         try await session.release()
-        await fixture.clock.waitForSleep(of: deadline)
+        while try await session.status.state != .waiting { await Task.yield() }
         fixture.clock.advance(by: deadline)
         await #expect(throws: TransferError.self) { try await session.value }
         try await queue.retry(session.id)
