@@ -235,7 +235,7 @@ import TransportTesting
         #expect(!FileManager.default.fileExists(atPath: fixture.store.appending("control.sock").string))
     }
 
-    static let greeting = frame(#"{"protocol":"transferkit-control","versions":[4]}"#)
+    static let greeting = frame(#"{"protocol":"transferkit-control","versions":[5]}"#)
 
     static func frame(_ text: String) -> Data {
         let length = UInt32(text.utf8.count)
