@@ -82,7 +82,10 @@ import TransportTUS
             #expect(server.state.withLock { $0.stored } == Self.size, "\(cut)")
             var isWhole = false
             if case .content(Self.size) = cut { isWhole = true }
-            #expect(upload.methods == ["HEAD", "PATCH", "HEAD"] + (isWhole ? [] : ["HEAD", "PATCH"]), "\(cut)")
+            var methods = upload.methods
+            // If the network accepted bytes of which the server counted none, the size is compared at the end.
+            if case .content(0) = cut, methods.last == "GET" { methods.removeLast() }
+            #expect(methods == ["HEAD", "PATCH", "HEAD"] + (isWhole ? [] : ["HEAD", "PATCH"]), "\(cut)")
             #expect(upload.requests.filter { $0.method == "PATCH" }.allSatisfy { $0.headers["expect"] == "100-continue" }, "\(cut)")
             await upload.end()
         }
