@@ -6,10 +6,10 @@ import TransferKit
 
 struct SetCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "set", abstract: "Changes properties of sessions that have not completed.",
+        commandName: "set", abstract: "Changes properties of sessions.",
         discussion: """
-            Properties without an option keep their values; the defaults below apply only to new sessions. Some properties can't change after the \
-            first byte; see "Changing running sessions" in the documentation. \(aboutGroups)
+            Completed sessions can't change. Properties without an option keep their values; the defaults below apply only to new sessions. Some \
+            properties can't change after the first byte; see "Changing running sessions" in the documentation. \(aboutGroups)
 
             Example: transferq set 3f2a --rate 500K --set-tag night
             Example: transferq set --tag night --to-account archive --not-before 2026-07-01T02:00

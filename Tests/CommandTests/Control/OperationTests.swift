@@ -84,7 +84,8 @@ import TransferKit
         #expect(try await program.run("set", ids[1]).status == 2)
         #expect(try await program.run("set", ids[1], "--rate", "x").status == 2)
         try await program.succeed("cancel", ids[1])
-        #expect(try await program.run("set", ids[1], "--set-tag", "z").status == 4)
+        try await program.succeed("set", ids[1], "--set-tag", "z")
+        #expect(try await program.succeed("list", "--tag", "z", "--json").objects().map { $0["id"] as? String } == [ids[1]])
     }
 
     /// In `set`, `--tag` selects sessions, as in all commands.
