@@ -97,7 +97,7 @@ import TransportTUS
         (.tus(200, body: String(repeating: "x", count: 270)), 1, true),
         (.tus(206, ["Content-Range": "bytes 0-0/270", "Content-Encoding": "gzip"], body: "x"), 1, true),
         (.answer(200, body: "<html>"), 1, true), (.tus(206, ["Content-Range": "bytes 0-0/*"], body: "x"), 1, true),
-        (.tus(500), 1, true), (.reset, 1, true),
+        (.tus(500), 1, true), (.reset, 1, true), (.silence, 1, true),
     ])
     func comparesDownloadedSize(answer: ServerStep, warnings: Int, isComplete: Bool) async throws {
         let upload = try TestUpload(size: 200, answers: [[.offset(100)], [.accepted(200)], [answer], [.tus(204)]])

@@ -163,15 +163,26 @@ extension TUSServer {
 
     /// Requests the size of a complete upload's file on the server, with a `GET` for its first byte.
     ///
-    /// - Returns: nil if the server does not offer the file or does not respond. The size is reliable if the tus server itself responded, rather than
+    /// - Returns: nil if the server does not offer the file, or does not respond within ``patience``. The size is reliable if the tus server itself responded, rather than
     ///   a proxy in front of it, and with the requested range. A response without a range may be another page, such as a description of the upload.
     func storedSize(of url: String) async throws -> (bytes: Int64, isReliable: Bool)? {
-        let answer: TUSResponse
-        do {
-            answer = try await send(.get, to: url, headers: ["Range": "bytes=0-0", "Accept-Encoding": "identity"])
-        } catch is CurlEngineError {
-            return nil
+        // The upload is complete, so it must not wait for a server that never responds to GET.
+        let answer = try await withThrowingTaskGroup(of: TUSResponse?.self) { group in
+            group.addTask {
+                do {
+                    return try await send(.get, to: url, headers: ["Range": "bytes=0-0", "Accept-Encoding": "identity"])
+                } catch is CurlEngineError {
+                    return nil
+                }
+            }
+            group.addTask {
+                try await Task.sleep(for: Self.patience)
+                return nil
+            }
+            defer { group.cancelAll() }
+            return try await group.next() ?? nil
         }
+        guard let answer else { return nil }
         let headers = answer.response.headers
         guard !headers.hasContentCoding else { return nil }
         return RemoteFile.length(status: answer.status, headers: headers).map { ($0, answer.isFromTUSServer && answer.status != 200) }
