@@ -20,6 +20,16 @@ import TransportTesting
             options: SessionOptions(stallTimeout: .seconds(100_000), deadline: deadline, filesInFlight: 1))
     }
 
+    /// Opens and starts a queue with a session of one file, half of which is sent. The rest waits for the gate.
+    private func beginFile() async throws -> (TransferQueue, TransferSession, MemoryGate) {
+        let queue = try await fixture.openWithAccounts()
+        let gate = memory.gate("1", atByte: 5_000)
+        let session = try await queue.enqueue(try request("1"))
+        try await queue.start()
+        try await gate.reached()
+        return (queue, session, gate)
+    }
+
     @Test func runningSessionFailsAtDeadline() async throws {
         let queue = try await fixture.openWithAccounts()
         let gate = memory.gate("2", atByte: 5_000)
@@ -114,11 +124,7 @@ import TransportTesting
 
     /// The app that held the session decides when it ends.
     @Test func heldSessionFailsWhenReleased() async throws {
-        let queue = try await fixture.openWithAccounts()
-        let gate = memory.gate("1", atByte: 5_000)
-        let session = try await queue.enqueue(try request("1"))
-        try await queue.start()
-        try await gate.reached()
+        let (queue, session, gate) = try await beginFile()
         try await session.hold()
         while try await session.status.state != .held { await Task.yield() }
         fixture.clock.advance(by: deadline)
@@ -134,11 +140,7 @@ import TransportTesting
 
     /// A session that fails while it waits has not used up its start time.
     @Test func retryKeepsStartTime() async throws {
-        let queue = try await fixture.openWithAccounts()
-        let gate = memory.gate("1", atByte: 5_000)
-        let session = try await queue.enqueue(try request("1"))
-        try await queue.start()
-        try await gate.reached()
+        let (queue, session, gate) = try await beginFile()
         try await session.hold()
         while try await session.status.state != .held { await Task.yield() }
         var update = SessionUpdate()
@@ -158,11 +160,7 @@ import TransportTesting
 
     /// A later deadline, set in time, applies instead.
     @Test func heldSessionWithLaterDeadlineContinues() async throws {
-        let queue = try await fixture.openWithAccounts()
-        let gate = memory.gate("1", atByte: 5_000)
-        let session = try await queue.enqueue(try request("1"))
-        try await queue.start()
-        try await gate.reached()
+        let (queue, session, gate) = try await beginFile()
         try await session.pause()
         fixture.clock.advance(by: deadline)
         try await queue.setRetention(.keepAll)
@@ -203,11 +201,7 @@ import TransportTesting
 
     /// The time counts by the uptime, so a clock that is set does not use it up.
     @Test func clockSetForwardDoesNotShortenTime() async throws {
-        let queue = try await fixture.openWithAccounts()
-        let gate = memory.gate("1", atByte: 5_000)
-        let session = try await queue.enqueue(try request("1"))
-        try await queue.start()
-        try await gate.reached()
+        let (queue, session, gate) = try await beginFile()
         fixture.clock.advance(by: deadline / 4)
         try await queue.pause(session.id)
         fixture.clock.setDate(by: 1_000_000)
@@ -219,11 +213,7 @@ import TransportTesting
     }
 
     @Test func deadlineCanBeExtendedDuringRun() async throws {
-        let queue = try await fixture.openWithAccounts()
-        let gate = memory.gate("1", atByte: 5_000)
-        let session = try await queue.enqueue(try request("1"))
-        try await queue.start()
-        try await gate.reached()
+        let (queue, session, gate) = try await beginFile()
         await fixture.clock.waitForSleep(of: deadline)
         var update = SessionUpdate()
         update.deadline = .set(deadline * 2)
@@ -246,11 +236,7 @@ import TransportTesting
 
     /// A date that was set back does not extend the time beyond the deadline.
     @Test func wrongDateDoesNotExtendTime() async throws {
-        let queue = try await fixture.openWithAccounts()
-        let gate = memory.gate("1", atByte: 5_000)
-        let session = try await queue.enqueue(try request("1"))
-        try await queue.start()
-        try await gate.reached()
+        let (queue, session, gate) = try await beginFile()
         try await queue.pause(session.id)
         fixture.clock.setDate(by: -1_000_000)
         try await queue.resume(session.id)
