@@ -130,6 +130,9 @@ class OneQueue:
                 arguments = session.arguments()
             elif name in ["cancel", "remove"] and (self.draw.random() < 0.6 or session.ends_as != "completed"):
                 continue
+            elif name == "cancel":
+                # Without this option, a cancelled session keeps its unfinished content for a retry.
+                arguments.append("--discard")
             process = self.queue.start(*arguments)
             is_killed = self.draw.random() < 0.1
             if is_killed:
