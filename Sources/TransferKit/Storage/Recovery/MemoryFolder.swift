@@ -16,7 +16,7 @@ enum MemoryFolder {
 
     /// Creates and locks a new folder. First removes the folders of this user whose owners ended without removing them.
     ///
-    /// - Throws: ``QueueError`` with the code `storageUnavailable` if there is no file system in memory, or if it can't be used.
+    /// - Throws: ``QueueError`` with the code `storageUnavailable` if this machine has no file system in memory, or if it can't be used.
     static func make(_ clock: EngineClock) async throws(QueueError) -> (FilePath, OwnerLock) {
         let parent = try await BlockingIO.run(.storage) { () throws(QueueError) in
             let parent = try mountPoint()
