@@ -41,14 +41,7 @@ import Testing
     /// `show` has the sent bytes of a file before the server has confirmed them.
     @Test(.timeLimit(.minutes(10))) func showsSentBytes() async throws {
         try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 1 << 20)) { studio in
-            let program = studio.program
-            try program.folder.sparseFile("a", size: 120 << 20)
-            let id = try await program.succeed("add", "studio", "a").lines[0]
-            let run = try program.start(["run", "--progress", "json"])
-            for await line in run.lines {
-                let event = try CommandResult.object(line)
-                if event["event"] as? String == "progress", (event["bytesSent"] as? Int ?? 0) > 0 { break }
-            }
+            let (id, run) = try await studio.beginRun()
             let session = try await studio.session(id)
             let item = try #require((session["items"] as? [[String: Any]])?.first)
             let (sent, done) = (item["bytesSent"] as? Int ?? 0, item["bytesDone"] as? Int ?? 0)

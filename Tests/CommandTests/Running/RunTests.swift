@@ -177,14 +177,7 @@ import Testing
     func stopsCleanlyOnSignal(signal: Int32) async throws {
         // At this rate, the file takes two minutes, so the run can't complete before the signal.
         try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 1 << 20)) { studio in
-            let program = studio.program
-            try program.folder.sparseFile("a", size: 120 << 20)
-            let id = try await program.succeed("add", "studio", "a").lines[0]
-            let run = try program.start(["run", "--progress", "json"])
-            for await line in run.lines {
-                let event = try CommandResult.object(line)
-                if event["event"] as? String == "progress", (event["bytesSent"] as? Int ?? 0) > 0 { break }
-            }
+            let (id, run) = try await studio.beginRun()
             run.send(signal)
             let result = await run.result()
             #expect(result.status == 130 && !result.wasKilled, "\(result.diagnostics)")

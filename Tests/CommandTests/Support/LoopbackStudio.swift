@@ -33,6 +33,19 @@ struct LoopbackStudio: Sendable {
         return FileManager.default.contentsEqual(atPath: stored[0].string, andPath: program.folder.path.appending(name).string)
     }
 
+    /// Adds a session with a file of 120 MiB, starts `run`, and waits until bytes of the file were sent. With a low
+    /// `LoopbackOptions.bytesPerSecond`, the run can't complete soon.
+    func beginRun() async throws -> (id: String, run: RunningCommand) {
+        try program.folder.sparseFile("a", size: 120 << 20)
+        let id = try await program.succeed("add", "studio", "a").lines[0]
+        let run = try program.start(["run", "--progress", "json"])
+        for await line in run.lines {
+            let event = try CommandResult.object(line)
+            if event["event"] as? String == "progress", (event["bytesSent"] as? Int ?? 0) > 0 { break }
+        }
+        return (id, run)
+    }
+
     func session(_ id: String) async throws -> [String: Any] {
         try #require(try await program.succeed("show", id, "--json").objects().first)
     }
