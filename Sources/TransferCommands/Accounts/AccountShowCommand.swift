@@ -38,6 +38,7 @@ struct AccountShowCommand: AsyncParsableCommand {
                 case .environment(let variable): lines.append("  \(use) from the environment variable \(variable)")
                 case .file(let path): lines.append("  \(use) from the file \(path)")
                 case .app(let name): lines.append("  \(use) from the app, under the name \(name)")
+                case .memory: lines.append("  \(use) from the memory of the process that saved the account")
                 }
             }
             for (key, value) in endpoint.displaySettings { lines.append("  \(key) = \(value)") }

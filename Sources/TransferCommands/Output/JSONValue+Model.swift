@@ -130,10 +130,12 @@ extension JSONValue {
 
     private init(_ reference: CredentialReference) {
         var (environment, file, app): (String?, String?, String?) = (nil, nil, nil)
+        var isInMemory = false
         switch reference.source {
         case .environment(let name): environment = name
         case .file(let path): file = path
         case .app(let name): app = name
+        case .memory: isInMemory = true
         }
         self = [
             "kind": .string(reference.kind.rawValue),
@@ -141,6 +143,7 @@ extension JSONValue {
             "environment": JSONValue(environment),
             "file": JSONValue(file),
             "app": JSONValue(app),
+            "memory": .bool(isInMemory),
         ]
     }
 }

@@ -53,11 +53,26 @@ public struct RemoteTransferQueue: ControllableQueue {
         let found: [AccountStatus] = try await list(.account(name: name))
         return found.first
     }
-    /// Like `TransferQueue.save(_:)`.
-    public func save(_ account: Account) async throws { try await perform(.save(account)) }
-    /// Like ``/TransferKit/ControllableQueue/save(_:replacing:)``.
+    /// Like `TransferQueue.save(_:)`. The account can't contain a secret in memory, because the owner reads the credentials.
+    public func save(_ account: Account) async throws {
+        try checkSecrets(of: account)
+        try await perform(.save(account))
+    }
+    /// Like ``/TransferKit/ControllableQueue/save(_:replacing:)``. The account can't contain a secret in memory, because the owner reads the
+    /// credentials.
     public func save(_ account: Account, replacing previous: Account?) async throws -> Bool {
-        try await call(.replace(previous, with: account))
+        try checkSecrets(of: account)
+        return try await call(.replace(previous, with: account))
+    }
+    /// Rejects secrets in the memory of this process, which the owner can't read. Secrets in the memory of the owner have no value here.
+    private func checkSecrets(of account: Account) throws {
+        for reference in account.endpoints.flatMap(\.credentials) {
+            guard case .memory(let memory) = reference.source, memory.secret != nil else { continue }
+            throw QueueError(
+                .invalidAccount,
+                "A secret of the account \"\(account.name)\" is in the memory of this process, where the queue's owner can't read it. Use a file."
+            )
+        }
     }
     /// Like `TransferQueue.deleteAccount(_:cascades:)`.
     public func deleteAccount(_ name: String, cascades: Bool = false) async throws {

@@ -35,6 +35,20 @@ public struct CredentialReference: Hashable, Sendable, Codable {
         case file(String)
         /// A secret that the app of this process supplies under this name, for example from memory or from the system's keyring.
         case app(String)
+        /// A secret in the memory of this process; see ``value(_:)``.
+        case memory(MemorySecret)
+
+        /// A secret that the app has in memory. The queue never stores it.
+        ///
+        /// ```swift
+        /// let key = CredentialReference.header("X-Api-Key", .value(Secret(apiKey)))
+        /// ```
+        ///
+        /// The secret is lost when the process ends. So an app saves the account again each time it has opened the queue. Until then, the
+        /// account is blocked, and its sessions wait.
+        public static func value(_ secret: Secret) -> Source {
+            .memory(MemorySecret(secret))
+        }
     }
 
     /// The purpose of the secret.

@@ -24,22 +24,6 @@ public struct ReferencedCredentials: CredentialProvider {
         self.app = app
     }
 
-    /// Creates a provider with secrets in memory.
-    ///
-    /// ```swift
-    /// let credentials = ReferencedCredentials(values: ["api-key": Secret(key)])
-    /// ```
-    ///
-    /// An account refers to such a secret as `.app("api-key")`. It can't contain the secret itself, because accounts are stored.
-    ///
-    /// - Parameter values: The secrets, by the names of ``/TransferCore/CredentialReference/Source/app(_:)``.
-    public init(values: [String: Secret]) {
-        self.init { name in
-            guard let secret = values[name] else { throw Self.missing(name) }
-            return secret
-        }
-    }
-
     /// Reads the secret of a reference. Removes line breaks at the start and the end of a file. Files are read on a thread that may block.
     ///
     /// - Throws: A ``/TransferCore/TransferError`` of the class `credentials` that names the variable, the file or the name; or the app's `TransferError`.
@@ -53,7 +37,7 @@ public struct ReferencedCredentials: CredentialProvider {
         case .file(let path):
             return try await BlockingIO.run(.credentials) { try Self.read(path) }
         case .app(let name):
-            guard let app else { throw Self.missing(name) }
+            guard let app else { throw unavailable("The app of this process supplies no secret \"\(name)\". Run the queue in that app.") }
             do {
                 return try await app(name)
             } catch let error as CancellationError {
@@ -63,6 +47,13 @@ public struct ReferencedCredentials: CredentialProvider {
             } catch {
                 throw unavailable("The app did not supply the secret \"\(name)\": \(error)")
             }
+        case .memory(let memory):
+            guard let secret = memory.secret else {
+                throw unavailable(
+                    "The \(reference.name ?? reference.kind.rawValue) was in the memory of a process that has ended. Save the account again."
+                )
+            }
+            return secret
         }
     }
 
@@ -77,10 +68,6 @@ public struct ReferencedCredentials: CredentialProvider {
         let value = text.trimmingCharacters(in: .newlines)
         guard !value.isEmpty else { throw unavailable("The credential file \(path) is empty. Write the secret to it.") }
         return Secret(value)
-    }
-
-    private static func missing(_ name: String) -> TransferError {
-        unavailable("The app of this process supplies no secret \"\(name)\". Run the queue in that app.")
     }
 
     private static func unavailable(_ message: String) -> TransferError {

@@ -3,6 +3,7 @@ import SystemPackage
 import Testing
 import TransferCore
 import TransferKit
+import TransportSFTP
 import TransportTUS
 
 /// The code of the article "Credentials", in the same order. ``ArticleTests`` verifies that both copies match.
@@ -43,11 +44,11 @@ private func fromServer(_ tokens: Vault) -> ReferencedCredentials {
 }
 
 // swift-format-ignore
-private func fixedValues(_ key: String) -> ReferencedCredentials {
+private func typed(_ password: String, _ queue: TransferQueue) async throws {
     // ARTICLE
-    let fixed = ReferencedCredentials(values: ["api-key": Secret(key)])
+    let endpoint = Endpoint.sftp("sftp://anna@files.example.com/in/", credentials: .password(.value(Secret(password))))
+    try await queue.save(Account("studio", endpoints: [endpoint]))
     // END
-    return fixed
 }
 
 // swift-format-ignore

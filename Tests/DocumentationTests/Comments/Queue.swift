@@ -80,21 +80,16 @@ private struct Ticket: Codable, Sendable {
 }
 
 // swift-format-ignore
-private func credentials(_ keyring: any Keyring, _ key: String) -> [ReferencedCredentials] {
-    var all: [ReferencedCredentials] = []
-    do {
-        // COMMENT ReferencedCredentials.swift
-        let credentials = ReferencedCredentials { name in
-            Secret(try await keyring.password(named: name))
-        }
-        // END
-        all.append(credentials)
-    }
-    // COMMENT ReferencedCredentials.swift
-    let credentials = ReferencedCredentials(values: ["api-key": Secret(key)])
+private func credentials(_ keyring: any Keyring, _ apiKey: String) -> (ReferencedCredentials, CredentialReference) {
+    // COMMENT Credentials.swift
+    let key = CredentialReference.header("X-Api-Key", .value(Secret(apiKey)))
     // END
-    all.append(credentials)
-    return all
+    // COMMENT ReferencedCredentials.swift
+    let credentials = ReferencedCredentials { name in
+        Secret(try await keyring.password(named: name))
+    }
+    // END
+    return (credentials, key)
 }
 
 private protocol Keyring: Sendable {

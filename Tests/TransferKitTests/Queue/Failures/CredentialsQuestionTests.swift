@@ -1,4 +1,5 @@
 import Foundation
+import SystemPackage
 import Testing
 import TransferCore
 import TransferKit
@@ -82,13 +83,61 @@ import TransportTesting
             return Secret("secret")
         }
         #expect(try await credentials.secret(for: .bearer(.app("studio"))).reveal() == "secret")
-        let fixed = ReferencedCredentials(values: ["studio": Secret("in memory")])
-        #expect(try await fixed.secret(for: .bearer(.app("studio"))).reveal() == "in memory")
-        for provider in [credentials, fixed, ReferencedCredentials()] {
+        for provider in [credentials, ReferencedCredentials()] {
             let error = await #expect(throws: TransferError.self) { try await provider.secret(for: .bearer(.app("other"))) }
             #expect(error?.code == .credentialsUnavailable && error?.message.contains("\"other\"") == true)
         }
         let stored = try JSONEncoder().encode(CredentialReference.password(.app("studio")))
         #expect(try JSONDecoder().decode(CredentialReference.self, from: stored) == .password(.app("studio")))
+    }
+
+    /// A secret in memory is used, but not stored. The next process has an account without the secret, and asks for it.
+    @Test func secretInMemoryIsNeverStored() async throws {
+        var endpoint = fixture.memory.endpoint(host: "a")
+        endpoint.credentials = [.password(.value(Secret("good")))]
+        let secret = try #require(endpoint.credentials[0].source.memory)
+        let account = Account("a", endpoints: [endpoint])
+        let text = String(decoding: try JSONEncoder().encode(account), as: UTF8.self)
+        #expect(!text.contains("good") && !"\(account)".contains("good"))
+        #expect(try JSONDecoder().decode(Account.self, from: Data(text.utf8)) == account)
+
+        let queue = try await fixture.open()
+        try await queue.save(account)
+        let first = try await queue.enqueue(try fixture.upload("1"))
+        try await queue.start()
+        #expect(try await first.value.state == .completed)
+        let store = fixture.folder.path.appending("store")
+        let names = try FileManager.default.subpathsOfDirectory(atPath: store.string)
+        let files = names.compactMap { FileManager.default.contents(atPath: store.pushing(FilePath($0)).string) }
+        #expect(files.contains { $0.range(of: Data(secret.id.uuidString.utf8)) != nil }, "the store contains the ID")
+        #expect(!files.contains { $0.range(of: Data("good".utf8)) != nil }, "no file contains the secret")
+
+        // The account of a process that has ended: only the ID is left.
+        endpoint.credentials = [
+            try JSONDecoder().decode(
+                CredentialReference.self,
+                from: Data(#"{"kind":"password","source":{"memory":{"_0":"\#(UUID().uuidString)"}}}"#.utf8))
+        ]
+        try await queue.save(Account("a", endpoints: [endpoint]))
+        let second = try await queue.enqueue(try fixture.upload("2"))
+        await queue.waitUntilIdle()
+        let error = try #require(await queue.account("a")?.blockingError)
+        #expect(error.code == .credentialsUnavailable && error.message.contains("Save the account again"))
+        try await queue.save(account)
+        #expect(try await second.value.state == .completed)
+        await queue.shutdown()
+    }
+
+    /// The memory of a process does not keep secrets that no account needs.
+    @Test func forgetsSecretsInMemory() throws {
+        func encoded() throws -> Data { try JSONEncoder().encode([CredentialReference.Source.value(Secret("good"))]) }
+        let decoded = try JSONDecoder().decode([CredentialReference.Source].self, from: encoded())
+        #expect(try #require(decoded[0].memory).secret == nil)
+    }
+}
+
+extension CredentialReference.Source {
+    fileprivate var memory: MemorySecret? {
+        if case .memory(let secret) = self { secret } else { nil }
     }
 }
