@@ -1,7 +1,7 @@
 import ArgumentParser
 import SystemPackage
-import TransferControl
 import TransferCore
+import TransferKit
 
 /// A path argument with its exact bytes.
 struct PathArgument: ExpressibleByArgument {

@@ -176,3 +176,10 @@ struct ItemRecord: Codable, Sendable {
         return item
     }
 }
+
+extension FilePath {
+    /// Resolves a relative path against this folder. Returns an absolute or empty path unchanged.
+    func resolving(_ path: FilePath) -> FilePath {
+        path.isEmpty ? path : pushing(path)
+    }
+}

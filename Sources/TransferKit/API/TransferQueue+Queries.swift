@@ -28,7 +28,7 @@ extension TransferQueue {
         return refusal.interrupted.contains(key) || live[key] == nil
     }
 
-    /// The base folder of relative local paths; nil if they refer to the working directory of the process that makes the call.
+    /// The base folder of relative local paths; nil if they refer to the working directory at the time of the opening.
     package nonisolated var baseFolder: FilePath? { store.sources.base }
 
     /// Snapshots of sessions, in the order of the queue.

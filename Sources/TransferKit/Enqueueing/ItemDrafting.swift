@@ -14,8 +14,6 @@ struct ItemDrafting {
     private static let maximumListedProblems = 20
 
     let sources: SourceFolders
-    /// The folder to which relative paths refer.
-    let baseFolder: FilePath
     private var problems: [TransferError] = []
     /// The number of problems before the current session.
     private var earlierProblems = 0
@@ -27,7 +25,6 @@ struct ItemDrafting {
 
     init(_ sources: SourceFolders) {
         self.sources = sources
-        baseFolder = sources.base ?? Self.currentFolder()
     }
 
     /// Begins the drafts of a session. All drafts that are created until the next call belong to that session.
@@ -43,7 +40,7 @@ struct ItemDrafting {
             problems.append(
                 TransferError(.permanent, .unsupported, "The path of the download folder is empty. Use . for the queue's base folder."))
         }
-        if !folder.path.isAbsolute { folder.path = baseFolder.pushing(folder.path) }
+        if !folder.path.isAbsolute { folder.path = sources.folderOfRelativePaths.pushing(folder.path) }
         do throws(TransferError) {
             downloads = try DownloadDrafting(into: folder)
         } catch {
@@ -160,7 +157,7 @@ struct ItemDrafting {
         return draft
     }
 
-    func absolute(_ path: FilePath) -> FilePath { path.isAbsolute ? path : baseFolder.pushing(path) }
+    func absolute(_ path: FilePath) -> FilePath { path.isAbsolute ? path : sources.folderOfRelativePaths.pushing(path) }
 
     /// Checks the syntax of a URL. The error does not contain the URL, because the URL can grant access.
     private func check(_ url: Capability?, _ name: String) throws(TransferError) {
@@ -184,13 +181,6 @@ struct ItemDrafting {
         guard let resolved = unsafe path.withPlatformString({ unsafe realpath($0, nil) }) else { return nil }
         defer { unsafe free(resolved) }
         return unsafe FilePath(platformString: resolved)
-    }
-
-    /// The working directory. Foundation's function does not support names that are not UTF-8.
-    private static func currentFolder() -> FilePath {
-        guard let path = unsafe getcwd(nil, 0) else { return "/" }
-        defer { unsafe free(path) }
-        return unsafe FilePath(platformString: path)
     }
 
     /// Removes the problems of the current session if all of them concern local files. Such problems do not matter if the session turns out to be a

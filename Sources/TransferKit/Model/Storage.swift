@@ -23,8 +23,8 @@ public struct Storage: Sendable {
     ///   - folder: The folder.
     ///   - base: The base folder of the queue, an absolute path. Relative local paths of new sessions refer to this folder. It may move between
     ///     launches, as an app's container does: the queue still finds the local files below the base folder. If nil, the queue uses the base
-    ///     folder with which it was last opened. Without any base folder, relative paths refer to the working directory of the process that
-    ///     makes the call.
+    ///     folder with which it was last opened. Without any base folder, relative paths refer to the working directory at the time when the queue
+    ///     was opened.
     ///   - ownerTimeout: How long to wait for the current owner to release the folder. The wait restarts if another process acquires it
     ///     first. Default: no wait.
     public static func folder(
@@ -38,14 +38,16 @@ public struct Storage: Sendable {
     ///
     /// - Parameters:
     ///   - name: A name that no other program uses, such as `com.example.uploader`. It must be the same at each launch.
+    ///   - base: The base folder, as for ``folder(_:base:ownerTimeout:)``. If nil, on iOS, tvOS, watchOS and visionOS: the app's container, which
+    ///     moves when the app is updated.
     ///   - ownerTimeout: See ``folder(_:base:ownerTimeout:)``.
-    public static func application(_ name: String, ownerTimeout: Duration = .zero) -> Storage {
+    public static func application(
+        _ name: String, base: (some LocalPathConvertible)? = FilePath?.none, ownerTimeout: Duration = .zero
+    ) -> Storage {
         #if os(iOS) || os(tvOS) || os(watchOS) || os(visionOS)
-            // The container of an app moves when the app is updated.
-            .folder(stateFolder(of: name), base: FilePath(NSHomeDirectory()), ownerTimeout: ownerTimeout)
-        #else
-            .folder(stateFolder(of: name), ownerTimeout: ownerTimeout)
+            let base = base?.filePath ?? FilePath(NSHomeDirectory())
         #endif
+        return .folder(stateFolder(of: name), base: base, ownerTimeout: ownerTimeout)
     }
 
     /// A new, empty storage for each queue that opens it, in the memory of the machine: for tests, and for transfers that need not survive the process.

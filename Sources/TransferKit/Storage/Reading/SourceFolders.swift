@@ -14,12 +14,17 @@ import TransferCore
 package struct SourceFolders: Sendable {
     /// The base folder; nil if all paths are stored as absolute paths.
     package let base: FilePath?
+    /// The folder to which relative paths of new sessions refer: the base folder or, without one, the working directory at the
+    /// time when the queue was opened.
+    let folderOfRelativePaths: FilePath
     /// The folder of the ``Spool``, with the content of in-memory data and streams.
     package let spool: FilePath
 
-    package init(base: FilePath?, spool: FilePath) {
+    /// - Parameter workingFolder: The folder of relative paths if there is no base folder.
+    package init(base: FilePath?, spool: FilePath, workingFolder: FilePath = .workingFolder) {
         self.base = base
         self.spool = spool
+        folderOfRelativePaths = base ?? workingFolder
     }
 
     /// Returns the stored form of an absolute path.
@@ -55,5 +60,16 @@ extension QueueStore {
             }
         }
         return base
+    }
+}
+
+extension FilePath {
+    /// The working directory of this process, or the root folder if the working directory was removed.
+    ///
+    /// `FileManager.currentDirectoryPath` can't return paths that are not UTF-8.
+    package static var workingFolder: FilePath {
+        guard let path = unsafe getcwd(nil, 0) else { return "/" }
+        defer { unsafe free(path) }
+        return unsafe FilePath(platformString: path)
     }
 }
