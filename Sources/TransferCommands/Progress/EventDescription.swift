@@ -19,6 +19,7 @@ enum EventDescription {
             case .itemFailed(_, let position, let error): "gave up    \(name), file \(position + 1): \(error)"
             case .itemCompleted(_, let position, let receipt) where !receipt.warnings.isEmpty:
                 "warning    \(name), file \(position + 1): \(receipt.warnings.joined(separator: " "))"
+            case .streamDelayed: "delayed    \(name): the stream is sent after its end"
             case .itemRestarted(_, let position, let error): "restarted  \(name), file \(position + 1): \(error)"
             case .endpointChanged(_, let before?, let endpoint): "moved      \(name) from \(before) to \(endpoint)"
             case .cancelled(let ids): "cancelled  \(subject(ids, name))"

@@ -39,7 +39,7 @@ extension JSONValue {
                 ("rate", JSONValue(statistics.rate)), ("averageRate", JSONValue(statistics.averageRate)),
                 ("secondsRemaining", JSONValue(statistics.secondsRemaining)),
             ]
-        case .itemStarted(_, let position): [("position", JSONValue(position))]
+        case .itemStarted(_, let position), .streamDelayed(_, let position): [("position", JSONValue(position))]
         case .itemProgress(_, let position, let progress):
             [
                 ("position", JSONValue(position)), ("bytesTotal", JSONValue(progress.bytesTotal)),

@@ -1,8 +1,10 @@
 import Foundation
 
 extension ControllableQueue {
-    /// Returns the app's context value for the session that an event concerns. Reads the value only when called, so events without an interested
-    /// receiver cost nothing.
+    /// Returns the app's context value for the session that an event concerns. Decodes it only when called.
+    ///
+    /// The events of a running session contain its context, so this works even if the session was removed since. For other events, and in another
+    /// process than the queue's owner, this method reads the session's current context.
     ///
     /// ```swift
     /// func queue(_ queue: TransferQueue, didReceive event: QueueEvent) async {
@@ -11,9 +13,11 @@ extension ControllableQueue {
     /// }
     /// ```
     ///
-    /// - Returns: nil if the event concerns no session or several sessions, if the session has no context, or if it was removed.
+    /// - Returns: nil if the event concerns no session or several sessions (see ``QueueEvent/session``), if the session has no context, or if it was
+    ///   removed before it ran.
     /// - Throws: ``QueueError`` if the store can't be read, or `DecodingError` if the context has another type.
     public func context<Value: Decodable>(of event: QueueEvent, as type: Value.Type) async throws -> Value? {
+        if let context = event.context { return try JSONDecoder().decode(type, from: context) }
         guard let id = event.session else { return nil }
         return try await context(of: id, as: type)
     }

@@ -37,10 +37,20 @@ package final class StreamSpool: Sendable {
         var isEnded = false
     }
 
-    private struct Shortage: Sendable {
+    /// Something that delays the stream.
+    enum Delay: Sendable {
+        /// The disk is full, and the producer waits; nil if it no longer waits.
+        case shortage(TransferError?)
+        /// The transport sends nothing before the end of the stream. Reported once.
+        case untilComplete
+    }
+
+    private struct Delays: Sendable {
         /// The lack of disk space for which the producer waits, if any.
-        var error: TransferError?
-        var receiver: (@Sendable (TransferError?) -> Void)?
+        var shortage: TransferError?
+        /// Whether a receiver was notified that the transport waits for the end of the stream.
+        var hasReportedEnd = false
+        var receiver: (@Sendable (Delay) -> Void)?
     }
 
     /// The minimum size in bytes of a range to free. Without a minimum, a range would be freed after each chunk.
@@ -56,7 +66,7 @@ package final class StreamSpool: Sendable {
     private let changes = ChangeSignal()
     /// Receives the size once the stream is complete.
     private let sizeReceiver = Locked<(@Sendable (Int64) -> Void)?>(nil)
-    private let shortage = Locked(Shortage())
+    private let delays = Locked(Delays())
     /// The file, if it is open. Threads hold the lock while they use the file, so that no other thread closes it. These threads may block.
     private let file = Locked<FileDescriptor?>(nil)
 
@@ -104,20 +114,20 @@ package final class StreamSpool: Sendable {
         reportSize()
     }
 
-    /// Sets a callback for the start and the end (nil) of a wait for disk space. Called immediately during a wait. Replaces the previous callback; nil
-    /// removes it. The callback must not block.
-    func whenShortOfSpace(_ call: (@Sendable (TransferError?) -> Void)?) {
-        shortage.withLock { shortage in
-            shortage.receiver = call
-            if let error = shortage.error { call?(error) }
+    /// Sets a callback for delays. Called immediately during a wait for disk space. Replaces the previous callback; nil removes it. The callback must
+    /// not block.
+    func whenDelayed(_ call: (@Sendable (Delay) -> Void)?) {
+        delays.withLock { delays in
+            delays.receiver = call
+            if let error = delays.shortage { call?(.shortage(error)) }
         }
     }
 
     private func setShortage(_ error: TransferError?) {
-        shortage.withLock { shortage in
-            guard (shortage.error == nil) != (error == nil) else { return }
-            shortage.error = error
-            shortage.receiver?(error)
+        delays.withLock { delays in
+            guard (delays.shortage == nil) != (error == nil) else { return }
+            delays.shortage = error
+            delays.receiver?(.shortage(error))
         }
     }
 
@@ -249,6 +259,12 @@ package final class StreamSpool: Sendable {
     private func raiseLimit(to offset: Int64) {
         state.withLock { $0.requiredOffset = max($0.requiredOffset, offset) }
         changes.send()
+        guard offset == .max, case .growing = growth.extent else { return }
+        delays.withLock { delays in
+            guard let receiver = delays.receiver, !delays.hasReportedEnd else { return }
+            delays.hasReportedEnd = true
+            receiver(.untilComplete)
+        }
     }
 
     /// Appends bytes to the file. Waits while the disk is full, so no byte of the stream is lost, and reports the wait.

@@ -19,8 +19,23 @@ package final class EventHub: Sendable {
         /// The subscribers of single sessions. An event wakes only the subscribers of its own sessions, because each of 100,000 sessions
         /// can have a subscriber.
         var sessionSubscribers: [SessionID: [Subscriber]] = [:]
+        /// The context values of running sessions, which their events contain. A session's value stays until the session has released its slot.
+        var contexts: [SessionID: Data] = [:]
         /// The number of sessions with subscribers at which released subscribers are removed.
         var nextCleanup = 64
+
+        /// Adds the contexts of running sessions to events. Forgets the contexts of sessions that have released their slots.
+        mutating func addContexts(to events: [QueueEvent]) -> [QueueEvent] {
+            guard !contexts.isEmpty else { return events }
+            var events = events
+            for index in events.indices {
+                events[index].context = events[index].session.flatMap { contexts[$0] }
+            }
+            for event in events {
+                if case .didDeactivate(let id) = event.kind { contexts[id] = nil }
+            }
+            return events
+        }
 
         func pushToSessions(_ event: QueueEvent) {
             for (offset, id) in event.sessions.enumerated() {
@@ -89,6 +104,11 @@ package final class EventHub: Sendable {
 
     // MARK: Events
 
+    /// Sets the context value that the further events of a running session contain; nil if the session has none.
+    package func set(_ context: Data?, of id: SessionID) {
+        state.withLock { $0.contexts[id] = context }
+    }
+
     /// Numbers events that are about to be stored, without publishing them.
     package func number(_ kinds: [QueueEvent.Kind], at time: Date) -> [QueueEvent] {
         let last = revision
@@ -101,7 +121,7 @@ package final class EventHub: Sendable {
         state.withLock { state in
             state.revision = last.revision
             state.subscribers.removeAll { $0.buffer == nil }
-            var rest = events[...]
+            var rest = state.addContexts(to: events)[...]
             while let first = rest.first {
                 let unit: ArraySlice<QueueEvent>
                 if case .willChangeQueue = first.kind { unit = rest.throughEndOfChange } else { unit = rest.prefix(1) }
@@ -115,7 +135,8 @@ package final class EventHub: Sendable {
     /// Publishes an event that is never stored and has no number of its own, such as statistics or a failure of the store.
     package func publishUnnumbered(_ kind: QueueEvent.Kind, at time: Date) {
         state.withLock { state in
-            let event = QueueEvent(revision: state.revision, time: time, kind: kind)
+            var event = QueueEvent(revision: state.revision, time: time, kind: kind)
+            event.context = event.session.flatMap { state.contexts[$0] }
             for subscriber in state.subscribers { subscriber.buffer?.pushUnnumbered(event) }
             guard let id = event.session else { return }
             for subscriber in state.sessionSubscribers[id] ?? [] { subscriber.buffer?.pushUnnumbered(event) }

@@ -56,6 +56,7 @@ extension TransferQueue {
             guard let record, live[key] === run else { return }
             run.update(record.options)
             run.update(context: record.status.context)
+            hub.set(record.status.context, of: record.status.id)
             pacer.setRate(record.options.rateLimit, session: key)
         }
     }
@@ -183,6 +184,7 @@ extension TransferQueue {
             id: id, activation: number, endpointBefore: record.status.endpoint, base: record.status.statistics, options: record.options,
             context: record.status.context, shown: shown[key] ?? ShownFigures(), at: configuration.clock.now())
         live[key] = run
+        hub.set(record.status.context, of: id)
         throughput.begin(number, at: configuration.clock.now())
         defer { throughput.end(number, moved: run.moved, at: configuration.clock.now()) }
         guard let account = scheduler.sessionIndex[key]?.account else {

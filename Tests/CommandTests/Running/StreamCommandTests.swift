@@ -37,7 +37,7 @@ import TransferCore
     }
 
     /// The server receives the first line while the producer waits for this to happen.
-    @Test func sendsBytesWhileTheyAreProduced() async throws {
+    @Test(arguments: [false, true]) func sendsBytesWhileTheyAreProduced(hasOwner: Bool) async throws {
         let program = try TransferQ()
         let mark = program.folder.path.appending("arrived").string
         let server = try ScriptedServer { _, _ in
@@ -45,15 +45,43 @@ import TransferCore
         }
         defer { server.stop() }
         try await program.succeed("account", "add", "bucket", "http+put://127.0.0.1:\(server.port)/in/")
+        let owner = hasOwner ? try RunningQueue(program, "--forever") : nil
+        try await owner?.event("queueStarted")
         let result = try await Self.shell(
             #"(echo first; while ! [ -e arrived ]; do sleep 0.05; done; echo second) | "$0" stream bucket log.txt"#, program
         ).result()
         #expect(result.status == 0, "\(result.testDescription)")
         let request = try #require(server.requests.first)
         #expect(request.isChunked && request.body == Array("first\nsecond\n".utf8) && request.path == "/in/log.txt")
+        owner?.command.send(SIGTERM)
+        _ = await owner?.command.result()
     }
 
-    @Test func sendsOverSFTP() async throws {
+    /// The server rejects a body without a length. The queue reports this before the producer ends.
+    @Test func reportsThatServerRequiresLength() async throws {
+        let program = try TransferQ()
+        let server = try ScriptedServer { request, _ in
+            guard request.isChunked else { return [.answer(201)] }
+            return [.raw("HTTP/1.1 411 Length Required\r\nContent-Length: 0\r\n\r\n"), .close]
+        }
+        defer { server.stop() }
+        try await program.succeed("account", "add", "bucket", "http+put://127.0.0.1:\(server.port)/in/")
+        let owner = try RunningQueue(program, "--forever")
+        try await owner.event("queueStarted")
+        let sender = try Self.shell(
+            #"(echo first; while ! [ -e reported ]; do sleep 0.05; done; echo second) | "$0" stream bucket log.txt"#, program)
+        let event = try await owner.event("streamDelayed")
+        #expect(event["position"] as? Int == 0)
+        #expect(FileManager.default.createFile(atPath: program.folder.path.appending("reported").string, contents: nil))
+        let result = await sender.result()
+        #expect(result.status == 0, "\(result.testDescription)")
+        let request = try #require(server.requests.last)
+        #expect(!request.isChunked && request.body == Array("first\nsecond\n".utf8))
+        owner.command.send(SIGTERM)
+        _ = await owner.command.result()
+    }
+
+    @Test(arguments: [false, true]) func sendsOverSFTP(hasOwner: Bool) async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         var program = try TransferQ()
@@ -63,6 +91,8 @@ import TransferCore
         try await program.succeed(
             "account", "add", "archive", "sftp://\(server.user)@127.0.0.1:\(server.port)\(folder.string)/", "--identity", server.userKey,
             "--known-hosts", "hosts", "--host-key", "accept-new")
+        let owner = hasOwner ? try RunningQueue(program, "--forever") : nil
+        try await owner?.event("queueStarted")
         let result = try await program.run("stream", "archive", "numbers", "--command", "seq 1 100000")
         #expect(result.status == 0, "\(result.testDescription)")
         let numbers = try String(contentsOfFile: folder.appending("numbers").string, encoding: .utf8)
@@ -73,6 +103,8 @@ import TransferCore
         let replaced = try await program.run("stream", "archive", "numbers", "--command", "echo new", "--overwrite", "always")
         #expect(replaced.status == 0, "\(replaced.testDescription)")
         #expect(try String(contentsOfFile: folder.appending("numbers").string, encoding: .utf8) == "new\n")
+        owner?.command.send(SIGTERM)
+        _ = await owner?.command.result()
     }
 
     @Test(

@@ -23,6 +23,7 @@ import TransferKit
             .draftsRemoved([id, other]), .changed([id], .draft),
             .progress(id, SessionStatistics(files: 2, bytesTotal: 10, rate: 1.5)),
             .totalProgress(QueueStatistics(files: 3, bytesTotal: 10, rate: 2.5)), .itemStarted(id, position: 1),
+            .streamDelayed(id, position: 3),
             .itemProgress(id, position: 1, ItemProgress(bytesTotal: nil, bytesDone: 1, bytesSent: 2)),
             .itemProgress(id, position: 1, ItemProgress(bytesTotal: 9, bytesDone: 1, bytesSent: 2)),
             .itemCompleted(id, position: 1 << 40, TransferReceipt(bytes: 7)),

@@ -167,4 +167,25 @@ import TransportTesting
             tickets["didActivate"] == Ticket(id: 7) && tickets["itemCompleted"] == Ticket(id: 7) && tickets["completed"] == Ticket(id: 7))
         await queue.shutdown()
     }
+
+    /// The session is removed as soon as it has completed, and before this test reads the first event.
+    @Test func endOfRemovedSessionHasItsContext() async throws {
+        let queue = try await fixture.open(retention: .count(0))
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        let events = queue.events
+        var request = try fixture.upload("1")
+        request.context = try JSONEncoder().encode(Ticket(id: 1))
+        let session = try await queue.enqueue(request)
+        try await queue.start()
+        await queue.waitUntilIdle()
+        await #expect(throws: QueueError.self) { try await session.status }
+        var tickets: [String: Ticket?] = [:]
+        for await event in events {
+            tickets[event.kind.name] = try await queue.context(of: event, as: Ticket.self)
+            if case .removed = event.kind { break }
+        }
+        #expect(tickets["didStartRunning"] == Ticket(id: 1) && tickets["completed"] == Ticket(id: 1))
+        #expect(tickets["removed"] == .some(nil) && tickets["added"] == .some(nil))
+        await queue.shutdown()
+    }
 }

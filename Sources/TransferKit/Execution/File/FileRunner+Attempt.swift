@@ -38,8 +38,13 @@ extension FileRunner {
         hasStarted = true
         // The size of a stream becomes known when the stream ends.
         inspected.stream?.whenComplete { [self] in setSize(of: active, $0) }
-        inspected.stream?.whenShortOfSpace { [context, position = file.position, logger] in
-            Self.reportShortage($0, position: position, in: context, logger)
+        inspected.stream?.whenDelayed { [context, position = file.position, logger] delay in
+            switch delay {
+            case .shortage(let error): Self.reportShortage(error, position: position, in: context, logger)
+            case .untilComplete:
+                logger.notice("The stream is sent after its end, because the whole stream is needed. It uses disk space until then.")
+                context.publish(.streamDelayed(context.id, position: position))
+            }
         }
         return PreparedAttempt(
             attempt: attempt, identity: inspected.identity, stream: inspected.stream, transport: transport, active: active,
@@ -82,7 +87,7 @@ extension FileRunner {
         let active = prepared.active
         defer {
             prepared.stream?.whenComplete(nil)
-            prepared.stream?.whenShortOfSpace(nil)
+            prepared.stream?.whenDelayed(nil)
             context.live.setShortage(nil, position: active.position)
         }
         do {

@@ -49,7 +49,7 @@ extension EventFields {
         case .cancelled(let ids), .draftsRemoved(let ids): self.ids = ids
         case .progress(let id, let statistics): (self.id, self.statistics) = (id, statistics)
         case .totalProgress(let totals): self.totals = totals
-        case .itemStarted(let id, let position): (self.id, self.position) = (id, position)
+        case .itemStarted(let id, let position), .streamDelayed(let id, let position): (self.id, self.position) = (id, position)
         case .itemProgress(let id, let position, let progress): (self.id, self.position, self.progress) = (id, position, progress)
         case .itemCompleted(let id, let position, let receipt): (self.id, self.position, self.receipt) = (id, position, receipt)
         case .itemFailed(let id, let position, let error), .itemRestarted(let id, let position, let error):
@@ -121,6 +121,7 @@ extension EventFields {
         case "completed": .completed(id)
         case "progress": statistics.map { .progress(id, $0) }
         case "itemStarted": position.map { .itemStarted(id, position: $0) }
+        case "streamDelayed": position.map { .streamDelayed(id, position: $0) }
         case "itemProgress": position.flatMap { position in progress.map { .itemProgress(id, position: position, $0) } }
         case "endpointChanged": endpoint.map { .endpointChanged(id, from: previousEndpoint, to: $0) }
         case "itemCompleted": position.flatMap { position in receipt.map { .itemCompleted(id, position: position, $0) } }

@@ -36,6 +36,7 @@ extension QueueEvent.Kind {
         case .totalProgress: "totalProgress"
         case .itemStarted: "itemStarted"
         case .itemProgress: "itemProgress"
+        case .streamDelayed: "streamDelayed"
         case .itemCompleted: "itemCompleted"
         case .itemFailed: "itemFailed"
         case .itemRestarted: "itemRestarted"

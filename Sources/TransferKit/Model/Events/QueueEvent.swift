@@ -4,14 +4,16 @@ public import TransferCore
 /// An event of the queue. An event that reports a stored change is sent after the change is durable.
 public struct QueueEvent: Hashable, Sendable {
     /// The number of the event, which grows by one with each event, even across restarts. The unstored events ``Kind/progress(_:_:)``,
-    /// ``Kind/totalProgress(_:)``, ``Kind/itemStarted(_:position:)``, ``Kind/itemProgress(_:position:_:)``, ``Kind/storageFailed(_:)`` and
-    /// ``Kind/storeTrimmed(_:)`` have the number of the event before them. A ``Kind/gap(from:to:)`` has the
-    /// last number of its range.
+    /// ``Kind/totalProgress(_:)``, ``Kind/itemStarted(_:position:)``, ``Kind/itemProgress(_:position:_:)``, ``Kind/streamDelayed(_:position:)``,
+    /// ``Kind/storageFailed(_:)`` and ``Kind/storeTrimmed(_:)`` have the number of the event before them. A ``Kind/gap(from:to:)`` has the last number
+    /// of its range.
     public var revision: UInt64
     /// The time of the event.
     public var time: Date
     /// The kind of event, with its details.
     public var kind: Kind
+    /// The app's context value for the session, if the session is running in this process. Not encoded, and not compared.
+    package var context: Data?
 
     /// Creates an event.
     package init(revision: UInt64, time: Date, kind: Kind) {
@@ -105,6 +107,9 @@ public struct QueueEvent: Hashable, Sendable {
         /// The progress of an item in flight changed. At most ten events a second for each item, and none after the item has ended. Only for sessions
         /// with ``SessionOptions/reportsItemProgress``; never stored.
         case itemProgress(SessionID, position: Int64, ItemProgress)
+        /// The stream of an item is sent after its end, because the server requires the length, or the transport needs the whole content first. Until
+        /// then, the storage folder needs space for the whole stream. Sent at most once for each stream in a process; never stored.
+        case streamDelayed(SessionID, position: Int64)
         /// An item is at its destination. Sent for each file of a folder, but not for the folder.
         case itemCompleted(SessionID, position: Int64, TransferReceipt)
         /// An item failed. The session does not retry the item automatically.
@@ -137,7 +142,7 @@ public struct QueueEvent: Hashable, Sendable {
         case .moved(let id, _, _), .failed(let id, _), .progress(let id, _), .attemptFailed(let id, _, _), .endpointChanged(let id, _, _):
             id
         case .itemCompleted(let id, _, _), .itemFailed(let id, _, _), .itemRestarted(let id, _, _), .itemStarted(let id, _),
-            .itemProgress(let id, _, _):
+            .itemProgress(let id, _, _), .streamDelayed(let id, _):
             id
         case .added(let ids, _), .removed(let ids, _), .changed(let ids, _), .cancelled(let ids), .draftsRemoved(let ids):
             ids.count == 1 ? ids.first : nil
@@ -145,6 +150,16 @@ public struct QueueEvent: Hashable, Sendable {
             .gap, .willChangeQueue, .didChangeQueue, .accountBlocked, .accountUnblocked, .needsCredentials:
             nil
         }
+    }
+
+    /// Compares everything but the context, which events from the change log do not contain.
+    public static func == (first: QueueEvent, second: QueueEvent) -> Bool {
+        first.revision == second.revision && first.time == second.time && first.kind == second.kind
+    }
+
+    /// Hashes the revision, which almost always identifies an event.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(revision)
     }
 
     /// Returns whether the event concerns this session, alone or among others.
