@@ -85,6 +85,24 @@ import TransferKit
         await close(queue)
     }
 
+    @Test func cancelledSessionResumesWhenRetried() async throws {
+        let queue = try await openQueue()
+        let large = try await queue.enqueue(try .upload([interop.file("large", size: Self.large)], to: "real", options: Self.slowly))
+        try await queue.start()
+        await large.waitUntilSent(1 << 20)
+        try await large.cancel()
+        await queue.waitUntilIdle()
+        #expect(try await large.status.state == .cancelled)
+        #expect(server.statistics.uploads.map(\.isComplete) == [false], "the server keeps the incomplete upload")
+        try await queue.update(large.id, Self.atFullSpeed)
+        try await large.retry()
+        #expect(try await large.value.state == .completed)
+        try await interop.checkContent(of: large, on: server)
+        try checkResumed("large", times: 1)
+        #expect(server.statistics.bytesStored == Int64(Self.large), "no byte is stored twice")
+        await close(queue)
+    }
+
     @Test func pausedSessionKeepsSlot() async throws {
         let queue = try await openQueue()
         let events = queue.events

@@ -1,8 +1,10 @@
 import Foundation
+import ScriptedHTTP
 import SystemPackage
 import Testing
 import TransferCore
 import TransferKit
+import TransportHTTP
 import TransportTUS
 
 /// Streams and downloads through the queue, with independent servers.
@@ -31,6 +33,40 @@ import TransportTUS
         #expect(try server.content(of: try #require(item.remoteURL), named: "stream.bin") == content)
         #expect(try server.requests.count { $0.method == "POST" && $0.status == 201 } == 1)
         await queue.shutdown()
+    }
+
+    /// The stream is much longer than the part of it that the storage folder may contain.
+    @Test func storesOnlyPartOfLiveStream() async throws {
+        let server = try ScriptedServer { _, _ in [.read(nil), .answer(201)] }
+        defer { server.stop() }
+        let endpoint = Endpoint.http("http+put://127.0.0.1:\(server.port)/")
+        let queue = try await interop.openQueue(Account("real", endpoints: [endpoint]), transports: [HTTPTransport()])
+        let (stream, writer) = TransferItem.stream(as: "live", ahead: 1 << 20)
+        let session = try await queue.enqueue(.upload(items: [stream], to: "real"))
+        try await queue.start()
+        let (chunk, size) = (Data(repeating: 0xA5, count: 256 << 10), 48 << 20)
+        var largest = 0
+        for _ in 0..<size / chunk.count {
+            try await writer.write(chunk)
+            largest = try max(largest, Self.spooledBytes(in: interop.folder.appending(path: "store")))
+        }
+        writer.finish()
+        #expect(try await session.value.statistics.bytesDone == size)
+        #expect(server.requests.last?.body.count == size)
+        // HTTP keeps the first 4 MiB, and frees what it sent after each further 4 MiB.
+        #expect(largest > 0 && largest <= 12 << 20, "\(largest)")
+        await queue.shutdown()
+    }
+
+    /// The disk space in bytes of the files in a store's spool.
+    private static func spooledBytes(in store: URL) throws -> Int {
+        let spool = store.appending(path: "spool")
+        return try FileManager.default.contentsOfDirectory(atPath: spool.path).reduce(0) { sum, name in
+            var status = stat()
+            // The queue may have removed the file.
+            guard unsafe stat(spool.appending(path: name).path, &status) == 0 else { return sum }
+            return sum + Int(status.st_blocks) * 512
+        }
     }
 
     @Test func resumesDownloadsAfterLostConnectionAndRestart() async throws {

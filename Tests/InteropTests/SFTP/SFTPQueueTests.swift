@@ -71,6 +71,41 @@ struct SFTPQueueTests {
         await folder.close()
     }
 
+    /// The part file stays at the server. The relay would break a connection that carries the whole file again.
+    @Test func cancelledSessionResumesWhenRetried() async throws {
+        let interop = try InteropFixture()
+        let folder = try await SFTPServerFolder()
+        let relay = try CuttingRelay(to: Int(folder.server.port))
+        let queue = try await openQueue(interop, folder, port: relay.port)
+        let (size, sent) = (12 << 20, 2 << 20)
+        let file = try interop.file("large", size: size)
+        let session = try await queue.enqueue(.upload([file], to: "real", options: SessionOptions(rateLimit: 512 << 10)))
+        try await queue.start()
+        await session.waitUntilSent(Int64(sent))
+        try await session.cancel()
+        await queue.waitUntilIdle()
+        #expect(try await session.status.state == .cancelled)
+        let parts = try FileManager.default.contentsOfDirectory(atPath: folder.files.path)
+        #expect(parts.count == 1 && parts != ["large"], "\(parts)")
+        let events = queue.events
+        relay.cut(.fromClient, inAllAfter: size - sent / 2)
+        try await queue.update(session.id, SessionUpdate(rateLimit: .unlimited))
+        try await session.retry()
+        #expect(try await session.value.state == .completed)
+        #expect(try Data(contentsOf: folder.files.appending(path: "large")) == interop.content(file))
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.files.path) == ["large"])
+        await queue.shutdown()
+        // If the client had sent the whole file again, the relay would have broken its connection.
+        for await event in events {
+            switch event.kind {
+            case .attemptFailed, .itemRestarted: Issue.record("\(event.kind)")
+            default: break
+            }
+        }
+        relay.stop()
+        await folder.close()
+    }
+
     /// The session completes although an existing file of a different size is kept.
     @Test(arguments: [OverwritePolicy.skip, .newer]) func completesIfExistingFileIsKept(policy: OverwritePolicy) async throws {
         let interop = try InteropFixture()
