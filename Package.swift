@@ -237,7 +237,7 @@ if isStrict {
             path: "Samples/CustomTransport/Sources/FolderTransport", swiftSettings: settings),
         .executableTarget(
             name: "transferq-folder", dependencies: ["FolderTransport", "TransferCommands"],
-            path: "Samples/CustomTransport/Sources/transferq-folder", swiftSettings: settings),
+            path: "Samples/CustomTransport/Sources/transferq-folder", packageAccess: false, swiftSettings: settings),
         .testTarget(
             name: "FolderTransportTests",
             dependencies: ["FolderTransport", "transferq-folder", "TransportTesting", "TransferCore", logging, system],
