@@ -8,8 +8,8 @@
 extension ControllableQueue {
     /// Runs a session now, regardless of the order, a hold, a start time, a dependency or a backoff.
     ///
-    /// If the session lacks only a slot, the queue takes the slot of another session, and returns it when this session releases it.
-    /// Unavailable endpoints are probed immediately. If the session still can't start, for example because its account is blocked, it
+    /// If the session lacks only a slot, the queue takes another session's slot, and returns the slot when this session releases it. The
+    /// queue probes unavailable endpoints immediately. If the session still can't start, for example because its account is blocked, it
     /// starts before all others as soon as it can.
     ///
     /// A paused session is resumed, as by ``resume(_:)``. A running session continues; if its run fails before it transfers more bytes, the

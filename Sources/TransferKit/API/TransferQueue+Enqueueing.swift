@@ -20,18 +20,18 @@ extension TransferQueue {
     /// The queue inspects the sources of items without opening them: each must be a readable regular file or folder. It reads folders when
     /// their session first runs. In-memory data is on disk when the call returns. The folder of a download must exist and be writable.
     ///
-    /// The account's transports validate each session, if they are registered in this process (``/TransferCore/SessionValidating``). A session
-    /// with an invalid option, such as a forbidden header, is rejected even if only the transport of a fallback endpoint rejects the option. A
-    /// session with an option that some endpoints do not support, such as a checksum for an upload to a plain HTTP server, is accepted if
-    /// another endpoint supports the option.
+    /// The account's transports validate each session, if they are registered in this process (``/TransferCore/SessionValidating``). The call
+    /// rejects a session with an invalid option, such as a forbidden header, even if only the transport of a fallback endpoint rejects the
+    /// option. The call accepts a session with an option that some endpoints do not support, such as a checksum for an upload to a plain HTTP
+    /// server, if another endpoint supports the option.
     ///
-    /// A request that duplicates an existing session (``SessionRequest/deduplicationKey``) is not rejected by the transports. It is
-    /// accepted even if its sources are missing or the destinations of its downloads exist, unless it contains streams or in-memory data.
+    /// A request that duplicates an existing session (``SessionRequest/deduplicationKey``) succeeds even if the transports would reject it. It
+    /// also succeeds if its sources are missing or the destinations of its downloads exist, unless it contains streams or in-memory data.
     ///
     /// The call rejects two uploads with the same remote name if one would replace the other, would fail, or would be skipped
-    /// (``/TransferCore/FileNaming``). This applies to plain HTTP, unless the endpoint uses `{transfer}`, and to SFTP, unless the overwrite
-    /// policy is rename. The same local file twice is not a conflict. Folders with the same name merge, and their contents are not
-    /// compared.
+    /// (``/TransferCore/FileNaming``). This applies to plain HTTP, unless the endpoint contains the placeholder `{transfer}`, and to SFTP,
+    /// unless the overwrite policy is rename. The same local file twice is not a conflict. Folders with the same name merge. The call does not
+    /// compare their contents.
     ///
     /// - Parameters:
     ///   - requests: The sessions, in order.

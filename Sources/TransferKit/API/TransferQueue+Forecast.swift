@@ -61,7 +61,8 @@ extension TransferQueue {
             ? nil : session.bytes.flatMap { bytes in figures.bytesTotal.map { min(bytes, max(0, $0 - figures.bytesSent)) } }
     }
 
-    /// Returns each account's average rate: of its current runs that move bytes, or else of its recent runs.
+    /// Returns the average rate of each account's current runs that move bytes. If an account has no such run, returns the average of its recent
+    /// runs.
     private func recentRates() -> RecentRates {
         var rates = lastRates
         var currentRates: [AccountKey: [Double]] = [:]

@@ -37,7 +37,7 @@ extension TransferQueue {
         }
     }
 
-    /// Rejects an addition after which the endpoint's folder would not be the only item of a session.
+    /// Rejects new items if the session would then contain the endpoint's folder together with other items.
     private nonisolated func checkEndpointFolder(
         _ drafts: [ItemDraft], addedTo target: SessionRecord, replacing replaced: ReplaceableItems?
     ) async throws {

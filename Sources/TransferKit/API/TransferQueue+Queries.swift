@@ -12,11 +12,13 @@ extension TransferQueue {
         return status
     }
 
-    /// The number of uploads and downloads (sessions) that run, or that start without an action by the app or the user: in turn, at a later time, or
-    /// after another such session. On a queue that was not started, the sessions that would do so after ``start()``.
+    /// The number of sessions, uploads and downloads, that run, or that start without an action by the app or the user.
     ///
-    /// On a started queue, 0 means that the queue is idle: nothing more happens until the app or the user acts. Sessions that are paused, held,
-    /// cancelled or failed don't count, nor do sessions that wait for one of these, or whose account is blocked.
+    /// Includes sessions that start in turn, at a later time, or after another counted session. Excludes paused, held, cancelled and failed
+    /// sessions, sessions that wait for one of these, and sessions whose account is blocked. On a queue that was not started, the number of
+    /// sessions that would run or start after ``start()``.
+    ///
+    /// On a started queue, 0 means that the queue is idle: nothing more happens until the app or the user acts.
     public func remainingUploads() async -> Int {
         await waitForEarlierInputs()
         return scheduler.remaining(at: configuration.clock.moment)
@@ -28,7 +30,7 @@ extension TransferQueue {
         return refusal.interrupted.contains(key) || live[key] == nil
     }
 
-    /// The base folder of relative local paths; nil if they refer to the working directory at the time of the opening.
+    /// The base folder of relative local paths; nil if the queue resolves them against the working directory in which it was opened.
     package nonisolated var baseFolder: FilePath? { store.sources.base }
 
     /// Snapshots of sessions, in the order of the queue.

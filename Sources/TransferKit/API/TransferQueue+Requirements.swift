@@ -80,7 +80,7 @@ extension TransferQueue {
         }
     }
 
-    /// Rejects items that their session's account can't use: items with an upload URL or a creation URL, and forms.
+    /// Rejects forms, and items with an upload URL or a creation URL, that the session's account can't transfer. Ignores all other items.
     nonisolated func check(_ items: [TransferItem], of requirements: SessionRequirements) async throws(QueueError) {
         guard items.contains(where: { $0.hasURL || $0.isForm }),
             let account = await definitions(of: [requirements.account])[requirements.account]
@@ -90,10 +90,9 @@ extension TransferQueue {
         try check(items, of: requirements, at: account)
     }
 
-    /// Rejects an update after which one of the given sessions could not be performed. Ignores completed sessions, because an update does not change
-    /// them.
+    /// Rejects an update that would make one of the given sessions invalid. Ignores completed sessions, because an update does not change them.
     ///
-    /// - Returns: The failed and cancelled sessions that could not be performed after the update. A group's update leaves them as they are.
+    /// - Returns: The failed and cancelled sessions that the update would make invalid. An update of a group does not change them.
     @discardableResult
     nonisolated func check(_ update: SessionUpdate, of sessions: [SessionID], always: Bool = false) async throws -> Set<SessionID> {
         var refused: Set<SessionID> = []

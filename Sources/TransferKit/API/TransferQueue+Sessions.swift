@@ -27,7 +27,7 @@ extension TransferQueue {
         switch group {
         case .sessions(let ids): return try await perform(operation, on: ids, of: group, besides: refused)
         case .all, .account, .state:
-            // The writer resolves a small group itself. The group may grow slightly before the writer handles the command, which does no harm.
+            // The writer resolves a small group. It does no harm if the group grows slightly before the writer handles the command.
             let isLarge = await count(of: group) > Self.groupSize
             guard isLarge || !refused.isEmpty else {
                 return try await mailbox.send(.command(.perform(operation, .group(group)))).sessions

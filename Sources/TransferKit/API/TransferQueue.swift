@@ -5,9 +5,9 @@ public import TransferCore
 
 /// A persistent, ordered queue of transfer sessions.
 ///
-/// Each change is durable when its call returns, concurrent calls share a commit, and events never report a change that a crash could undo.
-/// Each change is therefore posted to a mailbox, which a single task, the writer, empties. The writer passes all pending inputs through the
-/// pure `Scheduler` and stores the result in one transaction. Only then does it return results, publish events, and start transfers.
+/// Each change is durable when its call returns, and events never report a change that a crash could undo. A call posts its change to a mailbox.
+/// A single task, the writer, passes all pending inputs through the pure `Scheduler`, and stores the result in one transaction, so concurrent calls
+/// share a commit. Only then does the writer return results, publish events, and start transfers.
 ///
 /// All methods can be called from any executor. No session starts before ``start()``.
 public actor TransferQueue: ControllableQueue {
@@ -46,7 +46,7 @@ public actor TransferQueue: ControllableQueue {
     var refusal: StorageRefusal?
     /// Sessions that changed after their run had begun, but before ``live`` contained the run. The run may have read the session before the change.
     var stale: Set<SessionKey> = []
-    /// The serial number of the latest read of each session's options that is still in progress. Results of earlier reads are ignored.
+    /// The serial number of the latest read of the options of each session whose options are being read. Results of earlier reads are ignored.
     var refreshes: [SessionKey: UInt64] = [:]
     var lastRefresh: UInt64 = 0
     /// Whether the scheduler contains changes that are not stored yet.
@@ -63,7 +63,7 @@ public actor TransferQueue: ControllableQueue {
     package nonisolated let pacer: Pacer
     nonisolated let streams = StreamRegistry()
     nonisolated let endpointStates = EndpointStates()
-    /// Sent after each transaction while no removed session has a run. No event reports the end of such a run.
+    /// Sent after each transaction that leaves no removed session with a run. Needed because no event reports the end of such a run.
     nonisolated let removedRunsEnded = ChangeSignal()
 
     /// Opens the queue in a storage folder, which this process owns until ``shutdown()``. No session starts.
@@ -189,8 +189,8 @@ public actor TransferQueue: ControllableQueue {
         }
     }
 
-    /// Stores changes together with the events that report them, and the time. If the change log can't be written, stores the changes
-    /// without the events; readers of the log find a gap.
+    /// Stores changes together with the events that report them and, at most once a minute, the time. If the change log can't be written,
+    /// stores the changes without the events; readers of the log find a gap.
     private func commit(_ writes: [StoreWrite], _ events: [QueueEvent]) async throws(StoreRefusal) {
         var log: [StoreWrite] = events.isEmpty ? [] : [.events(events, keeping: configuration.changeLogLimit)]
         let now = configuration.clock.moment
@@ -222,8 +222,8 @@ public actor TransferQueue: ControllableQueue {
         log(events)
         if scheduler.flags.removedRuns.isEmpty { removedRunsEnded.send() }
         for action in transaction.actions { perform(action) }
-        // Called after the actions, because the actions protect the streams of quarantined sessions. Otherwise, `removed` events would end these
-        // streams.
+        // Called after the actions, because the actions protect the streams of quarantined sessions. Otherwise, the `removed` events would delete
+        // the files of these streams.
         streams.handle(transaction.events)
         discards.setEnabled(scheduler.flags.mode != .stopped)
     }

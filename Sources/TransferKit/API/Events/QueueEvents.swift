@@ -1,6 +1,6 @@
 /// The events of a queue for one consumer, starting when the sequence is created or after a given earlier event.
 ///
-/// The sequence buffers up to 4,096 events. An event that names many sessions counts as one additional event for every 256 sessions. If the
+/// The sequence buffers up to 4,096 events. An event that names many sessions counts as one event, plus one for every 256 sessions. If the
 /// buffer is full, a ``QueueEvent/Kind/gap(from:to:)`` event replaces the missed events. A sequence made with
 /// ``TransferQueue/events(since:)`` reads the missed events from the change log instead. Unstored events, such as
 /// ``QueueEvent/Kind/progress(_:_:)``, can be missed without a gap.
