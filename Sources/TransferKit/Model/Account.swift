@@ -8,7 +8,7 @@ public struct Account: Hashable, Sendable, Codable {
     /// The endpoints for sessions, in order of preference.
     public var endpoints: [Endpoint]
 
-    /// The maximum number of active sessions of the account, at least 1; nil for no limit of its own.
+    /// The maximum number of active sessions of the account, at least 1; nil if only the limit of the queue applies.
     public var maxConcurrentSessions: Int?
 
     /// The rate limit of all sessions of the account together, in bytes per second; nil for no limit.
@@ -40,7 +40,7 @@ public struct Account: Hashable, Sendable, Codable {
         self.rules = rules
     }
 
-    /// Decodes an account that any version encoded. Properties that an earlier version did not have get their defaults.
+    /// Decodes an account from any version. Properties that did not exist in that version get their defaults.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         self.init(

@@ -12,7 +12,7 @@ public struct SessionStatus: Hashable, Sendable, Codable {
     public var state: SessionState
     /// The current work of the session; nil unless it runs.
     public var phase: SessionPhase?
-    /// The reason why the session waits; nil unless it waits, or if it is about to start. A running session has the reason
+    /// The reason why the session waits; nil if it does not wait, or is about to start. A running session has the reason
     /// ``WaitReason/noSpace(_:)`` while a stream of the session waits for disk space.
     public var why: WaitReason?
     /// A human-readable name.
@@ -51,7 +51,7 @@ public struct SessionStatus: Hashable, Sendable, Codable {
     public var notBefore: Date?
     /// The session that must end first; nil if the session has no dependency.
     public var dependency: SessionDependency?
-    /// The rate limit of the session in bytes per second; nil for no limit of its own.
+    /// The rate limit of the session in bytes per second; nil if the session itself has no limit.
     public var rateLimit: Int64?
     /// The time from the session's first start after which it fails; see ``SessionOptions/deadline``.
     public var deadline: Duration?
@@ -85,9 +85,11 @@ public struct SessionStatistics: Hashable, Sendable, Codable {
     /// The size of all files, in bytes; nil while the size of a file is unknown. Excludes folders that have not been read yet.
     public var bytesTotal: Int64? { filesUnsized == 0 ? bytesKnown : nil }
 
-    /// The fraction of bytes that were sent or received, in 0 ... 1, for a progress bar; nil if ``bytesTotal`` is nil. If all files are empty, the
-    /// fraction of completed files. The sent bytes can be ahead of the confirmed ones by a whole file: a server confirms the bytes of a request at
-    /// its end.
+    /// The fraction of bytes that were sent or received, in 0 ... 1, for a progress bar. If all files are empty, the fraction of completed files.
+    /// Nil if ``bytesTotal`` is nil, or if there are no files.
+    ///
+    /// The number of sent bytes can exceed the number of confirmed bytes by a whole file, because a server confirms the bytes of a request at the
+    /// end of the request.
     public var fractionCompleted: Double? {
         guard let bytesTotal else { return nil }
         if bytesTotal > 0 { return min(1, Double(max(bytesDone, bytesSent)) / Double(bytesTotal)) }

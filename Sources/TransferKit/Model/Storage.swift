@@ -21,11 +21,11 @@ public struct Storage: Sendable {
     ///
     /// - Parameters:
     ///   - folder: The folder.
-    ///   - base: The base folder of the queue, an absolute path. Relative local paths of new sessions refer to this folder. It may move between
-    ///     launches, as an app's container does: the queue still finds the local files below the base folder. If nil, the queue uses the base
-    ///     folder with which it was last opened. Without any base folder, relative paths refer to the working directory at the time when the queue
-    ///     was opened.
-    ///   - ownerTimeout: How long to wait for the current owner to release the folder. The wait restarts if another process acquires it
+    ///   - base: The base folder of the queue, an absolute path. The queue resolves relative local paths of new sessions against this folder. It may
+    ///     move between launches, as an app's container does: the queue still finds the local files below the base folder. If nil, the queue uses
+    ///     the base folder with which it was last opened. Without any base folder, the queue resolves relative paths against the working directory
+    ///     in which it was opened.
+    ///   - ownerTimeout: How long to wait for the current owner to release the folder. The wait restarts if another process acquires the folder
     ///     first. Default: no wait.
     public static func folder(
         _ folder: some LocalPathConvertible, base: (some LocalPathConvertible)? = FilePath?.none, ownerTimeout: Duration = .zero
@@ -50,18 +50,18 @@ public struct Storage: Sendable {
         return .folder(stateFolder(of: name), base: base, ownerTimeout: ownerTimeout)
     }
 
-    /// A new, empty storage for each queue that opens it, in the memory of the machine: for tests, and for transfers that need not survive the process.
+    /// A storage in memory, for tests, and for transfers that need not survive the process. Each queue that opens it starts empty.
     ///
     /// The queue works as with a folder, but writes nothing to a disk: its state, in-memory data, streams and copies are files of a file system in
     /// memory, `/dev/shm` or otherwise `$XDG_RUNTIME_DIR` (tmpfs(5)). Only this user can read them. Without such a file system, opening the queue
-    /// fails with the code `storageUnavailable`. Apple's systems have none, so there the files are in the temporary folder on disk.
+    /// fails with the code `storageUnavailable`. Apple's systems have no such file system. There, the files are in the temporary folder on disk.
     ///
     /// The files are removed by ``TransferQueue/shutdown()``, or when the queue is deallocated. After a crash or a kill, they use memory until this user
     /// opens the next queue with this storage, or the machine restarts; no queue reads them again.
     ///
     /// - Important: The file system limits the size of the data. In a container, `/dev/shm` often has only 64 MiB (`docker run --shm-size`). The
     ///   system may move its content to a swap disk. When a user logs out, systemd removes the user's files from both folders, even those of a
-    ///   process that continues, unless the user may linger (loginctl(1), RemoveIPC in logind.conf(5)).
+    ///   process that continues, unless lingering is enabled for the user (loginctl(1), RemoveIPC in logind.conf(5)).
     public static let inMemory = Storage(folder: nil, base: nil, ownerTimeout: .zero)
 
     private static func stateFolder(of name: String) -> FilePath {

@@ -107,8 +107,9 @@ public struct QueueEvent: Hashable, Sendable {
         /// The progress of an item in flight changed. At most ten events a second for each item, and none after the item has ended. Only for sessions
         /// with ``SessionOptions/reportsItemProgress``; never stored.
         case itemProgress(SessionID, position: Int64, ItemProgress)
-        /// The stream of an item is sent after its end, because the server requires the length, or the transport needs the whole content first. Until
-        /// then, the storage folder needs space for the whole stream. Sent at most once for each stream in a process; never stored.
+        /// The transport sends an item's stream only after the stream has ended, because the server requires the length, or the transport needs the
+        /// whole content first. Until then, the storage folder needs space for the whole stream. Sent at most once for each stream in a process;
+        /// never stored.
         case streamDelayed(SessionID, position: Int64)
         /// An item is at its destination. Sent for each file of a folder, but not for the folder.
         case itemCompleted(SessionID, position: Int64, TransferReceipt)

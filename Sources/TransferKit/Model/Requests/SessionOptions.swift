@@ -27,7 +27,7 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// When and how often failed attempts are retried.
     public var retry: RetryPolicy
 
-    /// The maximum time without progress of an attempt: no byte is sent, received or confirmed. Default: 60 s.
+    /// The maximum time during which an attempt sends, receives and confirms no byte. Default: 60 s.
     public var stallTimeout: Duration
 
     /// The maximum time to wait for the server's response after a request, or the last byte of a file above 1 MiB, was sent. Applies if it is
@@ -38,7 +38,7 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// the process. Default: nil, for no limit.
     ///
     /// When the time has passed, the session fails with the code `deadlineExceeded`, whatever it waits for: a retry, a slot, its account, the network. A
-    /// session that the app has paused or held fails when it is resumed or released, and in a stopped queue, a session fails when the queue starts.
+    /// session that the app has paused or held fails when it is resumed or released. In a stopped queue, the session fails when the queue starts.
     ///
     /// After ``ControllableQueue/retry(_:)`` or a repeated run, the time begins again with the next start. An update applies immediately. A change of
     /// the machine's clock does not change the time that has passed.
@@ -50,8 +50,8 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// The rate limit of the whole session, in bytes per second; nil for no limit.
     public var rateLimit: Int64?
 
-    /// The maximum number of files in flight, 1 to 64. Default: nil, for one file above 1 MiB at a time, or several smaller files. Their number
-    /// adapts to the path and the server, up to 64.
+    /// The maximum number of files in flight, 1 to 64. Default: nil, for one file above 1 MiB at a time, or several smaller files. The number of
+    /// smaller files adapts to the network and the server, up to 64.
     public var filesInFlight: Int?
 
     /// How the transfer verifies that the received content equals the sent content. Default: by size. An update affects files that start later.
@@ -81,8 +81,8 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     public var segmentsPerFile: Int
 
     /// The policy for files that already exist at the destination. Default: the transfer of a file that already exists fails. For an
-    /// upload, it depends on the transport: SFTP applies the policy; other transports may reject a policy, or leave the decision to the
-    /// server.
+    /// upload, the effect depends on the transport: SFTP applies the policy; other transports may reject a policy, or leave the decision to
+    /// the server.
     public var overwrite: OverwritePolicy
 
     /// Settings of the session, by name, that override the settings of its account's endpoints. Only settings that the transport allows for sessions
@@ -99,9 +99,9 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// The URL at which the uploads of the session are created, instead of the endpoint's address, for transports that create uploads (tus). Default:
     /// nil, for the endpoint's address. ``TransferItem/creationURL`` takes precedence.
     ///
-    /// The endpoint must trust the URL: its origin must be that of the address, or one of the endpoint's setting `origins`. Endpoints that can't
-    /// use the URL are skipped. If the account has only such endpoints, `enqueue` throws an error that names the reason. The store contains the
-    /// URL until the session is removed. Logs, errors, events and statuses never contain it.
+    /// The endpoint must trust the URL: the URL must have the origin of the endpoint's address, or an origin from the endpoint's setting `origins`.
+    /// Attempts skip endpoints that can't use the URL. If the account has only such endpoints, `enqueue` throws an error that names the reason. The
+    /// store contains the URL until the session is removed. Logs, errors, events and statuses never contain the URL.
     ///
     /// ```swift
     /// let options = SessionOptions(creationURL: "https://upload.example.com/projects/7/files/")
@@ -149,7 +149,7 @@ public struct SessionOptions: Hashable, Sendable, Codable {
         self.deadline = deadline
     }
 
-    /// Decodes options that any version encoded. Options that an earlier version did not have get their defaults.
+    /// Decodes options from any version. Options that did not exist in that version get their defaults.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         let defaults = SessionOptions()

@@ -10,7 +10,8 @@ public struct SessionRequest: Sendable {
     public var direction: TransferDirection
     /// The items, in the order of their transfer.
     public var items: [TransferItem]
-    /// The local folder for a download; nil for an upload. A relative path refers to the queue's base folder; see ``Storage/folder(_:base:ownerTimeout:)``.
+    /// The local folder for a download; nil for an upload. The queue resolves a relative path against its base folder; see
+    /// ``Storage/folder(_:base:ownerTimeout:)``.
     public var folder: FilePath?
     /// A human-readable name; nil for the name of the first item and the number of other items.
     public var name: String?

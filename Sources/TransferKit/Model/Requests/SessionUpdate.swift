@@ -69,7 +69,7 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
     public var stallTimeout: Duration?
     /// See ``SessionOptions/responseTimeout``. Applies to attempts that begin later.
     public var responseTimeout: Duration?
-    /// See ``SessionOptions/deadline``. Applies immediately, also to a session that runs. The time counts from the first start as before.
+    /// See ``SessionOptions/deadline``. Applies immediately, even to a running session. The time still counts from the session's first start.
     public var deadline: Change<Duration>?
     /// See ``SessionOptions/onSourceChange``.
     public var onSourceChange: SessionOptions.SourceChangePolicy?
@@ -94,7 +94,7 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
         set { ownSettings = newValue.map(NamedCapabilities.init) }
     }
 
-    /// The value of ``settings``. The name is a key of the control protocol.
+    /// The value of ``settings``. The name of this property is a key in the control protocol, so it must not change.
     private var ownSettings: NamedCapabilities?
 
     /// See ``SessionOptions/creationURL``. The endpoints of the account must be able to use the URL, as for a new session. Printed updates do not
@@ -185,8 +185,8 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
         if let expectedChecksum { options.expectedChecksum = expectedChecksum.value }
     }
 
-    /// The first changed property that must not change after the session has transferred content, as a noun for messages; nil if there is no such
-    /// property.
+    /// The name, for messages, of the first changed property that must not change after the session has transferred content; nil if there is no
+    /// such property.
     var fixedProperty: String? {
         if account != nil { return "account" }
         if metadata != nil { return "metadata" }
@@ -197,7 +197,7 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
         return expectedChecksum == nil ? nil : "expected checksum"
     }
 
-    /// The first changed property that determines when the session starts, as a noun for messages; nil if there is no such property.
+    /// The name, for messages, of the first changed property that determines when the session starts; nil if there is no such property.
     var startProperty: String? {
         if notBefore != nil { return "start time" }
         return dependency == nil ? nil : "dependency"

@@ -34,8 +34,8 @@ public struct FormPart: Hashable, Sendable {
     /// Creates a part for a local file.
     ///
     /// - Parameters:
-    ///   - path: The file: a `FilePath`, a `String` or a file `URL`. A symbolic link is followed. A relative path refers to the
-    ///     queue's base folder; see ``Storage/folder(_:base:ownerTimeout:)``.
+    ///   - path: The file: a `FilePath`, a `String` or a file `URL`. The queue follows a symbolic link, and resolves a relative path against
+    ///     its base folder; see ``Storage/folder(_:base:ownerTimeout:)``.
     ///   - field: The name of the field.
     ///   - name: The name of the file for the server; nil for the last component of the path.
     ///   - mediaType: The media type; nil to let the transport choose it.

@@ -10,8 +10,7 @@ extension TransferItem {
     /// A task of the queue iterates the sequence once, starting with the item's first attempt. The bytes pass through a file in the queue's
     /// storage folder, so that an upload can resume after a broken connection. Where the file system supports it, the disk space of
     /// confirmed bytes is freed. While `ahead` bytes are unconfirmed, the queue requests no further bytes, unless the server requires the length first
-    /// (<doc:Streams>). Pausing the session therefore
-    /// also pauses the sequence.
+    /// (<doc:Streams>). So a pause of the session also pauses the sequence.
     ///
     /// The item fails with the class `sourceLost` if the sequence throws, or if the server loses bytes whose disk space was freed. It also
     /// fails if this process ends before all bytes are in the storage folder, unless ``TransferQueue/continueStream(_:bufferSize:ahead:)``

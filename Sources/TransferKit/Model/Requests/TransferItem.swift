@@ -28,8 +28,8 @@ public struct TransferItem: Hashable, Sendable {
     /// The given remote name if it is not a valid ``/TransferCore/RemotePath``; otherwise nil. `enqueue` rejects an item with an invalid name.
     package var invalidDestination: String?
 
-    /// The policy for symbolic links, if the item is a folder. With `skip`, a file that was no link when it was enqueued is not sent if it is a link
-    /// when the queue opens it.
+    /// The policy for symbolic links, if the item is a folder. For a file, only `skip` has an effect: if a symbolic link has replaced the file since
+    /// it was enqueued, the queue does not send it.
     public var symbolicLinks = SymbolicLinkPolicy.follow
 
     /// The URL of an existing upload on the server, for transports that would otherwise create one; nil for none. Not for folders and
@@ -44,8 +44,8 @@ public struct TransferItem: Hashable, Sendable {
 
     package var uploadCapability: Capability?
 
-    /// The URL at which the item's upload is created, instead of the endpoint's address or the session's ``SessionOptions/creationURL``; nil for
-    /// those. The rules are those of ``SessionOptions/creationURL``. Not for folders, downloads, and items with an ``uploadURL``.
+    /// The URL at which the item's upload is created. Takes precedence over the session's ``SessionOptions/creationURL``, whose rules also apply to
+    /// this URL, and over the endpoint's address. Nil for no URL. Not for folders, downloads, and items with an ``uploadURL``.
     public var creationURL: String? {
         get { creationCapability?.text }
         set { creationCapability = newValue.map(Capability.init) }
@@ -70,7 +70,7 @@ public struct TransferItem: Hashable, Sendable {
     /// ```
     public var keepsCopy = false
 
-    /// The local file or folder to send; nil for other kinds of items. A relative path refers to the queue's base folder; see
+    /// The local file or folder to send; nil for other kinds of items. The queue resolves a relative path against its base folder; see
     /// ``Storage/folder(_:base:ownerTimeout:)``.
     public var source: FilePath? {
         switch content {

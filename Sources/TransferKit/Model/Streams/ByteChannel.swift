@@ -54,7 +54,7 @@ final class ByteChannel: Sendable {
         return count
     }
 
-    /// Whether a write would not wait: the buffer has room, or a write would throw.
+    /// Whether a write would return or throw without waiting.
     var hasRoom: Bool { state.withLock { (try? Self.room(capacity, $0)) ?? 1 } > 0 }
 
     /// Waits until the buffer has room.

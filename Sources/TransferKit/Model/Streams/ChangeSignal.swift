@@ -11,7 +11,7 @@ final class ChangeSignal: Sendable {
 
     private let state = Locked(State())
 
-    /// The number of changes. A task must read it before it checks its condition; otherwise, it could miss a change after the check.
+    /// The number of changes. A task must read this number before the task checks its condition. Otherwise, it could miss a change after the check.
     var version: Int { state.withLock { $0.version } }
 
     /// Reports a change.

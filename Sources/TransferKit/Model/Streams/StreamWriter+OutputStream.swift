@@ -13,8 +13,8 @@ extension StreamWriter {
     /// > around code that can throw: use ``withOutputStream(_:)``, or call ``fail(_:)`` before you close the stream.
     public func makeOutputStream() -> OutputStream { WriterOutputStream(self, finishesOnClose: true) }
 
-    /// Passes an open output stream that writes to this writer to a function, and ends this stream item afterwards: calls ``finish()`` if the function
-    /// returns, or ``fail(_:)`` if it throws or a write failed. In the function, closing the stream has no other effect than that later writes fail.
+    /// Calls a function with an open output stream that writes to this writer, then ends the stream item: with ``finish()`` if the function returns,
+    /// or with ``fail(_:)`` if it throws or a write failed. If the function closes the stream, later writes fail. Closing has no other effect.
     ///
     /// ```swift
     /// try writer.withOutputStream { stream in

@@ -46,7 +46,8 @@ public final class StreamWriter: Sendable {
         try channel.tryWrite(chunk as? Data ?? Data(chunk))
     }
 
-    /// Whether ``tryWrite(_:)`` would not return 0 now: the buffer has room, or the call would throw because the stream has ended.
+    /// Whether ``tryWrite(_:)`` would now append bytes, or throw because the stream has ended. If false, the buffer is full, and the call would
+    /// return 0.
     public var canWrite: Bool { channel.hasRoom }
 
     /// Waits until the buffer has room for at least one byte. Another task that writes can use up this room.
