@@ -94,8 +94,8 @@ struct DownloadDrafting {
         "The endpoint's folder must be the only item of its session, because its content arrives directly in the download folder. Download other items in a separate session, or give the folder a local name."
     )
 
-    /// Returns the local name and path of an item. Throws if the name is invalid, or if the path of an item equals, contains or is inside
-    /// the path of another. This applies to files, too, because an item enqueued as a file can be a folder on the server.
+    /// Returns the local name and path of an item. Throws if the name is invalid, if two items have the same path, or if the path of an item is
+    /// inside the path of another. This applies to files, too, because an item enqueued as a file can be a folder on the server.
     private mutating func localPath(
         of remotePath: RemotePath, as given: FilePath?
     ) throws(TransferError) -> (name: FilePath, path: FilePath) {

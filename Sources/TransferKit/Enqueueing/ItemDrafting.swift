@@ -253,7 +253,7 @@ extension TransferItem {
             ?? invalidDestination ?? ""
     }
 
-    /// Whether the item is a single remote file.
+    /// Whether the item was created as a remote file. On the server, it can still be a folder.
     var isFile: Bool {
         if case .remote = content { true } else { false }
     }
@@ -280,7 +280,7 @@ extension TransferItem {
         }
     }
 
-    /// The data from memory, which for a form is that of all its files, one after the other; nil for an item without such data.
+    /// The item's in-memory data; for a form, the in-memory data of all its files, one after the other. Nil for an item without in-memory data.
     package var data: Data? {
         switch content {
         case .data(let data): data

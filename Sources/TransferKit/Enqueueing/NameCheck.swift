@@ -77,7 +77,7 @@ struct NameRefusal: Sendable {
     typealias Loss = (endpoint: Endpoint, clash: NameClash)
 
     let loss: Loss
-    /// The loss if only files in the items can have the same name; nil to accept such items.
+    /// The loss for a clash with ``RemoteNameClash/isOfContents``; nil to accept such a clash.
     let lossOfContents: Loss?
     /// Whether the overwrite policy `rename` would keep all files.
     let isKeptByRenaming: Bool
@@ -100,7 +100,7 @@ struct NameRefusal: Sendable {
     }
 }
 
-/// An item of a stored session.
+/// An item of a stored session, with the properties that determine whether its remote name collides.
 struct NamedItem: Sendable {
     var name: Data
     /// The local file or folder; nil for in-memory data and streams.
@@ -109,8 +109,8 @@ struct NamedItem: Sendable {
 }
 
 extension QueueStore {
-    /// Returns the items of a session that were added with one of these remote names, with a name inside one of them, or with the name of a
-    /// remote folder that contains one of them. Ignores the files and folders inside an added folder.
+    /// Returns the items of a session whose remote names can collide with the given names: items with one of these names, with a name inside
+    /// one of them, or with the name of a folder that contains one of them. Ignores the files and folders inside an added folder.
     ///
     /// - Parameter replaced: Items to leave out.
     func items(
@@ -128,8 +128,8 @@ extension QueueStore {
         }
     }
 
-    /// Whether the first item of a download session is the endpoint's folder, whose content arrives directly in the download folder. Its local name is
-    /// empty, and so is the name of its row in each table.
+    /// Whether the first item of a download session is the endpoint's folder, whose content arrives directly in the download folder. The local name
+    /// of that folder is empty, so its row has an empty `source` in each table.
     func hasEndpointFolder(_ key: SessionKey) async throws -> Bool {
         try await read { db in
             try Bool.fetchOne(
@@ -142,8 +142,8 @@ extension QueueStore {
         }
     }
 
-    /// Returns the items of a session whose remote names are not unique, the added folders, and the items inside the remote names of these
-    /// folders. Ignores the files and folders inside an added folder. Returns no items if no names can collide.
+    /// Returns the items of a session whose remote names can collide with each other: items with the same name, added folders, and items with a
+    /// name inside the name of an added folder. Ignores the files and folders inside an added folder. Returns no items if no names can collide.
     func itemsWithCollidingNames(of key: SessionKey) async throws -> [NamedItem] {
         try await read { [sources] db in
             let rows = try StoredRow.fetchCursor(
@@ -167,7 +167,7 @@ extension QueueStore {
         }
     }
 
-    /// Returns the URLs of a session's items that have any.
+    /// Returns the upload URLs and creation URLs of a session's items. Omits items without such a URL.
     func itemURLs(of key: SessionKey) async throws -> [(upload: Capability?, creation: Capability?)] {
         try await read { db in
             try StoredRow.fetchAll(

@@ -31,9 +31,9 @@ package struct RemoteNames {
     ///
     /// - Parameters:
     ///   - source: The absolute path of the file or folder; nil for in-memory data and streams.
-    ///   - isFolder: Whether the item is a folder; nil to inspect the path if the answer matters.
-    /// - Returns: The clash if another source has the name, or if one name is inside the other and the other is that of a folder; otherwise
-    ///   nil.
+    ///   - isFolder: Whether the item is a folder; nil to inspect the path only if necessary.
+    /// - Returns: The clash if an item from another source has the same name, or if the name of an item is inside the name of a folder;
+    ///   otherwise nil.
     package mutating func add(_ name: Data, _ source: FilePath?, isFolder: Bool? = nil) -> RemoteNameClash? {
         let owner = Owner(source: source, isFolder: isFolder)
         let inner = addContents(of: name, owner)
@@ -49,7 +49,8 @@ package struct RemoteNames {
         return RemoteNameClash(name: name, first: first, second: second)
     }
 
-    /// Finds a folder above a new name, and for a new folder, an earlier name inside it.
+    /// Records the folders above a new name. Returns the clash with an earlier folder above the name or, for a new folder, with an earlier name
+    /// inside the folder; nil if there is no clash.
     private mutating func addContents(of name: Data, _ owner: Owner) -> RemoteNameClash? {
         var clash: RemoteNameClash?
         for folder in Self.folders(above: name) {
@@ -119,7 +120,7 @@ package struct RemoteNameClash: CustomStringConvertible, Sendable {
     fileprivate let second: FilePath?
     /// The remote name of the first item, a folder that contains ``name``; nil if both items have the same name.
     private let folder: Data?
-    /// Whether only files in the items can have the same name, and not the items themselves.
+    /// Whether only files in the items can have the same name, because the items are folders that merge, or one item is inside the other.
     package let isOfContents: Bool
 
     fileprivate init(name: Data, first: FilePath?, second: FilePath?, isOfContents: Bool = false, folder: Data? = nil) {
@@ -176,7 +177,8 @@ package struct NameClashes {
     ///
     /// A clash is an error at each endpoint that would replace or skip a file. At an endpoint that would reject the second file, a clash is
     /// an error only if that endpoint is the first that can perform the session. A fallback endpoint may never be used, and rejecting the
-    /// file loses no data. Such an endpoint also accepts folders whose contents merge, because their files usually have different names.
+    /// file loses no data. If only files in the items can have the same name, a rejection is never an error, because such files usually have
+    /// different names.
     ///
     /// - Parameter ofContents: Whether only files in the items can have the same name; see ``RemoteNameClash/isOfContents``.
     package func loss(ofContents: Bool) -> (endpoint: Endpoint, clash: NameClash)? {

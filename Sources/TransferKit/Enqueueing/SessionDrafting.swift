@@ -24,10 +24,11 @@ extension QueueStore {
         }
     }
 
-    /// Runs a body that creates drafts and may copy files. Runs it on the thread for files in a folder. If the task is cancelled, the copies stop,
-    /// and the body throws `CancellationError`.
+    /// Runs a body that creates drafts and may copy files, on a thread that is allowed to block. If the task is cancelled, the copies stop, and the
+    /// body throws `CancellationError`.
     ///
-    /// - Parameter folder: The folder of the local files; nil for requests without local files.
+    /// - Parameter folder: The folder of the local files, which limits the threads that a hanging disk can occupy; nil for requests without local
+    ///   files.
     func writingDrafts<Drafts: Sendable>(
         in folder: FilePath?, _ body: @escaping @Sendable (CopyCancellation) throws -> Drafts
     ) async throws -> Drafts {
@@ -81,7 +82,8 @@ extension SessionDraft {
         self.refusal = refusal
     }
 
-    /// The name of a session without a given name: that of its first item. The endpoint's folder is named after the account.
+    /// The name of a session without a given name: the name of its first item, and the number of other items. The name of the endpoint's folder
+    /// is the name of the account.
     private static func name(_ first: TransferItem, of count: Int, account: String) -> String {
         let name = first.destination?.isEndpointFolder == true ? account : first.shownName
         return count == 1 ? name : "\(name) and \(count - 1) more"
