@@ -37,7 +37,7 @@ package final class StreamSpool: Sendable {
         var isEnded = false
     }
 
-    /// Something that delays the stream.
+    /// A reason why the stream is delayed.
     enum Delay: Sendable {
         /// The disk is full, and the producer waits; nil if it no longer waits.
         case shortage(TransferError?)
