@@ -4,6 +4,7 @@ import TransferCore
 /// Unblocks accounts after the delegate has reported new credentials. If the server refuses these credentials, too, the next unblocking is
 /// delayed, longer each time. Without the delay, endless attempts could make the server lock the user out.
 final class CredentialRetries: Sendable {
+    /// The recent reports of new credentials for one account.
     private struct Series {
         /// The number of the delegate's reports in the series.
         var count = 0

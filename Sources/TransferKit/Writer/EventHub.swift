@@ -21,7 +21,7 @@ package final class EventHub: Sendable {
         var sessionSubscribers: [SessionID: [Subscriber]] = [:]
         /// The context values of running sessions, which their events contain. A session's value stays until the session has released its slot.
         var contexts: [SessionID: Data] = [:]
-        /// The number of sessions with subscribers at which released subscribers are removed.
+        /// If at least this number of sessions have subscribers, the next subscription to a session removes the released subscribers.
         var nextCleanup = 64
 
         /// Adds the contexts of running sessions to events. Forgets the contexts of sessions that have released their slots.
@@ -166,7 +166,7 @@ extension ArraySlice<QueueEvent> {
 }
 
 extension QueueEvent.Kind {
-    /// Changes an event that names several sessions into the event of the session at an offset.
+    /// Reduces an event that names several sessions to the session at an offset.
     fileprivate mutating func narrow(to offset: Int) {
         switch self {
         case .added(let ids, let index) where ids.count > 1: self = .added([ids[offset]], index: index + offset)

@@ -1,7 +1,7 @@
 import TransferCore
 
 extension TransferQueue {
-    /// The shortest interval between two events with the total progress, because each reads the store.
+    /// The shortest interval between two `totalProgress` events. Each of these events reads the store.
     private static let shortestInterval = Duration.milliseconds(100)
 
     /// Publishes the statistics of the whole queue at the configured interval while sessions run, and once after the last run.
@@ -13,7 +13,7 @@ extension TransferQueue {
         }
     }
 
-    /// - Returns: Whether another session runs, so the statistics must be published again.
+    /// - Returns: Whether the statistics must be published again, because a session ran at the start or at the end of this call.
     private func publishTotalProgress() async -> Bool {
         let isLast = runs.isEmpty
         // If the store can't be read now, the next event has the statistics.
