@@ -46,7 +46,7 @@ package final class DeferredDeletion: Sendable {
         }
     }
 
-    /// Waits until all deferred work that can be done is done.
+    /// Waits until no deferred work is left. Does not wait for sessions whose deletion fails permanently.
     package func waitUntilDone() async {
         await state.withLock { $0.worker }?.value
     }

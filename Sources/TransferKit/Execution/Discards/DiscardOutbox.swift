@@ -108,8 +108,8 @@ final class DiscardOutbox: Sendable {
         }
     }
 
-    /// Stops the removals at servers, and performs the due removals of part files for up to 10 s, because the queue may never be opened
-    /// again. Other removals stay in the store.
+    /// Stops the removals at servers. Still removes due part files, for up to 10 s, because the queue may never be opened again. All other
+    /// removals stay in the store.
     func shutdown() async {
         let worker = state.withLock { state in
             state.isClosed = true
@@ -383,7 +383,7 @@ final class DiscardOutbox: Sendable {
             .delay(afterFailures: item.attempts + 1, retryAfter: max(.seconds(1), retryAfter ?? .zero), fraction: randomFraction())
     }
 
-    /// Stores when a removal will be attempted again, or that it is finished.
+    /// Stores the time of a removal's next attempt, or that the removal is finished.
     ///
     /// - Parameter nextAttempt: The time of the next attempt; nil if the removal is finished.
     /// - Returns: Whether the change is stored. If not, the removal is requested again later, which is harmless.

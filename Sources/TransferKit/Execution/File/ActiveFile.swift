@@ -20,11 +20,10 @@ package final class ActiveFile: Sendable {
     private let sizeWasReported = Atomic(false)
     private let recordWasReported = Atomic(false)
     private let isWaiting = Atomic(false)
-    /// Whether the attempt has reported other work since one of its positions last grew, or a request was last sent completely. For
-    /// example, it may be sending bytes a second time.
+    /// Whether the attempt works without moving its positions, for example because it sends bytes a second time. False again when a position
+    /// grows, or when a request has been sent completely.
     private let isBusy = Atomic(false)
-    /// Returns whether the file has nothing to transfer at a byte position, because it waits for its turn or for more data from the app's
-    /// stream.
+    /// Returns whether the file waits at a byte position: for its turn, or for more data from the app's stream.
     private let isAwaiting: @Sendable (Int64) -> Bool
     /// Whether the size comes from a listing and may therefore be wrong. Until the transport reports a size, bytes beyond the listed size
     /// count as activity.
@@ -86,7 +85,7 @@ package final class ActiveFile: Sendable {
         return grew
     }
 
-    /// Records that the rate limits allowed no bytes when the attempt requested bytes.
+    /// Records that the attempt requested bytes, but the rate limits allowed none.
     package func noteRateLimit() {
         activities.add(1, ordering: .relaxed)
     }
@@ -126,8 +125,9 @@ package final class ActiveFile: Sendable {
     package var awaitsSource: Bool { isAwaiting(sent) }
     package var isStalled: Bool { stalled.load(ordering: .relaxed) }
 
-    /// The confirmed position to report. Confirmed bytes also count as sent, regardless of the transport's report.
+    /// The confirmed position to report.
     var shownConfirmed: Int64 { max(confirmed, floor) }
+    /// The sent position to report. Confirmed bytes also count as sent, regardless of the transport's report.
     var shownSent: Int64 { max(sent, shownConfirmed) }
     /// The progress to report.
     var progress: ItemProgress { ItemProgress(bytesTotal: size, bytesDone: shownConfirmed, bytesSent: shownSent) }

@@ -31,8 +31,8 @@ package struct FileHistory: Equatable, Sendable {
     package private(set) var isCostly = false
     /// Whether the last attempt failed because its endpoint was down, and probably not only for this file.
     private(set) var isOutage = false
-    /// For each endpoint, the number of its responses to all files, at the time of this file's last failure there that could be an outage. An
-    /// entry is removed when the endpoint responds to this file, or the file fails there for another reason.
+    /// The number of each endpoint's responses to all files, counted when this file last failed there in a way that could be an outage. An entry is
+    /// removed when the endpoint responds to this file, or the file fails there for another reason.
     private var responsesAtFailure: [Endpoint: Int] = [:]
     /// Whether the file has made no progress since it last restarted.
     private var hasRestarted = false
@@ -54,7 +54,7 @@ package struct FileHistory: Equatable, Sendable {
     /// The confirmed position at each endpoint from which progress is measured. It changes only when the advance is large enough to count as
     /// progress, so the small advances of several attempts add up.
     var seriesStart: [Endpoint: Int64] = [:]
-    /// The endpoints that may have kept bytes without confirming them: an attempt there ended after it had moved more than 1 MiB, and the next
+    /// The endpoints that may have kept bytes without confirming them. An attempt there ended after it had moved more than 1 MiB, and the next
     /// attempt can resume. As with confirmed bytes, the file does not abandon these bytes immediately.
     package private(set) var unconfirmed: Set<Endpoint> = []
     /// The endpoint of the last attempt; nil after the file has left the endpoint or restarted.
@@ -120,9 +120,10 @@ package struct FileHistory: Equatable, Sendable {
     /// Returns whether a failure that looks like an outage concerns only this file, not the endpoint; false for other failures. Also records
     /// the endpoint's number of responses for the next call.
     ///
-    /// Only some errors can concern a single file; see ``RecoveryDecision/mayConcernOneFile(_:)``. Such a failure concerns only this file if
-    /// the endpoint performed one of the attempt's requests. The same applies if, since this file's last failure at the endpoint, the
-    /// endpoint responded to other files and none of them failed after the last response.
+    /// Only some errors can concern a single file; see ``RecoveryDecision/mayConcernOneFile(_:)``. Such a failure concerns only this file in
+    /// two cases:
+    /// - The endpoint performed one of the attempt's requests.
+    /// - The endpoint has responded to other files since this file's last failure there, and no other file failed after the last response.
     private mutating func concernsOnlyThisFile(
         _ error: TransferError, at endpoint: Endpoint, _ liveness: EndpointState.FailureSeries
     ) -> Bool {

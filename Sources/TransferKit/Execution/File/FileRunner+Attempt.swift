@@ -53,7 +53,9 @@ extension FileRunner {
             activity: EndpointActivity(context: context, record: record, endpoint: endpoint))
     }
 
-    /// Reports that a stream waits for disk space; nil if it no longer waits. The event is not stored, because the store may be on the same disk.
+    /// Reports that a stream waits for disk space. The event is not stored, because the store may be on the same disk.
+    ///
+    /// - Parameter shortage: The lack of space; nil if the stream no longer waits.
     private static func reportShortage(_ shortage: TransferError?, position: Int64, in context: RunContext, _ logger: Logger) {
         context.live.setShortage(shortage, position: position)
         guard let shortage else { return logger.notice("The disk has space again. The stream continues.") }
@@ -188,7 +190,8 @@ extension FileRunner {
         }
     }
 
-    /// Whether the file waits for its turn before its first request. A download has begun its request when it saves its first checkpoint.
+    /// Whether the file waits for its turn before its first request. A download does not wait: when it saves its first checkpoint, it has
+    /// already begun its request.
     private func waitsForTurn(at transport: any Transport) -> Bool { file.kind != .download && transport.smallFilesAhead > 0 }
 
     private func reporter(for prepared: PreparedAttempt) -> AttemptReporter {

@@ -17,8 +17,8 @@ extension Endpoint {
 }
 
 extension EndpointAvailability {
-    /// The account with its endpoints in the order in which they are tried for a file. For a folder, endpoints that can't list folders are
-    /// left out, unless no endpoint can list folders.
+    /// The account with its endpoints in the order in which the file tries them. For a folder, leaves out endpoints that can't list folders,
+    /// unless no endpoint can.
     func ordered(for file: PendingFile, _ transports: [TransportID: any Transport]) -> EndpointAvailability {
         let preferred = preferring(file.kind.isReceived ? .download : .upload, size: file.size)
         let canList = { (endpoint: Endpoint) in endpoint.canList(with: transports) }
@@ -68,8 +68,7 @@ extension FileRunner {
         let task = Task {
             try await transport.list(attempt) { entries in
                 activity.confirmed()
-                // Throws before the activity is recorded. If a transport ignores this error and continues, its attempt therefore ends as
-                // stalled.
+                // Comes before `noteWork`, so that an attempt ends as stalled if its transport ignores this error and continues.
                 try await catalogue.throwIfFailed()
                 active.noteWork()
                 try await catalogue.receive(entries)
@@ -95,7 +94,7 @@ extension FileRunner {
     private func failure(
         _ error: any Error, of catalogue: FolderCatalogue, _ active: ActiveFile, _ path: RemotePath, at endpoint: Endpoint
     ) async -> any Error {
-        // The catalogue's own error takes precedence over the transport's error.
+        // The transport may have replaced the catalogue's error with an error of its own.
         if let own = await catalogue.ownFailure { return own is CancellationError && !Task.isCancelled ? stalled(path, at: endpoint) : own }
         switch error {
         case is CancellationError where Task.isCancelled: return CancellationError()

@@ -7,7 +7,7 @@ struct AttemptPayload: Sendable {
     var payload: FileAttempt.Payload
     /// The size in bytes; nil while it is unknown.
     var size: Int64?
-    /// The identity of the source file; nil for a download.
+    /// The identity of the source file; nil for a download or a form.
     var identity: SourceIdentity?
     /// The stream that is the source of an upload; nil for other sources.
     var stream: StreamSpool?
@@ -140,8 +140,8 @@ extension FileRunner {
         return result
     }
 
-    /// Throws if the file changed after earlier attempts sent a part of it. Restarts the file if another file replaced it, and their
-    /// content can't be compared.
+    /// Throws if the file changed after earlier attempts sent a part of it. Restarts the file if another file replaced it, and the contents of
+    /// the two files can't be compared.
     private mutating func compare(_ identity: SourceIdentity, with stored: StoredCheckpoint) async throws {
         guard let earlier = stored.identity else { return }
         switch identity.difference(from: earlier) {

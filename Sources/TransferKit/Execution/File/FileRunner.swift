@@ -1,8 +1,8 @@
 import Logging
 import TransferCore
 
-/// Transfers one file or lists one folder, with repeated attempts. Ends when the work is done or given up, or when the run must decide how
-/// to continue, for example because the next attempt must wait for longer than `RetryPolicy.maximumInPlaceDelay`.
+/// Transfers one file or lists one folder, with repeated attempts. Ends when the work is done or given up. Also ends when the run must decide
+/// how to continue, for example before a wait of more than `RetryPolicy.maximumInPlaceDelay`.
 struct FileRunner: Sendable {
     enum Outcome: Sendable {
         case completed
@@ -189,7 +189,7 @@ struct FileRunner: Sendable {
         }
     }
 
-    /// The number of the file's bytes that each endpoint keeps, by its address; 1 for bytes that the endpoint may have kept without confirming them.
+    /// The number of the file's bytes that each endpoint keeps, by its address. At least 1 if the endpoint may have kept unconfirmed bytes.
     private var keptBytes: [String: Int64] {
         var kept = checkpoints.mapValues(\.checkpoint.confirmed)
         for endpoint in history.unconfirmed { kept[endpoint.address] = max(1, kept[endpoint.address] ?? 1) }

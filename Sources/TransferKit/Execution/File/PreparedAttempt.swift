@@ -5,7 +5,7 @@ import TransferCore
 /// An attempt that is ready to begin.
 struct PreparedAttempt: Sendable {
     let attempt: FileAttempt
-    /// The identity of the source file; nil for a download.
+    /// The identity of the source file; nil for a download or a form.
     let identity: SourceIdentity?
     let stream: StreamSpool?
     let transport: any Transport

@@ -1,14 +1,14 @@
 import Locking
 import TransferCore
 
-/// Limits the number of small files of a session that make requests concurrently, and adapts the limit to the path. Further prepared files wait for
-/// their turn.
+/// Limits the number of small files of a session that make requests concurrently, and adapts the limit to the network and the server. Further
+/// prepared files wait for their turn.
 ///
 /// A file waits for its turn only when its transport saves the first checkpoint. This machine can therefore prepare files while other files
 /// wait for responses.
 package final class RequestTurns: Sendable {
     private struct State: Sendable {
-        /// The endpoint that the next file prefers; nil for no limit.
+        /// The address of the endpoint that the next file prefers; nil for no limit.
         var address: String?
         /// The adapted limits, by the address of the endpoint.
         var concurrency: [String: FileConcurrency] = [:]
@@ -114,7 +114,7 @@ package final class RequestTurns: Sendable {
 
     /// Ends the turn of a file whose attempt is over.
     ///
-    /// - Parameter outcome: The outcome to which the limit adapts; nil for an attempt that says nothing about the path.
+    /// - Parameter outcome: The outcome to which the limit adapts; nil if the limit must not adapt to this attempt.
     package func end(_ position: Int64, _ outcome: FileConcurrency.Outcome? = nil) {
         let now = clock.now()
         let admitted = state.withLock { state in

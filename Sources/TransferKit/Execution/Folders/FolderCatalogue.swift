@@ -4,8 +4,8 @@ import TransferCore
 
 /// Creates manifest rows from a transport's listing of one remote folder. Keeps at most 16,384 entries in memory.
 ///
-/// Validates the server's listing: an entry whose name is not a single path component becomes a failed file, and the number of names is
-/// limited. Repeated names are ignored, up to a limit.
+/// Validates the server's listing: an entry whose name is not a single path component becomes a failed file. Limits the number of names.
+/// Ignores repeated names, up to a limit.
 actor FolderCatalogue {
     /// Receives rows. The receiver must make the rows durable before it returns, unless they are the folder's last rows.
     typealias Receiver = @Sendable (ManifestBatch, _ areLast: Bool) async throws -> Void
@@ -23,8 +23,8 @@ actor FolderCatalogue {
 
     private static let maximumEntriesInMemory = 16_384
     private static let batch = 1_000
-    /// The maximum number of repeated names, including those in `ownNames`. A rename during the listing may repeat a name. The limit
-    /// stops a server that repeats names forever.
+    /// The maximum number of repeated names, including the names in `ownNames`. A rename during the listing may repeat a name. The
+    /// limit stops a server that repeats names forever.
     private static let maximumRepeats = 1_000
     /// The names that some servers list for the folder itself and its parent.
     private static let ownNames: [[UInt8]] = [[UInt8(ascii: ".")], [UInt8(ascii: "."), UInt8(ascii: ".")]]

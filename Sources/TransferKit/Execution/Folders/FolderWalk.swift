@@ -18,7 +18,7 @@ struct WithdrawnRows: Sendable {
 /// Only the folders on the current path keep entries in memory, at most 16,384 each. The entries of a larger folder are read and sorted in
 /// groups of 16,384.
 ///
-/// A folder that can't be read completely is reported as failed, without its contents. A retry can therefore read all of its contents
+/// Reports a folder that can't be read completely as failed, without its contents. A retry can therefore read all of the folder's contents
 /// without listing an entry twice.
 ///
 /// Each walk has its own thread, so a folder that hangs delays no other work.

@@ -2,8 +2,8 @@ import Foundation
 import SystemPackage
 import TransferCore
 
-/// Expands a remote folder into the files of a session: lists the folder, and then its subfolders in the order in which they were found, and
-/// stores one row for each file and folder.
+/// Expands a remote folder into the files of a session. Lists the folder, and then its subfolders in the order in which they were found.
+/// Stores one row for each file and folder.
 ///
 /// Folders that are not listed yet are rows in the store, so they take up no memory, regardless of their number and depth. After all rows
 /// of a folder have been stored, the folder is not listed again, even after a crash. The last rows of a folder may be stored with the rows

@@ -16,8 +16,8 @@ package final class EndpointQuestion: Sendable {
         self.ask = ask
     }
 
-    /// The app's choice; nil if the app leaves the choice to the queue or chooses an endpoint that was not offered, or if there is at most
-    /// one endpoint.
+    /// The app's choice; nil if the app leaves the choice to the queue, or chooses an endpoint that was not offered. Returns nil without asking
+    /// if there are fewer than two endpoints.
     ///
     /// - Throws: `CancellationError` if the run is interrupted before the app responds.
     package func choice(among endpoints: [Endpoint]) async throws(CancellationError) -> Endpoint? {

@@ -2,21 +2,23 @@ import TransferCore
 
 /// Decides how many small files of a session make requests concurrently, from the times at which files begin and end.
 ///
-/// With few files in flight, a session spends most of its time waiting for the path. With too many, requests only wait in queues at the server. The
-/// rule looks for the smallest number that transfers almost as many files per second as any other:
+/// With few files in flight, a session spends most of its time waiting for responses. With too many, requests only wait in queues at the server.
+/// The rule looks for the smallest limit that transfers almost as many files per second as any other limit:
 ///
-/// - **Growth.** At first, each completed file adds one to the limit, so the limit doubles in each round. When the rate has not grown by a fifth in
-///   two rounds, the limit returns to a number just above the last one that raised the rate.
-/// - **Trials.** Then the limit stays. After 8 rounds, and twice as many after each useless trial, up to 64, the rule tries half as many more. It
-///   keeps them if the rate grows by at least a third of the increase. Otherwise it tries a quarter fewer, and keeps that number if the rate stays
-///   above 98 %. If the rate falls by 30 % in two rounds, it tries fewer at once.
-/// - **Refusals.** If an overloaded server refuses at least four files and a tenth of a round, the limit returns to the last number without such
-///   refusals, and then moves halfway towards the refused number at a time. It stays below the refused number until 30 s after the last refusal.
-/// - **Failures.** If a quarter of a round's files fail, for example because connections break, the limit is halved.
+/// - **Growth.** At first, each completed file adds one to the limit, so the limit doubles in each round. After two successive rounds in which the
+///   rate grew by at most a fifth, the limit returns to a little more than the last number that raised the rate.
+/// - **Trials.** From then on, trials change the limit. The first trial comes after 8 rounds; each useless trial doubles this interval, up
+///   to 64 rounds. A trial raises the limit by half, and keeps the higher limit if the rate grows at least a third as much (by a sixth).
+///   Otherwise it tries a quarter less than the former limit, and keeps this number if the rate stays at 98 % or more. If the rate is more than
+///   30 % lower in two successive rounds, the rule tries the lower number immediately.
+/// - **Refusals.** If an overloaded server refuses at least four files, and at least a tenth of a round's files, the limit returns to the highest
+///   accepted number. Then it rises again in steps, each halfway to the refused number. It stays below the refused number until 30 s after the last
+///   round with so many refusals.
+/// - **Failures.** If a quarter of a round's files fail, for example because connections break, the rule halves the limit.
 ///
-/// A round of the growth ends after at least 50 ms, when a file that began in it ends, and at least as many files have ended as the limit was at the
-/// start of the round. Later rounds last longer, so that a random dip of the rate does not count. Rounds in which the session had too few files to
-/// reach the limit change nothing.
+/// During the growth, a round lasts at least 50 ms. It ends when a file that began in the round ends, and the number of ended files has reached the
+/// limit at the start of the round. Later rounds last longer, so that a random dip of the rate does not count. A rate counts only if the session had
+/// enough files in the round to reach the limit.
 package struct FileConcurrency: Sendable {
     /// The result of a file's attempt.
     package enum Outcome: Sendable {
@@ -33,8 +35,8 @@ package struct FileConcurrency: Sendable {
     private static let longestTrialInterval = 64
     private static let ceilingDuration = Duration.seconds(30)
 
-    /// The number of files that may make requests concurrently, at least 2, so that a live stream does not hold the only turn. 1 if it is the initial
-    /// number.
+    /// The number of files that may make requests concurrently. At least 2, so that a live stream does not hold the only turn, unless the initial
+    /// number is 1.
     package private(set) var limit: Int
     private let minimum: Int
     private let maximum: Int
@@ -55,9 +57,9 @@ package struct FileConcurrency: Sendable {
     /// Whether the current round only waits for requests that began under an earlier limit.
     private var isSettling = false
 
-    /// The highest limit at which a round had no refusals.
+    /// The highest limit at which a round ended without too many refusals; see ``Round/isRefused``.
     private var accepted = 0
-    /// The limit at which the server last refused a file.
+    /// The limit at which the server last refused too many files.
     private var ceiling: Int?
     private var ceilingEnds = Duration.zero
     /// When the limit was last reduced. Files that began earlier belong to the earlier limit.
@@ -121,7 +123,7 @@ package struct FileConcurrency: Sendable {
 
     private var highest: Int { max(minimum, min(maximum, (ceiling ?? .max) - 1)) }
 
-    /// Whether a round has enough files for a decision. Decisions to use fewer files need the most, because a random dip of the rate must not
+    /// Whether a round has enough files for a decision. A trial of a lower limit needs the most files, so that a random dip of the rate does not
     /// look like a result.
     private func isDecided(_ round: Round, _ elapsed: Duration) -> Bool {
         switch phase {
@@ -244,7 +246,7 @@ package struct FileConcurrency: Sendable {
 }
 
 extension FileConcurrency.Outcome {
-    /// The outcome of an attempt that failed with an error; nil if the error says nothing about the load.
+    /// The outcome of an attempt that failed with an error; nil if the error is unrelated to the load.
     package init?(_ error: TransferError) {
         switch error.failureClass {
         case .transient where error.code == .serverUnavailable || error.retryAfter != nil: self = .refused

@@ -1,8 +1,9 @@
 /// Decides which files of a session may be in flight concurrently.
 ///
 /// If the app sets ``SessionOptions/filesInFlight``, the window admits that number of files, at most 64, regardless of their size.
-/// Otherwise, several small files may be in flight, because latency dominates their transfer time. Their number adapts to the path; see
-/// ``FileConcurrency``. A large file saturates the connection, so it is in flight alone, which also preserves the order of completion.
+/// Otherwise, several small files may be in flight, because latency dominates their transfer time. Their number adapts to the
+/// network and the server; see ``FileConcurrency``. A large file saturates the connection, so it is in flight alone, which also preserves the
+/// order of completion.
 package struct FileWindow: Sendable {
     /// The maximum size of a small file, in bytes.
     package static let smallSize: Int64 = 1 << 20

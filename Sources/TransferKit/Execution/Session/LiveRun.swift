@@ -79,7 +79,9 @@ package final class LiveRun: Sendable {
     /// The lack of disk space for which a stream of the session waits, if any.
     var shortage: TransferError? { state.withLock { $0.shortages.values.first } }
 
-    /// Records that a stream waits for disk space; nil if it no longer waits.
+    /// Records that a stream waits for disk space.
+    ///
+    /// - Parameter error: The lack of space; nil if the stream no longer waits.
     func setShortage(_ error: TransferError?, position: Int64) {
         state.withLock { $0.shortages[position] = error }
     }
@@ -134,8 +136,8 @@ package final class LiveRun: Sendable {
         state.withLock { $0.localReads.end(number) }
     }
 
-    /// Returns the path of the longest call that reads a local file, and the number of long calls, if there are long calls that were not
-    /// returned before.
+    /// Returns the path of the longest call that reads a local file, and the number of long calls. Returns nil if no call is long, or if this
+    /// method has returned a value since calls became long.
     func newLongReads(at uptime: Duration) -> (path: FilePath, count: Int)? {
         state.withLock { $0.localReads.newLongReads(at: uptime) }
     }
@@ -360,7 +362,7 @@ extension SessionStatistics {
         bytesDone = max(bytesDone, shown.done)
         bytesSent = max(bytesSent, bytesDone, shown.sent)
         guard filesUnsized == 0 else {
-            // The bytes sent may belong to a file of unknown size, so the known size is at least their number.
+            // Some of the sent bytes may belong to a file of unknown size, so they may exceed the known size.
             bytesKnown = max(bytesKnown, bytesSent)
             return
         }

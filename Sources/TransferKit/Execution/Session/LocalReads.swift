@@ -24,8 +24,8 @@ struct LocalReads: Sendable {
 
     mutating func end(_ number: Int) { calls[number] = nil }
 
-    /// Returns the path of the longest call and the number of long calls. Returns nil if no call is long, or if this function has returned a value since
-    /// calls became long.
+    /// Returns the path of the longest call and the number of long calls. Returns nil if no call is long, or if this method has returned a value
+    /// since calls became long.
     mutating func newLongReads(at uptime: Duration) -> (path: FilePath, count: Int)? {
         let long = calls.values.filter { uptime - $0.start >= Self.limit }
         guard let longest = long.min(by: { $0.start < $1.start }) else {

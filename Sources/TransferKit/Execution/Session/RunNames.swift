@@ -4,7 +4,7 @@ import TransferCore
 
 /// Finds the files of one run that an endpoint would lose because of their remote names.
 ///
-/// The queue rejects such items when they are added, but an account can get other endpoints later, which keep files by name.
+/// The queue rejects such items when they are added. Later, however, the account can get endpoints that keep files by name.
 final class RunNames: Sendable {
     /// The collisions of the session's names, by the remote name that both items use; nil until an endpoint needs them. They stay the same
     /// during a run, because a run begins with the expansion of new items.
@@ -36,10 +36,10 @@ final class RunNames: Sendable {
         let items = try await context.store.itemsWithCollidingNames(of: context.key)
         var names = RemoteNames()
         var found: [NameKey: RemoteNameClash] = [:]
-        // The outer folders come first, so that each item inside their names is found.
+        // Adds outer folders first, so that each item inside one of them is found.
         let folders = items.filter(\.isFolder).sorted { $0.name.count < $1.name.count }
         for item in folders + items.filter({ !$0.isFolder }) {
-            // Does not block, because the store knows whether the item is a folder.
+            // Does not block: `isFolder` comes from the store, so `add` does not inspect the path.
             if let clash = names.add(item.name, item.source, isFolder: item.isFolder) { found[NameKey(clash.name)] = clash }
         }
         collisions.withLock { [found] in $0 = found }
