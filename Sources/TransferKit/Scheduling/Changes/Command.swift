@@ -42,7 +42,7 @@ package enum SessionTarget: Sendable, Codable, Hashable {
     /// Members of a group that were looked up before the command was sent. Sessions that have been removed or have left the group since then are
     /// skipped.
     case found([SessionID], of: SessionGroup)
-    /// A part of a large group that is processed one part at a time: any part of a move, or a later part of another operation. `mark` is
+    /// One part of a large group that is processed in parts: any part of a move, or a later part of another operation. `mark` is
     /// the ``InputResult/Part/mark`` of the first part, which all parts share; a move ignores it.
     case more([SessionID], of: SessionGroup, mark: Int64)
 }

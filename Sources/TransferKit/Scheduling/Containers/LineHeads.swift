@@ -4,7 +4,7 @@ import HeapModule
 /// line.
 ///
 /// A line contains the eligible sessions of one account with the same network requirement (``SessionIndex/LineKey``). The scheduler sets a
-/// line aside while none of its sessions can start, and recalls the line when that may have changed.
+/// line aside while none of its sessions can start, and recalls the line when one of them may be able to start.
 struct LineHeads: Sendable {
     typealias LineKey = SessionIndex.LineKey
 
@@ -28,8 +28,8 @@ struct LineHeads: Sendable {
     private var heap = Heap<Head>()
     /// The lines that are set aside, with the uptime at which each is recalled; `nil` for a line that only an event recalls.
     private var aside: [LineKey: Duration?] = [:]
-    /// The recall times. The entry of a line that was recalled earlier stays until it reaches the front, but the first entry is always that
-    /// of a line that is set aside.
+    /// The recall times. If a line was recalled early, its entry stays until it reaches the front. The first entry always belongs to a line that
+    /// is set aside.
     private var recalls = Heap<Recall>()
 
     var count: Int { heap.count }

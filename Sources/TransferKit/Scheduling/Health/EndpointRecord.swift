@@ -16,7 +16,7 @@ final class EndpointRecord: Sendable {
         var announced: Endpoint?
         /// The location of the endpoint of the last attempt, including attempts of earlier runs.
         var location: String?
-        /// The uptime until which the run uses no unreachable endpoint, because a file could reach none; nil without such a pause.
+        /// The uptime until which the run uses no unreachable endpoint, because a file could reach no endpoint; nil without such a pause.
         var pausedUntil: Duration?
     }
 
@@ -74,7 +74,7 @@ final class EndpointRecord: Sendable {
     }
 
     /// Makes all files of the run avoid the endpoints until a retry, if there are several endpoints and all of them are unreachable.
-    /// Without this pause, each file would try them in turn, and fail.
+    /// Without this pause, each file would try all of them, and fail.
     func pause(_ endpoints: [Endpoint], until end: Duration, at uptime: Duration) {
         _ = avoided(at: uptime)
         state.withLock { state in

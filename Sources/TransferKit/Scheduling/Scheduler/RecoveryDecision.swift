@@ -23,7 +23,7 @@ package enum RecoveryDecision: Equatable {
         package var failures = 0
         /// The number of consecutive attempts that did not reach the current endpoint, including the last attempt.
         package var outageAttempts = 0
-        /// Whether a failure that looks like an outage affects only this file, because the current endpoint serves other files.
+        /// Whether a failure that looks like an outage concerns only this file, not the current endpoint. Ignored for other failures.
         package var isOfFile = false
         /// Whether the last attempt moved many bytes. In an outage, the queue repeats such an attempt later than others, to avoid moving
         /// the bytes again and again.

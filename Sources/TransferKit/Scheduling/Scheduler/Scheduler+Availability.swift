@@ -120,8 +120,8 @@ extension Scheduler {
         (sessionIndex.accountSlots[account]?.total ?? 0) + flags.removedRuns.values.count { $0 == account }
     }
 
-    /// Whether a session that has a slot may begin a run now. False while the unfinished runs reach the maximum number of active sessions
-    /// of the queue or of the account: after a limit was lowered, or while the run of the session that displaced this session is ending.
+    /// Whether a session that has a slot may begin a run now. False while the number of unfinished runs is at or above the limit of the queue
+    /// or of the account. This can happen after a limit was lowered, or while the run of a session that displaced this session is ending.
     func mayRunBesideOthers(_ account: AccountKey) -> Bool {
         guard sessionIndex.live.count + flags.removedRuns.count < maxConcurrentSessions else { return false }
         guard let limit = accounts[account]?.account.maxConcurrentSessions else { return true }

@@ -6,8 +6,8 @@ extension Scheduler {
     /// Whether sessions fail at their deadlines. A stopped queue changes no session.
     private var enforcesDeadlines: Bool { flags.mode == .running || flags.mode == .draining }
 
-    /// Fails waiting sessions, and interrupts runs of sessions, whose deadlines have passed. A session whose run was interrupted fails when the run
-    /// has ended or was abandoned. Sessions that the app has paused or held do not fail before they are resumed or released.
+    /// Fails the sessions whose deadlines have passed. If a session has a run, first interrupts the run; the session then fails when the run has
+    /// ended or was abandoned. A paused or held session fails only after the app has resumed or released it.
     mutating func enforceDeadlines(at now: DualInstant, _ transaction: inout Transaction) {
         guard enforcesDeadlines else { return }
         let present = steadyDate(at: now).milliseconds
@@ -37,7 +37,7 @@ extension Scheduler {
         finish(entry.key, SessionOptions.exceeded(deadline), wasActive: wasActive, keepsStart: true, at: now, &transaction)
     }
 
-    /// Whether a session whose interrupted run has ended must now fail.
+    /// Whether a session must fail as soon as it has no run, because its deadline has passed.
     func isOverdue(_ entry: Entry) -> Bool { enforcesDeadlines && sessionIndex.overdue.contains(entry.key) }
 
     /// The uptime at which the next deadline passes; nil for none.

@@ -4,8 +4,8 @@ import TransferCore
 /// releases the slot, the victim is restored. Each preemptor has a list of the sessions that it displaced, so nested displacements are undone
 /// in the right order.
 extension Scheduler {
-    /// Displaces another session, so that a preemptor gets its slot. Does nothing if the preemptor can't start, or unless exactly one slot
-    /// is missing.
+    /// Displaces another session, so that a preemptor gets its slot. Does nothing unless exactly one slot is missing, and the preemptor could
+    /// start with this slot.
     mutating func displace(for key: SessionKey, at now: DualInstant, _ transaction: inout Transaction) {
         guard flags.mode == .running, let entry = sessionIndex[key], entry.isClaimant, !isOverdue(entry),
             case .able = ability(of: entry, at: now),

@@ -74,7 +74,7 @@ extension Scheduler {
         return keys.filter { sessionIndex[$0]?.isOrdered == true }
     }
 
-    /// Checks that no other session that is not completed has the deduplication key of a session.
+    /// Checks that no other uncompleted session has the deduplication key of a session.
     ///
     /// - Parameter verb: The verb phrase for the message, for example "enqueue".
     func checkDuplicate(of entry: Entry, _ verb: String) throws(QueueError) {

@@ -125,7 +125,7 @@ extension Scheduler {
 
     /// Checks that no new session depends on itself, directly or through others. Existing sessions can't depend on a new session.
     private func checkForCycles(_ new: Range<SessionKey>) throws(QueueError) {
-        // For each visited session, the session at which the walk that visited it started.
+        // For each visited session, the first session of the walk that visited it.
         var walks: [SessionKey: SessionKey] = [:]
         for start in new {
             var next: SessionKey? = start

@@ -50,7 +50,7 @@ extension Scheduler {
         }
     }
 
-    /// Whether a session still belongs to a group of which it was a member when the group was looked up.
+    /// Whether a session that was found in a group by an earlier lookup still belongs to the group.
     func belongs(_ id: SessionID, to group: SessionGroup) -> Bool {
         guard let key = sessionIndex.key(of: id), let entry = sessionIndex[key] else { return false }
         return switch group {
@@ -111,8 +111,8 @@ extension Scheduler {
     }
 
     /// Removes the start priority of interrupted sessions with higher ranks than the given one. Called after a session was placed at this rank,
-    /// because that session must start before the interrupted sessions. Also restores the sessions that the interrupted sessions displaced.
-    /// Otherwise, the displaced sessions would wait until the interrupted sessions have run.
+    /// so that it starts before the interrupted sessions. Also restores the sessions that the interrupted sessions displaced; otherwise, they
+    /// would wait until the interrupted sessions have run.
     mutating func putBeforeInterrupted(rank: Int64, except moved: SessionKey? = nil, _ transaction: inout Transaction) {
         for key in sessionIndex.interrupted.sorted() where key != moved {
             guard let other = sessionIndex[key], other.rank > rank else { continue }

@@ -1,17 +1,18 @@
 import TransferCore
 
 extension Scheduler {
-    /// The number of sessions that run, or that start without an action by the app or the user: in turn, at a later time, or after another such
-    /// session. Includes removed sessions whose runs have not ended. In a started queue, 0 if and only if the queue is idle.
+    /// The number of sessions that run, or that will start without an action by the app or the user. Includes sessions that wait for a point in
+    /// time or for another such session, and removed sessions whose runs have not ended. In a started queue, 0 if and only if the queue is idle.
     ///
-    /// The time does not depend on the number of sessions, except for those that wait for another session, and except in a strict queue.
+    /// The duration of the call does not depend on the number of sessions. Exceptions are sessions that wait for another session, and strict
+    /// queues.
     package func remaining(at now: DualInstant) -> Int {
         let live = sessionIndex.live.count + flags.removedRuns.count
         guard settings.ordering != .strict else { return live + remainingInStrictOrder(at: now) }
         var count = live + sessionsWaitingForOthers(at: now)
         for (line, sessions) in sessionIndex.lines where continues(line, at: now) { count += sessions.count }
         for (line, sessions) in sessionIndex.timed where continues(line, at: now) { count += sessions }
-        // These sessions have a run and also wait for a point in time.
+        // Sessions that have a run and also wait for a point in time were counted twice.
         count -= sessionIndex.live.count { key in sessionIndex[key].map { $0.isTimed && continues($0.line, at: now) } ?? false }
         return count
     }

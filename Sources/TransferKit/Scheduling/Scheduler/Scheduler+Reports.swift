@@ -205,7 +205,7 @@ extension Scheduler {
     private static let maximumOthersBefore = 29
 
     /// How long a session with unavailable endpoints waits while other sessions of the account probe the endpoints; nil for no wait. The
-    /// server may fail only for this session, whose probes must not keep other sessions from using the server.
+    /// server may fail only for this session. In that case, the session's probes must not keep other sessions from using the server.
     private mutating func delayForOtherProbes(_ entry: Entry, _ outcome: RunOutcome, at now: DualInstant) -> Duration? {
         guard case .backoff(_, let error) = outcome, RecoveryDecision.isOutage(error),
             case .unavailable(let until?) = ability(of: entry, at: now)

@@ -2,7 +2,8 @@ import TransferCore
 
 /// Updates of a session's properties.
 extension Scheduler {
-    /// Checks the account and the session that an update names, so that an update of a group with an unknown name does not skip all sessions.
+    /// Checks that the account and the session that an update names exist. Otherwise, an update of a group would skip each session, without an
+    /// error.
     func check(_ update: SessionUpdate) throws(QueueError) {
         if let name = update.account { _ = try accountKey(name) }
         if case .set(let dependency) = update.dependency { _ = try resolve(.id(dependency.session)) }

@@ -8,7 +8,7 @@ package struct Entry: SessionTableElement, Equatable {
     package var rank: Int64
     package var account: AccountKey
     /// The stored state of the session. When a run is interrupted, this property changes immediately to the state that the session will have after
-    /// the run has ended, unless the run still completes or fails the session.
+    /// the run has ended. Until then, the run can still complete or fail the session.
     package var state: SessionState
     package var startPriority = StartPriority.none
     package var conditions: Conditions = []
@@ -119,8 +119,8 @@ package struct Entry: SessionTableElement, Equatable {
         /// The store is damaged, so the session's items can't be read. The session also has the condition ``backoff``.
         static let unreadable = Conditions(rawValue: 4096)
 
-        /// The session may occupy disk space: it ran in this process, was running when the last process ended, or, in a strict queue, has a
-        /// checkpoint from an earlier process.
+        /// The session may occupy disk space, because it ran in this process, or was running when the last process ended. In a strict queue, also
+        /// set if the session has a checkpoint from an earlier process.
         package static let begun = Conditions(rawValue: 8192)
 
         /// The session has transferred bytes, or has listed a remote folder. Its account, and the options that determine how files arrive, no

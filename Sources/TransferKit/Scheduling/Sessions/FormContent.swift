@@ -3,9 +3,9 @@ package import Foundation
 /// The parts of a form as they are stored, without the content of the files.
 package struct FormContent: Sendable, Codable, Equatable {
     package struct File: Sendable, Codable, Equatable {
-        /// The local path as stored; nil for data, which is in the form's file of the spool.
+        /// The local path as stored; nil for data from memory, which is in the form's file in the ``Spool``.
         package var path: Data?
-        /// The position of data in the form's file of the spool; 0 for a local file.
+        /// The offset of the data in the form's file in the ``Spool``, in bytes; 0 for a local file.
         package var offset: Int64 = 0
         package var name: String
         package var mediaType: String?

@@ -6,7 +6,7 @@ package struct ReplaceableItems: Sendable, Equatable, Codable {
     var positions: Set<Int64> = []
     /// The sequences in the table `item`.
     var sequences: Set<Int64> = []
-    /// The source and the remote name of each item, by its position in the session. After a removal, a new item can get the same row.
+    /// The source and the remote name of each item, by its position in the session. They distinguish a new item that got the row of a removed item.
     var contents: [Int64: [Data]] = [:]
 
     var count: Int { positions.count + sequences.count }

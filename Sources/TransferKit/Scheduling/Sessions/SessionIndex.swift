@@ -88,7 +88,7 @@ package struct SessionIndex: Sendable {
         self.keepsEnds = keepsEnds
     }
 
-    /// Sets whether ``ends`` contains the completed sessions, and adds the present ones if necessary.
+    /// Sets whether ``ends`` contains the completed sessions. If this changes to true, adds the sessions that have already completed.
     mutating func keepEnds(_ keepsEnds: Bool) {
         guard keepsEnds != self.keepsEnds else { return }
         self.keepsEnds = keepsEnds
