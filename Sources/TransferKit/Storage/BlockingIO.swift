@@ -36,8 +36,8 @@ package enum BlockingIO {
             }
         }
 
-        /// The number of additional threads, for owners without a running call. Even if other owners' calls hang and use all threads of the
-        /// lane, each of these owners gets a thread.
+        /// The number of additional threads, for owners without a running call. These owners still get a thread each if hanging calls of other
+        /// owners use all threads of the lane.
         package var reserve: Int {
             switch self {
             // All lanes together have fewer than 255 threads, the maximum number of threads that dispatch starts for serial queues.
@@ -63,8 +63,8 @@ package enum BlockingIO {
 
     /// Runs a closure on a thread that is allowed to block. Waits while all threads of the lane or of the owner are in use.
     ///
-    /// - Parameter owner: The owner of the call. If its calls hang, they hold at most ``Lane/ownerLimit`` threads, and other owners still get
-    ///   threads. Calls without an owner count as those of one owner without a limit of its own.
+    /// - Parameter owner: The owner of the call. If the owner's calls hang, they hold at most ``Lane/ownerLimit`` threads, and other owners
+    ///   still get threads. Calls without an owner form one group, to which ``Lane/ownerLimit`` does not apply.
     package static func run<Value: Sendable, Failure: Error>(
         _ lane: Lane = .requests, for owner: Owner? = nil, _ body: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
@@ -103,7 +103,7 @@ private final class BlockingQueues: Sendable {
             return waiting[started]
         }
 
-        /// Releases the calls that have started, when this takes little time per call.
+        /// Removes the started calls from `waiting` once they are at least half of it, so that the removal takes little time per call.
         mutating func trim() {
             guard started > 0, started * 2 >= waiting.count else { return }
             waiting.removeFirst(started)
@@ -117,7 +117,7 @@ private final class BlockingQueues: Sendable {
         var idle: [DispatchQueue] = []
         /// The number of running calls.
         var running = 0
-        /// The owners with running or waiting calls; nil for the calls without an owner.
+        /// The running and waiting calls, by owner; the key nil stands for calls without an owner.
         var calls: [BlockingIO.Owner?: Calls] = [:]
         /// The owners with waiting calls, in the order of their turns.
         var turns: [BlockingIO.Owner?] = []
@@ -168,8 +168,8 @@ private final class BlockingQueues: Sendable {
             state.running -= 1
             state.calls[owner]?.running -= 1
             if let calls = state.calls[owner], calls.running == 0, !calls.isWaiting { state.calls[owner] = nil }
-            // One call at most may start now, because each call that could start earlier did so. An owner without a running call comes first:
-            // it could start even if another call took the thread.
+            // At most one call may start now, because each call that could start earlier did so. If this owner has no running call left, its next
+            // call comes first: it may use a reserve thread, so it could start even if another call took this thread.
             let isOwnersTurn = state.calls[owner].map { $0.running == 0 && $0.isWaiting } ?? false
             let index = isOwnersTurn ? state.turns.firstIndex(of: owner) : state.turns.firstIndex { mayStart($0, state) }
             guard let index, let body = state.calls[state.turns[index]]?.next() else {

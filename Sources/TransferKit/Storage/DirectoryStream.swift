@@ -96,7 +96,6 @@ final class DirectoryStream {
         }
     }
 
-    /// The status of an entry.
     func status(of name: [UInt8], followsLink: Bool) throws(Errno) -> stat {
         var status = stat()
         let terminated = name + [0]

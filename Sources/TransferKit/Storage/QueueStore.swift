@@ -128,8 +128,8 @@ package final class QueueStore: Sendable {
         }
     }
 
-    /// Returns the minimum of free space, in bytes, that applies until a call sets another. A store in memory reserves at most a sixteenth of its
-    /// file system, because the file system may be small.
+    /// Returns the default minimum of free space, in bytes: the configured minimum. A store in memory reserves at most a sixteenth of its file
+    /// system, because the file system may be small.
     func diskFloor(_ configured: Int64) async -> Int64 {
         guard isInMemory else { return configured }
         return await BlockingIO.run(.storage) { [folder] in DiskSpace.reserve(configured, at: folder) }

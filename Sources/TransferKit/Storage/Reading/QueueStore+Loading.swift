@@ -4,8 +4,7 @@ import Locking
 import TransferCore
 
 extension QueueStore {
-    /// Creates a scheduler with the content of the store. Unreadable sessions go into quarantine, and work that the last process left is
-    /// completed.
+    /// Creates a scheduler with the content of the store. Quarantines unreadable sessions, and completes the work that the last process left.
     ///
     /// - Returns: The scheduler, a sentence about each session that went into quarantine, and the events to report.
     package func load(_ settings: Scheduler.Settings) async throws -> (Scheduler, quarantined: [String], events: [QueueEvent.Kind]) {

@@ -43,7 +43,7 @@ extension QueueStore {
         }
     }
 
-    /// Reads sessions without their tags and unsized files (``SessionRow/bareQuery``), because the tables of these may be damaged.
+    /// Reads sessions, but not their tags and unsized files (``SessionRow/bareQuery``), whose tables may be damaged.
     private func readBareSessions(
         _ keys: [SessionKey]
     ) async throws -> (records: [SessionRecord], unreadable: [SessionKey: String]) {

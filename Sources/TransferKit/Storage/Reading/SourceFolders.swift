@@ -14,8 +14,8 @@ import TransferCore
 package struct SourceFolders: Sendable {
     /// The base folder; nil if all paths are stored as absolute paths.
     package let base: FilePath?
-    /// The folder to which relative paths of new sessions refer: the base folder or, without one, the working directory at the
-    /// time when the queue was opened.
+    /// The folder to which relative paths of new sessions refer: the base folder. If there is no base folder, the working directory at the time
+    /// when the queue was opened.
     let folderOfRelativePaths: FilePath
     /// The folder of the ``Spool``, with the content of in-memory data and streams.
     package let spool: FilePath

@@ -15,7 +15,7 @@ enum Schema {
     ///
     /// Never change a released migration. Add a new migration after the last one for each change to the schema.
     static func migrate(_ database: any DatabaseWriter) throws {
-        // No migration changes a key, and a check of all keys would refuse to open a store with a damaged row.
+        // Skips the check of all foreign keys. No migration changes a key, and the check would reject a store with a damaged row.
         var migrator = DatabaseMigrator().disablingDeferredForeignKeyChecks()
         migrator.registerMigration("5") { db in
             for tables in [sessionTables, fileTables, removalTables, queueTables] { try db.execute(sql: tables) }
@@ -28,7 +28,7 @@ enum Schema {
             try db.execute(sql: "PRAGMA user_version = 6")
         }
         migrator.registerMigration("7") { db in
-            // The URL at which the upload of an item is created, a capability; NULL: that of the session.
+            // The URL at which the upload of an item is created, a capability; NULL: the session's URL.
             for table in ["file", "item"] { try db.execute(sql: "ALTER TABLE \(table) ADD COLUMN creation_url TEXT") }
             try db.execute(sql: "PRAGMA user_version = 7")
         }

@@ -55,7 +55,7 @@ package struct SessionFigures: Sendable, Equatable {
         left.bytesDone = left.bytesDone.subtractingSaturated(right.bytesDone)
     }
 
-    /// Selects the state and figures of sessions. Damaged numbers are bounded, so that sums don't overflow.
+    /// Selects the state and figures of sessions. Bounds damaged numbers, so that sums don't overflow.
     static let selection = "SELECT state, \(columns) FROM session JOIN schedule ON schedule.session = session.key"
 
     /// Like ``selection``, but without the bytes covered by checkpoints. To count these bytes, SQLite would read a row for each checkpoint.

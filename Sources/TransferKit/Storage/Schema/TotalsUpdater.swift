@@ -100,7 +100,7 @@ struct TotalsUpdater {
             arguments: [key, position]) ?? 0
     }
 
-    /// The limit of each number that is added to a total, and of the total before the addition. The sum does not overflow.
+    /// The limit of each added number, and of the total before the addition, so that the sum does not overflow.
     private static let maximumTotal: Int64 = 1 << 62 - 1
     private static let additions = ["files", "files_done", "files_failed", "bytes_total", "bytes_done"]
         .map { "\($0) = min(max(\($0), -\(maximumTotal)), \(maximumTotal)) + excluded.\($0)" }.joined(separator: ", ")

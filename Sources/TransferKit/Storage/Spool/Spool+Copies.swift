@@ -65,11 +65,11 @@ extension Spool {
                 + "a copy.")
     }
 
-    /// Copies the bytes of a file. Blocks of zeros become holes of the copy. Stops at the first byte after `size`, so that a file that grows does not fill
-    /// the disk.
+    /// Copies the bytes of a file. Blocks of zeros become holes of the copy. Stops at the first byte after `size`, so that a growing file does not
+    /// fill the disk.
     ///
-    /// Reads every byte, although lseek(2) can find holes: some file systems report a hole where a program has just written data, and the copy would
-    /// then contain zeros.
+    /// Reads every byte, although lseek(2) can find holes. Some file systems report a hole where a program has just written data, so the copy would
+    /// contain zeros instead of this data.
     private static func copyBytes(
         of original: FileDescriptor, _ source: FilePath, atMost size: Int64, to file: FileDescriptor, _ cancellation: CopyCancellation
     ) throws {
@@ -101,7 +101,8 @@ extension Spool {
 
     /// Lets the new file share the blocks of the source (ioctl_ficlone(2)).
     ///
-    /// - Returns: False if the file system does not support that, or if the files are on different file systems. The new file is then empty.
+    /// - Returns: Whether the files share blocks. False if the file system can't share blocks, or if the files are on different file systems. The
+    ///   new file is then empty.
     private static func clone(_ source: FileDescriptor, to file: FileDescriptor) -> Bool {
         #if os(Linux) && (arch(x86_64) || arch(arm64))
             // FICLONE of linux/fs.h: _IOW(0x94, 9, int).
@@ -123,7 +124,7 @@ extension Spool {
     }
 }
 
-/// Whether the task that waits for copies was cancelled. The thread that copies checks this, because it does not run in the task.
+/// Whether the task that waits for copies was cancelled. The copying thread checks this value, because the thread does not run in the task.
 final class CopyCancellation: Sendable {
     private let isCancelled = Locked(false)
 

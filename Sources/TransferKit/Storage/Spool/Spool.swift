@@ -11,8 +11,8 @@ import TransferCore
 
 /// The files with the data that apps passed in memory or as streams, and copies of local files. Only the owner of the storage folder can read them.
 ///
-/// A file with data from memory, or a copy, is synced to disk before the commit of its session, and deleted after the commit that makes it unnecessary.
-/// A crash between these steps can leave an unused file, which the next opening removes.
+/// A file with data from memory, or a copy, is synced to disk before the commit of its session. It is deleted after the commit that makes it
+/// unnecessary. A crash between these steps can leave an unused file, which the next opening removes.
 package struct Spool: Sendable {
     package let folder: FilePath
 

@@ -48,7 +48,7 @@ extension QueueStore {
 
     /// Moves at most ``maximumRowsPerSweep`` checkpoints of a session that stays in the queue into the outbox. Their files get a new generation. A
     /// later attempt then uses a new remote name, so a late removal can't delete its content. If the session has more checkpoints, a stored mark
-    /// records that the move is incomplete. The next run of the session completes it before it transfers a file.
+    /// records that the move is incomplete. The next run of the session completes the move before it transfers a file.
     ///
     /// - Parameter account: The account with the endpoints of the checkpoints; nil for the session's account, or for the account of an incomplete
     ///   move.
@@ -147,8 +147,8 @@ extension QueueStore {
         try discard(rows, of: key, at: try accountDefinition(of: key, in: db), isHeld: false, now, in: db)
     }
 
-    /// The definition of a session's account, or of another account, as JSON. Nil for a download, which leaves nothing on a server, and if the
-    /// account was deleted.
+    /// The definition of a session's account, or of another account, as JSON. Nil if the account was deleted, or if the session downloads,
+    /// because downloads leave nothing on a server.
     static func accountDefinition(of key: SessionKey, at account: AccountKey? = nil, in db: Database) throws -> String? {
         try String.fetchOne(
             db.cachedStatement(
@@ -251,8 +251,8 @@ extension QueueStore {
         }
     }
 
-    /// Returns the entries that are due after a date, except entries whose server asked the queue to back off beyond that date. The entries are in the
-    /// order of their keys.
+    /// Returns the entries that are due after a date, in the order of their keys. Leaves out entries whose server asked the queue to back off
+    /// beyond the date.
     package func laterDiscards(at date: Date, after key: Int64?, limit: Int) async throws -> [PendingDiscard] {
         try await read { db in
             try StoredRow.fetchAll(db, sql: DiscardQuery.later, arguments: [key ?? .min, StoreCoding.encode(date), limit])

@@ -5,8 +5,8 @@ import TransferCore
 extension QueueStore {
     /// Returns the rows of selected items; nil if one of the items does not exist, has begun, or is a stream, or if there are too many.
     ///
-    /// An item has begun if it has a checkpoint, is in a later generation, or is no longer pending. The name of its content on a server consists of
-    /// the session, the position and the generation, so no new item may get this position.
+    /// An item has begun if it has a checkpoint, is in a later generation, or is no longer pending. Its content on a server is named after the
+    /// session, the position and the generation. A new item at its position could get the same name, so the item must keep its position.
     package func replaceableItems(_ selection: ItemSelection, of key: SessionKey) async throws -> ReplaceableItems? {
         try await read { try Self.replaceableItems(selection, of: key, in: $0) }
     }
@@ -14,8 +14,8 @@ extension QueueStore {
     /// Removes items that have not begun, and adds items at the end.
     ///
     /// - Parameter rows: The rows that the caller checked.
-    /// - Throws: ``QueueError`` with the code `invalidTransition` if one of the items has begun or has been replaced since then, or if the session
-    ///   would have no items.
+    /// - Throws: ``QueueError`` with the code `invalidTransition` if one of the items has begun or was replaced since the caller's check, or if the
+    ///   session would have no items.
     static func replaceItems(
         _ selection: ItemSelection, _ rows: ReplaceableItems, with items: [ItemDraft], of key: SessionKey,
         _ transaction: inout StoreTransaction, in db: Database
@@ -90,7 +90,7 @@ extension QueueStore {
                 rows.positions.insert(position)
                 rows.contents[position] = [try row.decode(Data.self, atIndex: 0), try row.decode(Data.self, atIndex: 1)]
             } else {
-                // The positions of items that are not in the manifest yet continue those in the manifest.
+                // Items that are not in the manifest yet get the positions after the last position in the manifest.
                 guard
                     let row = try StoredRow.fetchOne(
                         db.cachedStatement(

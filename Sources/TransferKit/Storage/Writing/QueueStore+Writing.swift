@@ -208,7 +208,7 @@ extension QueueStore {
         try execute(db, "UPDATE session SET options = ? WHERE key = ?", [try StoreCoding.encode(options), key])
     }
 
-    /// Assigns another account to a session that has transferred nothing. Checkpoints without bytes are discarded at the old account.
+    /// Assigns another account to a session that has transferred nothing. Discards its checkpoints, which cover no bytes, at the old account.
     private static func changeAccount(
         of key: SessionKey, to account: AccountKey, _ transaction: inout StoreTransaction, in db: Database
     ) throws {

@@ -20,8 +20,8 @@ struct RefusedWrite: Error {
     let index: Int
     let reason: any Error
 
-    /// Whether the change itself or a damaged row is the cause. A ``QueueError`` means that the rows do not permit the change. A retry would
-    /// then fail in the same way. Otherwise, the disk, another process or the machine is the cause (sqlite.org/rescode.html).
+    /// Whether a retry would fail in the same way, because the change itself or a damaged row is the cause. A ``QueueError`` means that the rows
+    /// do not permit the change. Otherwise, the disk, another process or the machine is the cause (sqlite.org/rescode.html).
     var isLasting: Bool {
         guard let error = reason as? DatabaseError else {
             return reason is EncodingError || reason is DecodingError || reason is RowDecodingError
