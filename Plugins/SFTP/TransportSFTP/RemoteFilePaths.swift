@@ -3,7 +3,7 @@ import TransferCore
 
 /// The paths of a file and its part file on the server. Paths are arrays of bytes, because they need not be UTF-8.
 struct RemoteFilePaths: Sendable {
-    /// The beginning of URLs, such as `sftp://sftp.example.com`.
+    /// The URL of the server, without a path, such as `sftp://sftp.example.com`.
     let root: String
     /// The endpoint's folder; empty for the account's start folder.
     let folder: [UInt8]
@@ -15,7 +15,7 @@ struct RemoteFilePaths: Sendable {
         return path.isEmpty ? [UInt8(ascii: ".")] : path
     }
 
-    /// Returns the path of an entry, if this file is a folder.
+    /// Returns the path of an entry in the folder at ``final``.
     func entry(_ name: [UInt8]) -> [UInt8] { final + [Self.slash] + name }
 
     /// The name for messages.
@@ -26,7 +26,7 @@ struct RemoteFilePaths: Sendable {
         path.bytes.indices.filter { path.bytes[$0] == Self.slash }.map { join(Array(path.bytes[..<$0])) }
     }
 
-    /// Returns the path of the part file, which is in the file's folder. Renaming it to the final name can therefore be atomic.
+    /// Returns the path of the part file, which is in the file's folder. Because both names are in one folder, the rename can be atomic.
     func part(of transferID: String) throws(TransferError) -> [UInt8] {
         guard transferID.utf8.allSatisfy({ Self.isSafe($0) }), (1...64).contains(transferID.utf8.count) else {
             throw TransferError(.permanent, .internalFailure, "The transfer of \(name) has an ID that can't be part of a file name.")
@@ -34,8 +34,8 @@ struct RemoteFilePaths: Sendable {
         return sibling(Array(".tq-\(transferID).part".utf8))
     }
 
-    /// Returns the final path with a number: for 1, `reel (1).mov` instead of `reel.mov`; for 0, the final path itself. Used if the paths
-    /// with lower numbers exist.
+    /// Returns the final path with a number: for 1, `reel (1).mov` instead of `reel.mov`; for 0, the final path itself. For the overwrite
+    /// policy `rename`, if files with lower numbers exist.
     func numbered(_ number: Int) -> [UInt8] {
         guard number > 0 else { return final }
         let name = path.lastComponent

@@ -58,8 +58,8 @@ public struct SFTPOptions: Hashable, Sendable {
     /// The network options: proxy, interface and kind of IP address.
     public var network: NetworkOptions
 
-    /// Whether an uploaded file gets the modification time of its source. With the overwrite policies `different` and `newer`, it always
-    /// does. Streams have no modification time. A downloaded file always gets the modification time from the server.
+    /// Whether an uploaded file gets the modification time of its source. With the overwrite policies `different` and `newer`, an uploaded
+    /// file always gets this time. Streams have no modification time. A downloaded file always gets the modification time from the server.
     public var keepTimes: Bool
 
     /// Whether a file gets the permissions of its source, except setuid, setgid and sticky bits. If the server or the system refuses them, the
@@ -73,12 +73,12 @@ public struct SFTPOptions: Hashable, Sendable {
     ///
     /// If false, a file is written under its final name from the start. This saves one round trip per file, which matters for small files
     /// on distant servers. Incomplete files are then visible, even after the session was removed or discarded. The old content of a
-    /// replaced file is lost when the upload starts, and a link with that name is followed. Only the overwrite policy `always` writes files
-    /// this way; the other policies depend on existing files.
+    /// replaced file is lost when the upload starts. If the final name is a link, the server follows the link. Only the overwrite policy
+    /// `always` writes files this way; the other policies depend on existing files.
     public var partFiles: Bool
 
-    /// Whether to sync uploaded files, if the server offers that (`fsync@openssh.com`). If false, a file counts as sent when the server has
-    /// it in memory, and a server that loses power can lose files.
+    /// Whether to sync uploaded files to the disk, if the server supports syncs (`fsync@openssh.com`). If false, a file counts as sent when
+    /// the server has it in memory. A server that loses power can then lose sent files.
     public var sync: Bool
 
     /// Creates options. Each parameter sets the property of the same name.
@@ -116,7 +116,7 @@ public struct SFTPOptions: Hashable, Sendable {
         }
     }
 
-    /// The options as settings of an endpoint, without those that have their default value.
+    /// The options as settings of an endpoint. Omits options with their default value.
     public var settings: [String: String] { Self.table.write(self) }
 
     static let table = SettingTable(

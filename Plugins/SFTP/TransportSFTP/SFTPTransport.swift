@@ -6,13 +6,13 @@ public import TransportSupport
 /// Transfers files to and from SFTP servers with version 3 of the protocol (draft-ietf-secsh-filexfer-02) and the OpenSSH extensions that the server
 /// offers.
 ///
-/// By default, an upload is written to a part file, `.tq-<transfer>.part`, in the folder of the file. The complete part file is synced, if
-/// the server offers that, and renamed.
+/// By default, an upload is written to a part file, `.tq-<transfer>.part`, in the folder of the file. When the part file is complete, the
+/// transport syncs it, if the server supports syncs, and renames it.
 ///
 /// An interrupted upload resumes after the last byte that the server synced. If the connection broke, the upload resumes after the last byte that the
-/// server acknowledged, on three conditions: the part file is large enough, its last bytes equal those of the source, and the server can sync it. If
-/// the server can't sync, the newest bytes of the part file are read back and compared first, except for streams, or if
-/// ``SFTPOptions/sync`` is off.
+/// server acknowledged, on three conditions: the part file is large enough, its last bytes equal the same bytes of the source, and the
+/// server can sync it. If the server can't sync, the transport first reads back the newest bytes of the part file and compares them. It
+/// skips this comparison for streams, and if ``SFTPOptions/sync`` is off.
 ///
 /// A download resumes if the file on the server still has the same size and modification time. Otherwise, it restarts.
 ///
@@ -28,7 +28,8 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     /// `sftp`
     public let id: TransportID = .sftp
 
-    /// The number of small files in flight at first. Each file waits for several responses, and all share a few connections.
+    /// The number of small files in flight at first. The number is high because each file waits for several responses, and all files share
+    /// a few connections.
     public let smallFilesInFlight = 64
 
     /// libssh2, with its version.
@@ -119,7 +120,8 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         SFTPTransport(makePool: makePool, disks: disks)
     }
 
-    /// Uploads or downloads one file. If this fails, first saves a checkpoint for the bytes with which a later attempt can resume.
+    /// Uploads or downloads one file. If the transfer fails, saves a checkpoint for the bytes that a later attempt can keep, and then
+    /// throws.
     ///
     /// The queue calls this method on a separate task.
     ///
@@ -192,12 +194,12 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         }
     }
 
-    /// Connects to the server, unless a connection is open, requests the account's start folder, and checks that the endpoint's folder
-    /// exists.
+    /// Checks that an endpoint works: connects to the server if no connection is open, requests the account's start folder, and checks that
+    /// the endpoint's folder exists.
     ///
     /// The queue calls this method on a separate task.
     ///
-    /// - Throws: A `TransferError`, with the code `noSuchRemoteFile` if the folder does not exist; or `CancellationError`.
+    /// - Throws: A `TransferError` or `CancellationError`. The error's code is `noSuchRemoteFile` if the folder does not exist.
     public func check(_ endpoint: Endpoint, credentials: any CredentialProvider) async throws -> EndpointReport {
         let server = try SFTPServer(endpoint)
         return try await pool.use(
@@ -240,8 +242,8 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         }
     }
 
-    /// Removes the part file of an unfinished upload. A file under its final name stays, because a later attempt may have completed it, perhaps at
-    /// another endpoint with the same storage.
+    /// Removes the part file of an unfinished upload. Keeps a file under its final name, because a later attempt may have completed it,
+    /// perhaps at another endpoint with the same storage.
     ///
     /// The queue calls this method on a separate task.
     ///

@@ -32,7 +32,7 @@ final class AgentClient {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         let name = Array(path.string.utf8)
-        // One byte is needed for the terminating zero (unix(7)).
+        // The terminating zero needs one byte (unix(7)).
         guard name.count < MemoryLayout.size(ofValue: address.sun_path) else { throw Failure(text: "the path is too long for a socket") }
         unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: name) }
         let result = unsafe withUnsafePointer(to: &address) { pointer in
@@ -49,7 +49,7 @@ final class AgentClient {
 
     /// Returns the public keys of the agent.
     func identities(by deadline: Deadline) throws(Failure) -> [HostKey] {
-        // SSH_AGENTC_REQUEST_IDENTITIES and SSH_AGENT_IDENTITIES_ANSWER.
+        // The request has the type 11 (SSH_AGENTC_REQUEST_IDENTITIES), and the response the type 12 (SSH_AGENT_IDENTITIES_ANSWER).
         var reader = WireReader(try ask([11], by: deadline))
         guard reader.readByte() == 12, let count = reader.readUInt32() else {
             throw Failure(text: "it did not return its list of keys")
@@ -64,10 +64,10 @@ final class AgentClient {
 
     /// Requests a signature.
     ///
-    /// - Parameter flags: 2 for RSA with SHA-256, 4 for RSA with SHA-512.
+    /// - Parameter flags: 2 for RSA with SHA-256, 4 for RSA with SHA-512, 0 for other algorithms.
     /// - Returns: The signature without the name of its algorithm.
     func sign(_ data: [UInt8], with key: HostKey, flags: UInt32, by deadline: Deadline) throws(Failure) -> [UInt8] {
-        // SSH_AGENTC_SIGN_REQUEST and SSH_AGENT_SIGN_RESPONSE, which has the type 14.
+        // The request has the type 13 (SSH_AGENTC_SIGN_REQUEST), and the response the type 14 (SSH_AGENT_SIGN_RESPONSE).
         var writer = WireWriter()
         writer.write(byte: 13)
         writer.write(string: key.bytes)
@@ -113,7 +113,7 @@ final class AgentClient {
         return bytes
     }
 
-    /// Waits until the socket is ready, after EAGAIN or EINTR. Throws any other error in `errno`.
+    /// Waits until the socket is ready, if `errno` is EAGAIN or EINTR. Throws any other error.
     private func wait(_ events: Int32, by deadline: Deadline) throws(Failure) {
         guard errno == EAGAIN || errno == EINTR else { throw Failure(errno) }
         do {

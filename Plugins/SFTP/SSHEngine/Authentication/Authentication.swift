@@ -87,7 +87,7 @@ struct Authentication {
         let keys: [HostKey]
         do throws(AgentClient.Failure) {
             client = try AgentClient(path: path, mailbox: secrets.mailbox)
-            // The client has its own error for a timeout, so it never throws the deadline's error.
+            // After a timeout, the agent client throws its own error, never the deadline's error.
             keys = try client.identities(by: Deadline(in: settings.authentication.agentListTimeout, deadline.error))
         } catch {
             try checkStopAndDeadline()
@@ -198,7 +198,8 @@ struct Authentication {
         attempts += 1
         let code = try session.complete(by: deadline, call)
         guard code != 0 else { return .accepted(method) }
-        // After the deadline, no more bytes are read, and libssh2 reports the missing response as a rejection. So the deadline is checked first.
+        // After the deadline, ``SocketTraffic`` reads no more bytes, and libssh2 reports the missing response as a rejection. So check the
+        // deadline first.
         try checkStopAndDeadline()
         logger.debug("SSH authentication refused", metadata: ["server": "\(settings.server)", "method": "\(method)"])
         if session.isLost(code) || session.traffic.hasEnded { throw lost(code) }
@@ -208,7 +209,7 @@ struct Authentication {
         case LIBSSH2_ERROR_PASSWORD_EXPIRED:
             refusals.append("\(what), which has expired and must be changed")
         default:
-            // No request was sent, because the key could not be used.
+            // libssh2 could not use the key and sent no request, so don't count this attempt.
             attempts -= 1
             let hint = hasPassphrase ? "the passphrase may be wrong" : "it can't be used"
             obstacles.append("\(what): \(hint) (\(session.lastError.text))")

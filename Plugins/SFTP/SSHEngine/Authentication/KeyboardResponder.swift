@@ -7,8 +7,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// Responds to the server's prompts (RFC 4256): with the password to the first three prompts for hidden input, and with an empty string to
-/// all others.
+/// Responds to the server's prompts (RFC 4256). The first three prompts for hidden input get the password, and all others an empty string.
 final class KeyboardResponder {
     private let password: Secret
     /// The number of further prompts that get the password.

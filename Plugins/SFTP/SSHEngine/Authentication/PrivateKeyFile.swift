@@ -13,7 +13,7 @@ struct PrivateKeyFile {
     let path: FilePath
     /// The content of the file, with a terminating zero.
     let content: [UInt8]
-    /// The type of the key, for example `ssh-ed25519`; nil if only libssh2 can parse it.
+    /// The type of the key, for example `ssh-ed25519`; nil if only libssh2 can parse the key.
     let type: String?
     let isEncrypted: Bool
 
@@ -53,7 +53,7 @@ struct PrivateKeyFile {
             isEncrypted = header.isEncrypted
         } else {
             type = text.contains("BEGIN RSA PRIVATE KEY") ? "ssh-rsa" : text.contains("BEGIN DSA PRIVATE KEY") ? "ssh-dss" : nil
-            // See RFC 1421, section 4.6.1.1, and RFC 5958, section 3.
+            // These lines mark encrypted keys (RFC 1421, section 4.6.1.1; RFC 5958, section 3).
             isEncrypted = text.contains("Proc-Type: 4,ENCRYPTED") || text.contains("BEGIN ENCRYPTED PRIVATE KEY")
         }
     }

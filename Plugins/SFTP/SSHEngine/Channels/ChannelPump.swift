@@ -4,7 +4,7 @@ import TransportSupport
 
 /// Runs one channel on the connection's thread: opens it, transfers its bytes, and closes it. Never blocks.
 @safe final class ChannelPump {
-    /// The result of a turn, that is, of one call to ``advance(_:)``.
+    /// The result of a turn: one call to ``advance(_:)``.
     enum Outcome {
         /// The channel can't continue until the socket is ready, or the handler has bytes to send.
         case idle
@@ -37,8 +37,8 @@ import TransportSupport
     private let receiveWindow: UInt32
     private var phase = Phase.opening
     private var stuckCall: StuckCall?
-    /// The bytes that are being sent. The library requires that a repeated write passes the same bytes at the same address, so they stay
-    /// unchanged until they are sent.
+    /// The bytes being sent. They stay unchanged until they are sent, because a repeated write must pass the same bytes at the same address
+    /// to the library.
     private var outgoing: [UInt8] = []
     private var sentCount = 0
     private var isInputEnded = false
@@ -46,8 +46,8 @@ import TransportSupport
     private var hasReportedEnd = false
     private var end = ChannelRequest.End()
 
-    /// The number of bytes after which a channel stops receiving, and likewise sending, in one turn. The limit keeps a channel from
-    /// delaying the others.
+    /// A channel stops receiving after this number of bytes in one turn, and stops sending after the same number. Otherwise, one busy
+    /// channel would delay the others.
     private static let bytesPerTurn = 1 << 20
     static let errorOutputLimit = 64 << 10
 
@@ -62,7 +62,7 @@ import TransportSupport
         if case .opening = phase { true } else { false }
     }
 
-    /// Closes the channel, after the library has completed any partly sent packet.
+    /// Closes the channel. If a packet is partly sent, the library completes the packet first.
     func close() {
         wantsClose = true
         pending.opened.resume(.failure(CancellationError()))

@@ -24,6 +24,6 @@ struct ChannelRequest: Sendable {
     let handler: any SSHChannelHandler
     /// Resolved once: when the server has started or rejected the program, the caller is cancelled, or the connection ends.
     let opened: Once<Void>
-    /// Called at most once, after the channel has ended. If the program was started, the call is certain.
+    /// Called at most once, after the channel has ended; always called if the program was started.
     var ended: @Sendable (End) -> Void = { _ in }
 }

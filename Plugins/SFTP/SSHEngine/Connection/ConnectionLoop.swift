@@ -144,7 +144,8 @@ final class ConnectionLoop {
     private func sleep(_ session: SSHSession) throws(TransferError) {
         let now = ContinuousClock.now
         let interval = settings.keepaliveInterval
-        // The connection counts as lost if the socket accepts no bytes for three keepalive intervals. The limit for a silent server is the same.
+        // If the socket accepts no bytes for three keepalive intervals, the connection counts as lost. A server that sends no bytes has the
+        // same limit.
         if stuck != nil {
             let silent = now - max(stuckSince, session.traffic.lastSent)
             guard silent < interval * 3 else { throw silentServerError }

@@ -93,8 +93,8 @@ final class ConnectionMailbox: Sendable {
         if isAsleep { wakeThread() }
     }
 
-    /// Wakes the thread by writing a byte to the pipe. The caller must not hold the lock. If the thread is already awake, it checks its
-    /// channels once more.
+    /// Wakes the thread by writing a byte to the pipe. The caller must not hold the lock. If the thread is already awake, it does not sleep
+    /// before it has checked its channels once more.
     private func wakeThread() {
         // If the pipe is full, the write fails, but the bytes in the pipe wake the thread.
         _ = try? wakePipeWriter.writeAll([0])
@@ -148,7 +148,8 @@ final class ConnectionMailbox: Sendable {
         return unsafe poll(&polled, 1, 0) == 1 && Int32(polled.revents) & events != 0
     }
 
-    /// Sleeps like ``sleep(_:milliseconds:)`` while the connection is being established.
+    /// Sleeps until a descriptor is ready, the mailbox is woken, or the deadline or `atMost` has passed. Used while the connection is being
+    /// established.
     ///
     /// - Throws: The deadline's error after the deadline, or `CancellationError` if the connection must stop.
     func wait(for events: Int32, on descriptor: CInt?, by deadline: Deadline, atMost: Duration? = nil) throws {

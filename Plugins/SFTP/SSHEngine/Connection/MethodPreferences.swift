@@ -1,8 +1,8 @@
 import CSSH2
 import TransferCore
 
-/// The SSH algorithms (methods) of one kind, such as ciphers, to offer to a server, in order of preference. ``SessionOpening`` drops those
-/// that libssh2 does not support.
+/// The SSH algorithms (methods) of one kind, such as ciphers, to offer to a server, in order of preference. ``SessionOpening`` drops the
+/// methods that libssh2 does not support.
 struct MethodPreferences {
     let kind: CInt
     let names: [String]

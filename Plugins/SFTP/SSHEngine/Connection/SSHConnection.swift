@@ -34,8 +34,8 @@ package final class SSHConnection: Sendable {
     ///
     /// - Parameters:
     ///   - openSocket: Opens a socket that is connected to the server; the connection takes ownership of the socket. If this closure is nil
-    ///     or returns nil, the method connects directly. Called again for each additional connection that is
-    ///     needed to find the server's pinned key.
+    ///     or returns nil, the method connects directly. While the method searches for the server's pinned key, it calls the closure again
+    ///     for each additional connection.
     ///   - credentials: Supplies passwords and passphrases when they are needed.
     ///   - logger: Logs how the server was verified and the user was authenticated.
     /// - Throws: `CancellationError`, or a `TransferError` of one of these classes:

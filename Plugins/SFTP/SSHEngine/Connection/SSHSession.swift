@@ -15,7 +15,7 @@ import TransferCore
     let traffic = SocketTraffic()
     private let mailbox: ConnectionMailbox
 
-    /// Whether libssh2 could be initialized, which happens once for the process, before any thread uses the library (libssh2_init(3)).
+    /// Whether the initialization of libssh2 succeeded. It runs once per process, before any thread uses the library (libssh2_init(3)).
     private static let isLibraryReady = libssh2_init(0) == 0
 
     /// The version of libssh2 in this process.
@@ -55,8 +55,8 @@ import TransferCore
     /// Frees the session and closes the socket without sending. Call ``disconnect()`` first to notify the server.
     func end() {
         shutdown(socket, CInt(SHUT_RDWR))
-        // Calls never block on a socket that is shut down. The limit on repetitions guards against bugs in the library; if reached, a
-        // little memory leaks.
+        // Calls never block on a socket that is shut down. The limit on repetitions guards against bugs in the library. At the limit, the
+        // session's memory leaks.
         for _ in 0..<1000 where unsafe libssh2_session_free(pointer) != LIBSSH2_ERROR_EAGAIN { break }
         close(socket)
     }
@@ -74,11 +74,11 @@ import TransferCore
     /// The events to wait for after EAGAIN, and the maximum time to wait.
     var awaited: (events: Int32, atMost: Duration?) {
         switch directions {
-        // libssh2 1.11.1 sometimes does not report the direction that it waits for. The call is then repeated soon.
+        // libssh2 1.11.1 sometimes does not report the direction that it waits for. So repeat the call soon.
         case 0: (Int32(POLLIN | POLLOUT), .milliseconds(20))
         case CInt(LIBSSH2_SESSION_BLOCK_INBOUND): (Int32(POLLIN), nil)
-        // Waits only until the socket accepts bytes. The library may leave received bytes unread until the packet is sent, so waiting for
-        // them as well would be a busy loop.
+        // Waits only until the socket accepts bytes. The library may leave received bytes unread until the packet is sent. So also waiting
+        // for received bytes would be a busy loop.
         default: (Int32(POLLOUT), nil)
         }
     }

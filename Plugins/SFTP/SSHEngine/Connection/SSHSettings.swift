@@ -71,8 +71,8 @@ package struct SSHAuthentication: Sendable {
 
     /// The agent. Its keys are tried first.
     package var agent = Agent.environment
-    /// The time limit for the agent to list its keys. A hanging agent therefore leaves time for other methods. The limit does not apply to
-    /// signing, because the agent may ask the user.
+    /// The time limit for the agent to list its keys, so that a hanging agent leaves time for other methods. The limit does not apply to
+    /// signing, because the agent may ask the user for confirmation.
     package var agentListTimeout = Duration.seconds(5)
     /// The key files, tried next, in this order.
     package var keyFiles: [KeyFile] = []

@@ -21,7 +21,7 @@ struct SocketAddress: Sendable {
     /// The bytes of a `sockaddr`.
     let bytes: [UInt8]
 
-    /// Resolves a name. Blocks as long as the system's resolver does.
+    /// Resolves a name. Blocks until the system's resolver returns.
     static func lookUp(_ host: String, port: UInt16) throws(TransferError) -> [SocketAddress] {
         var hints = unsafe addrinfo()
         #if canImport(Glibc)

@@ -13,7 +13,7 @@ struct SocketConnector {
     private let settings: SSHSettings
     private let mailbox: ConnectionMailbox
 
-    /// The time after which the next address is tried in parallel with the addresses that have not responded (RFC 8305, section 5).
+    /// The time to wait for a response before also connecting to the next address (RFC 8305, section 5).
     private static let headStart = Duration.milliseconds(250)
 
     init(_ settings: SSHSettings, mailbox: ConnectionMailbox) {
@@ -38,7 +38,8 @@ struct SocketConnector {
 
     // MARK: The name
 
-    /// Resolves the name on a separate thread, because the C library's lookup can't be interrupted. The thread is abandoned if it takes too long.
+    /// Resolves the name on a separate thread, because the C library's lookup can't be interrupted. If the lookup takes too long, the
+    /// method does not wait for the thread.
     private func lookUp(by deadline: Deadline) throws -> [SocketAddress] {
         let found = Locked<Result<[SocketAddress], TransferError>?>(nil)
         let (host, port, mailbox) = (settings.host, settings.port, mailbox)

@@ -10,8 +10,8 @@ import CSSH2
 ///
 /// libssh2 reads an unlimited number of bytes before the server's identification string, so ``limit`` bounds them.
 final class SocketTraffic {
-    /// The maximum number of received bytes until the user is authenticated. Servers must support packets of 35,000 bytes (RFC 4253,
-    /// section 6.1).
+    /// The maximum number of received bytes until the user is authenticated. The largest packet that all servers must support, 35,000
+    /// bytes, is much smaller (RFC 4253, section 6.1).
     static let handshakeLimit = 256 << 10
 
     private(set) var received = 0
@@ -42,7 +42,7 @@ final class SocketTraffic {
 
     /// Receives bytes within the limits.
     ///
-    /// - Returns: The number of bytes; 0 at the end. Errors are negative error numbers, as libssh2 expects.
+    /// - Returns: The number of bytes; 0 at the end. For an error, the negative error number, as libssh2 expects.
     func receive(_ socket: CInt, _ buffer: UnsafeMutableRawPointer?, _ length: Int, _ flags: CInt) -> Int {
         if let deadline, ContinuousClock.now >= deadline { return Int(-ETIMEDOUT) }
         if let limit, received >= limit {

@@ -2,7 +2,7 @@ import Logging
 import SystemPackage
 import TransferCore
 
-/// The error for a server whose key is not pinned. The server may also have a key of another type that is pinned.
+/// The error for a server whose key is not pinned. The server may have a second key, of another type, that is pinned.
 struct UnpinnedHostKey: Error {
     let key: HostKey
 }
@@ -86,7 +86,7 @@ struct HostKeyCheck {
     }
 
     private func recognize(_ key: HostKey, pinned fingerprints: [String]) throws(UnpinnedHostKey) -> String {
-        // OpenSSH writes fingerprints without padding, other programs with padding.
+        // OpenSSH writes fingerprints without padding, and some programs with padding.
         let own = key.fingerprint
         if fingerprints.contains(where: { $0.prefix { $0 != "=" } == own }) { return "pinned fingerprint" }
         throw UnpinnedHostKey(key: key)

@@ -12,7 +12,7 @@ package struct HostName: Hashable, Sendable {
     }
 }
 
-/// The first field of a line of a known hosts file. Names are compared byte by byte, as in OpenSSH.
+/// The hosts field of a line of a known hosts file. Names are compared byte by byte, as in OpenSSH.
 enum HostPatterns: Sendable {
     /// A hashed name: its HMAC-SHA1 with a salt.
     case hashed(salt: [UInt8], hash: [UInt8])
@@ -23,7 +23,7 @@ enum HostPatterns: Sendable {
         let text: [UInt8]
     }
 
-    /// Parses the field. Returns nil if the field is invalid.
+    /// Parses the hosts field of a line. Returns nil if the field is invalid.
     init?(_ field: String) {
         if field.utf8.first == UInt8(ascii: "|") {
             let parts = field.utf8.split(separator: UInt8(ascii: "|"), omittingEmptySubsequences: false).map { Data($0) }
@@ -79,7 +79,7 @@ extension HostPatterns.Pattern {
     }
 }
 
-/// Converts an ASCII letter to lower case. Other letters in host names have no case.
+/// Converts an ASCII letter to lower case. Host names ignore the case of ASCII letters only.
 private func lowercase(_ byte: UInt8) -> UInt8 {
     (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
 }

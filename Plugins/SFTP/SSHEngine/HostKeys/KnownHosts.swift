@@ -36,7 +36,7 @@ package struct KnownHosts: Sendable {
     package struct Fault: Hashable, Sendable {
         /// The file and the number of the line, counted from 1.
         package let location: String
-        /// Whether the line begins with a marker. If so, it was meant to revoke a key or to add a certificate authority.
+        /// Whether the line begins with a marker. If so, the line was probably meant to revoke a key or to add a certificate authority.
         package let hasMarker: Bool
     }
 

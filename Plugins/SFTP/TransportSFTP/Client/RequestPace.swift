@@ -1,4 +1,4 @@
-/// Limits the bytes in flight on a connection to as many as the server recently transferred in 1.25 s, but at least 384 KiB.
+/// Limits the bytes in flight on a connection to the number that the server recently transferred in 1.25 s. The limit is at least 384 KiB.
 ///
 /// More bytes would only queue up and delay the other files on the connection. For example, a small file that needs five round trips would
 /// wait for five full windows of a large file on a slow network.
@@ -15,7 +15,7 @@ package struct RequestPace: Sendable {
     /// syncs a file.
     private var best = RequestPace.smallestLimit
 
-    /// - Parameter now: The clock.
+    /// - Parameter now: Returns the current time.
     package init(now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
         self.now = now
         slotEnd = now() + Self.slotDuration

@@ -2,9 +2,11 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// Methods that send requests. Those that wait for a response throw a ``StatusFailure`` for an error status, and a `TransferError` for a
-/// response of an unexpected type, unless they return responses of any type. When the task is cancelled, they throw `CancellationError`
-/// immediately; the server may still execute the request.
+/// Methods that send requests.
+///
+/// Methods that wait for a response throw a ``StatusFailure`` for an error status, and a `TransferError` for a response of an unexpected
+/// type. Methods that return a ``Response`` of any type return these responses instead. If the task is cancelled during the wait, the
+/// methods throw `CancellationError` immediately; the server may still execute the request.
 extension SFTPClient {
     /// Waits until the server has reported its features.
     package func features() async throws -> SFTPFeatures {
@@ -61,7 +63,7 @@ extension SFTPClient {
     /// - Parameter path: The file's path, for servers that report the space only by path.
     package func space(at handle: Handle, _ path: [UInt8]) async throws -> FileSystemSpace? {
         let features = try await features()
-        // The path is tried first, because the handle may already be closed.
+        // Try the path first, because the handle may already be closed.
         let requests = (features.offers(.statvfs) ? [Request.statvfs(path)] : []) + (features.offers(.fstatvfs) ? [.fstatvfs(handle)] : [])
         for request in requests {
             if case .extended(let data) = try await response(to: request), let space = try? FileSystemSpace(data) { return space }

@@ -4,15 +4,15 @@ package import TransferCore
 
 /// The client side of one SFTP session. It encodes requests for any number of files and decodes the responses.
 ///
-/// Another object, the mover, transfers the bytes over one channel. It calls ``receive(_:)``, ``bytesToSend()`` and ``end(_:)`` on its own
-/// thread. Requests can be made on any thread. The server may respond in any order.
+/// The client does no input or output. Another object, the mover, transfers its bytes over one channel, and calls ``receive(_:)``,
+/// ``bytesToSend()`` and ``end(_:)`` on its own thread. Any thread can make requests. The server may respond in any order.
 package final class SFTPClient: Sendable {
     typealias Completion = @Sendable (Result<Response, TransferError>) -> Void
 
     private struct Waiting {
         /// Called with the response; nil if no task waits for it.
         var completion: Completion?
-        /// Whether a successful response contains a handle that must be closed.
+        /// Whether the request opens a file or folder. If it succeeds, the response contains a handle that must be closed.
         var opens: Bool
         /// Called when the mover fetches the packet to send it.
         var onHandover: (@Sendable () -> Void)?
@@ -34,7 +34,7 @@ package final class SFTPClient: Sendable {
         var handedOverCount = 0
         var lastID: UInt32 = 0
         var waiting: [UInt32: Waiting] = [:]
-        /// The time at which bytes last arrived, or at which the first unanswered request was made, if that is later.
+        /// The start of the server's current silence: the last arrival of bytes, or the first unanswered request if that request is later.
         var quietSince = ContinuousClock.now
         /// Called when the server has reported its features, or the session has ended.
         var readyCallbacks: [@Sendable (Result<SFTPFeatures, TransferError>) -> Void] = []
@@ -114,7 +114,8 @@ package final class SFTPClient: Sendable {
         return bytes
     }
 
-    /// The maximum number of bytes that ``bytesToSend()`` returns, unless a single packet is larger. As many fit into one SSH packet.
+    /// The maximum number of bytes that ``bytesToSend()`` returns, unless a single packet is larger. This many bytes fit into one SSH
+    /// packet.
     private static let pieceSize = 32_700
 
     /// Fails all requests, because the channel has ended. The mover calls this method once.
@@ -227,7 +228,7 @@ package final class SFTPClient: Sendable {
         if let result { call(result) }
     }
 
-    /// Whether the server has reported its features, so that requests can be made.
+    /// Whether the server has reported its features and the session has not ended.
     var isReady: Bool {
         state.withLock { state in
             if case .ready = state.phase { true } else { false }
@@ -241,8 +242,8 @@ package final class SFTPClient: Sendable {
         }
     }
 
-    /// The time at which bytes last arrived, or at which the first unanswered request was made, if that is later; nil if all requests are answered.
-    /// Abandoned requests count as unanswered until the server responds.
+    /// The start of the server's current silence: the last arrival of bytes, or the first unanswered request if that request is later. nil
+    /// if all requests are answered. Abandoned requests count as unanswered until the server responds.
     var unansweredSince: ContinuousClock.Instant? {
         state.withLock { $0.waiting.isEmpty ? nil : $0.quietSince }
     }

@@ -7,7 +7,7 @@ struct UnexplainedFailure: Error {
 }
 
 /// Counts the consecutive unexplained failures of each file, to decide between retrying and giving up. Such a failure can be transient, or
-/// the server may be unable to accept this file. It does not count against the server.
+/// the server may be unable to accept this file. An unexplained failure does not count against the server.
 final class UnexplainedFailures: Sendable {
     private struct File: Hashable {
         let transferID: String

@@ -97,7 +97,7 @@ package struct FileAttributes: Hashable, Sendable {
         }
         guard flags & Flag.extended != 0 else { return }
         let count = Int(try reader.uint32())
-        // Each extended attribute has at least two lengths of four bytes each.
+        // Each extended attribute has two strings, each with a length of four bytes.
         guard count <= reader.remaining / 8 else { throw ProtocolFault("The server sent more attributes than the packet can hold.") }
         for _ in 0..<2 * count { _ = try reader.string("an attribute", atMost: PacketLimit.packet) }
     }

@@ -1,4 +1,4 @@
-/// OpenSSH's extensions of version 3 (OpenSSH, PROTOCOL, section 4). Other servers support them as well.
+/// OpenSSH's extensions of version 3 of the protocol (OpenSSH, PROTOCOL, section 4). Other servers support them as well.
 package enum ProtocolExtension: String, Hashable, Sendable, CaseIterable {
     case posixRename = "posix-rename@openssh.com"
     case hardlink = "hardlink@openssh.com"
@@ -10,9 +10,9 @@ package enum ProtocolExtension: String, Hashable, Sendable, CaseIterable {
 
 /// The features that a server reports at the start of an SFTP session.
 package struct SFTPFeatures: Hashable, Sendable {
-    /// The number of bytes that one request reads or writes, unless the server has a lower limit. A request of this size fits into one SSH
-    /// packet, and all servers must accept packets of 34,000 bytes (draft-ietf-secsh-filexfer-02, section 3). Larger requests would not be
-    /// faster than more requests in flight.
+    /// The maximum number of bytes that one request reads or writes. The server can set a lower limit. A request of this size fits into one
+    /// SSH packet, and all servers must accept packets of 34,000 bytes (draft-ietf-secsh-filexfer-02, section 3). Larger requests would not
+    /// be faster than more requests in flight.
     package static let chunkSize = 32_640
     /// The minimum size of a request. The client ignores a lower limit of the server, because smaller requests would be too slow.
     package static let smallestChunkSize: UInt64 = 4_096

@@ -112,8 +112,8 @@ actor ConnectionPool {
             if group.needsAnother(forUnused: prefersUnused && isUsed, policy), group.members.count + group.openings.count < max(1, limit) {
                 beginOpening(of: endpoint, &group, credentials, logger)
             }
-            // If all connections are busy, a file waits for a new one, which takes a small file about as long as using a busy connection.
-            // If opening takes longer than the activity interval, the file uses a busy connection.
+            // If all connections are busy, a file waits for a new connection. For a small file, this takes about as long as using a busy
+            // connection. If opening takes longer than the activity interval, the file uses a busy connection.
             let mustWait = prefersUnused ? isUsed : !hasWaited && index.map { group.members[$0].isBusy } ?? true
             if let index, !mustWait || group.openings.isEmpty {
                 group.members[index].files += 1
@@ -265,8 +265,8 @@ actor ConnectionPool {
         for member in unusable { retire(member, of: endpoint) }
     }
 
-    /// Assigns no further files to the connection, and closes it when its current files are done. It stays open until then, because a slow operation,
-    /// such as syncing a large file, may still succeed.
+    /// Stops assigning files to a connection, and closes it when its current files are done. Until then, the connection stays open, because
+    /// a slow operation, such as syncing a large file, may still succeed.
     private func retire(_ member: Member, of endpoint: Endpoint) {
         member.idleTimer?.cancel()
         if member.link.client.isOpen, member.files > 0 { groups[endpoint]?.silent.append(member) } else { giveUp(member) }

@@ -2,20 +2,20 @@ import TransferCore
 
 /// The rules for sharing connections to endpoints, and their time limits.
 package struct PoolPolicy: Sendable {
-    /// The number of files on each connection at which another connection is opened. A busy connection counts as having this many files.
+    /// The number of files per connection at which the pool opens another connection. A busy connection counts as having this many files.
     package var filesBeforeNext = 2
-    /// The maximum number of connections that are opened at the same time after the first one. OpenSSH's server by default allows 10 unauthenticated
-    /// connections from all clients together (`MaxStartups`, sshd_config(5)).
+    /// The maximum number of connections that the pool opens at the same time after the first one. OpenSSH's server by default allows 10
+    /// unauthenticated connections from all clients together (`MaxStartups`, sshd_config(5)).
     package var maximumOpenings = 3
-    /// The time after which a connection without files is closed.
+    /// The time after which the pool closes a connection without files.
     package var idleTime = Duration.seconds(60)
     /// The delay after a failed attempt to connect before the pool opens an additional connection. Does not apply to the first connection
     /// to an endpoint.
     package var pause = Duration.seconds(30)
     /// The time limit for opening a connection. The individual steps have shorter limits.
     package var connectTime = Duration.seconds(180)
-    /// The time limit for the start of SFTP after the login. The account's shell may hang, and the SSH server does not detect that. The
-    /// limit is shorter than the queue's limit for stalled attempts (60 s), so the error reports this cause.
+    /// The time limit for the start of SFTP after the login. The account's shell may hang, which the SSH server does not detect. The limit
+    /// is shorter than the queue's limit for stalled attempts (60 s), so the error reports this cause.
     package var beginTime = Duration.seconds(50)
     /// The time without a response after which a connection gets no further files. Shorter than the queue's limit for stalled attempts
     /// (60 s), so the next attempt uses another connection.
@@ -26,7 +26,7 @@ package struct PoolPolicy: Sendable {
     /// attempts that wait for the same connection. Waiting needs no stall timeout, because the steps of connecting have their own limits.
     /// After one interval, a file stops waiting for a new connection if it can use a busy one.
     package var activityInterval = Duration.seconds(5)
-    /// The clock.
+    /// Returns the current time.
     package var now: @Sendable () -> ContinuousClock.Instant = { .now }
     /// Waits for a duration.
     package var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
@@ -34,7 +34,7 @@ package struct PoolPolicy: Sendable {
     /// Creates the default policy.
     package init() {}
 
-    /// Runs an operation with a time limit, and cancels it after the limit.
+    /// Runs an operation, and cancels it after a time limit.
     ///
     /// - Parameters:
     ///   - late: The error to throw after the time limit.

@@ -10,7 +10,7 @@ import TransportSupport
     import Darwin
 #endif
 
-/// A running program whose input and output are connected to a server.
+/// A running program that connects to a server, and passes bytes between the server and its standard input and output (`proxyCommand`).
 final class ProxyProgram: Sendable {
     /// The result of a program that has exited.
     struct End: Sendable {

@@ -1,7 +1,7 @@
 package import Logging
 package import TransferCore
 
-/// A connection with an SFTP session.
+/// A connection to a server, with one SFTP session.
 package protocol SFTPLink: Sendable {
     /// The client of the SFTP session.
     var client: SFTPClient { get }
@@ -31,16 +31,16 @@ extension SFTPConnector {
     package func shutdown() async {}
 }
 
-/// The parts of a pooled connection that the transfer of a file uses.
+/// A connection that ``ConnectionPool`` lends to the transfer of a file.
 struct PooledConnection: Sendable {
     let client: SFTPClient
     let checksums: RemoteChecksums
     let hostKeyFingerprint: String?
 }
 
-/// Lends connections, if possible those that no other file uses.
+/// Lends additional connections for the transfer of one large file, preferably connections that no other file uses.
 struct ConnectionLender: Sendable {
-    /// Starts to open connections for tasks that will request one each.
+    /// Starts to open `count` connections, because this many tasks will call ``lend``.
     let prepare: @Sendable (_ count: Int) async -> Void
     /// Runs a closure with a connection.
     let lend: @Sendable (_ body: @Sendable (PooledConnection, SFTPFeatures) async throws -> Void) async throws -> Void

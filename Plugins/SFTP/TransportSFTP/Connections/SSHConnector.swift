@@ -10,7 +10,7 @@ struct SSHConnector: SFTPConnector {
     /// The HTTP client that connects through proxies. Its thread starts with the first connection.
     private let engine = CurlEngine()
 
-    /// The time to wait until a program that closed its output exits.
+    /// The time to wait for a proxy program to exit after its connection broke.
     private static let endTime = Duration.seconds(2)
 
     func connect(to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger) async throws -> any SFTPLink {

@@ -59,8 +59,8 @@ enum ServerRoute: Sendable {
 
     /// Replaces `%h`, `%p` and `%r` with the host, the port and the user, as in ssh_config(5), "TOKENS".
     ///
-    /// - Throws: A `TransferError` for an unknown token, and for a host or user that the shell might not treat as one word, or that the
-    ///   command might treat as an option.
+    /// - Throws: A `TransferError` for an unknown token, and for a host or user that is unsafe in a command: the shell could split it, or
+    ///   the program could treat it as an option.
     private static func command(_ template: String, _ address: SFTPAddress) throws(TransferError) -> String {
         for word in [address.host, address.user] where word.hasPrefix("-") || !word.utf8.allSatisfy(isHarmless) {
             throw TransferError(

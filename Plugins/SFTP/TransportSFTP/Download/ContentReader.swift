@@ -8,7 +8,7 @@ final class ContentReader: Sendable {
     struct Piece: Sendable {
         var offset: Int64
         var bytes: [UInt8]
-        /// Whether the piece completes its request.
+        /// Whether the piece contains the last requested bytes of its request.
         var isLast: Bool
     }
 
@@ -21,7 +21,7 @@ final class ContentReader: Sendable {
         /// The number of requested bytes.
         var requested: Int64 = 0
         var isAllRequested = false
-        /// Whether further pieces are dropped.
+        /// Whether to drop further pieces, because the read has ended.
         var isOver = false
     }
 
@@ -73,7 +73,7 @@ final class ContentReader: Sendable {
                     while let range = next() { try await self.requestBytes(for: range) }
                     self.state.withLock { $0.isAllRequested = true }
                 } catch let error as TransferError {
-                    // The error is thrown after the pieces that arrived before it have been processed.
+                    // `processArrivals(_:)` throws this error after it has processed the earlier pieces.
                     self.state.withLock { $0.failure = $0.failure ?? error }
                 }
                 self.arrival.yield()
@@ -103,7 +103,7 @@ final class ContentReader: Sendable {
             case .success(.data(let bytes)) where !bytes.isEmpty && bytes.count <= count:
                 let piece = Piece(offset: offset, bytes: bytes, isLast: bytes.count == count)
                 let isWanted = enqueue(piece)
-                // Released before the piece is processed, because a hanging disk must not block the other files of the connection.
+                // Release before processing the piece, because a hanging disk must not block the other files of the connection.
                 client.downloads.release(bytes: isWanted ? bytes.count : count, requests: isWanted && !piece.isLast ? 0 : 1)
                 guard isWanted else { return }
                 // A server may send less than was requested (draft-ietf-secsh-filexfer-02, section 6.4).
@@ -139,7 +139,7 @@ final class ContentReader: Sendable {
                 defer { state.arrived = [] }
                 return (state.arrived, state.failure, state.isAllRequested ? state.requested : nil)
             }
-            // The pieces that arrived before a failure are still processed.
+            // Process the pieces that arrived before a failure, too.
             if !pieces.isEmpty { try await threads.run { try process(pieces) } }
             if let failure { throw failure }
             processed += pieces.reduce(0) { $0 + Int64($1.bytes.count) }

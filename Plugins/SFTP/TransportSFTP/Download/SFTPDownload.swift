@@ -36,8 +36,8 @@ struct SFTPDownload {
 
     private var client: SFTPClient { connection.client }
 
-    /// Downloads the file. If this fails while content arrives, first saves a checkpoint for the received bytes, unless the file has
-    /// changed.
+    /// Downloads the file. If the download fails while content arrives, saves a checkpoint for the received bytes before it throws, unless
+    /// the remote file has changed.
     ///
     /// - Throws: A `TransferError`, or `CancellationError`.
     func run() async throws -> TransferReceipt {
@@ -186,7 +186,7 @@ struct SFTPDownload {
             }
             while try await group.next() != nil {
                 guard arrived.withLock({ $0 }) == version.size else { continue }
-                // All content has arrived, so the tasks that still wait for a connection are cancelled.
+                // All content has arrived, so cancel the tasks that still wait for a connection.
                 group.cancelAll()
                 return
             }
@@ -213,7 +213,7 @@ struct SFTPDownload {
         try await writer.finish(
             size: size, modificationTime: version?.modificationNanoseconds, staysPrivate: server.options.keepModes && mode != nil,
             permissions: mode)
-        // The permissions are set last, because an attempt after a crash could not open a read-only part file.
+        // Set the permissions last: after a crash, the next attempt could not open a read-only part file.
         if server.options.keepModes, let mode, !writer.descriptor.change(mode: mode) {
             receipt.warnings.append("The system refused to give \(writer.finalPath) the permissions of the file at \(client.serverName).")
         }

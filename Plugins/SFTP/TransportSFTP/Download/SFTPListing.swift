@@ -2,7 +2,7 @@ import TransferCore
 
 /// Lists one folder.
 struct SFTPListing {
-    /// The number of requests in flight. Listing an open, small folder therefore takes one round trip.
+    /// The number of requests in flight. With several requests, listing a small, open folder takes one round trip.
     private static let responsesAhead = 4
     /// The maximum number of consecutive responses without names. It prevents an endless listing.
     private static let maximumEmptyResponses = 100
@@ -86,7 +86,7 @@ struct SFTPListing {
     private func requestAttributes(
         of files: inout [ListedFile], where isWanted: (FileAttributes) -> Bool, _ request: ([UInt8]) -> Request
     ) async throws {
-        // The receiver rejects names that are not single components, so their attributes are not requested.
+        // The receiver rejects names that are not single components, so don't request their attributes.
         let wanted = files.indices.filter { isWanted(files[$0].attributes) && Self.isSingle(files[$0].name) }
         let pending = wanted.map { ($0, client.begin(request(paths.entry(files[$0].name)))) }
         defer { for (_, response) in pending { response.abandon() } }
@@ -116,8 +116,8 @@ struct SFTPListing {
         !name.isEmpty && !name.contains(0) && !name.contains(UInt8(ascii: "/"))
     }
 
-    /// The number of entries whose attributes are requested in parallel. The receiver gets each such batch before the next one is
-    /// requested, so even a slow listing shows activity.
+    /// The maximum number of entries whose attributes the listing requests in parallel. The receiver gets these entries before the next
+    /// requests, so even a slow listing shows activity.
     private static let maximumConcurrentRequests = 100
     private static let dot = [UInt8(ascii: ".")]
     private static let dotDot = [UInt8(ascii: "."), UInt8(ascii: ".")]

@@ -1,5 +1,5 @@
-/// Tracks the position up to which all bytes of a range are confirmed: by the server for an upload, by the disk for a download. Pieces of
-/// the range can be confirmed in any order.
+/// Tracks the position up to which all bytes of a range are confirmed: by the server for an upload, by the disk for a download. The pieces
+/// of the range can be inserted in any order.
 package struct AcknowledgedPrefix: Sendable {
     /// The position up to which all bytes are confirmed.
     package private(set) var end: Int64

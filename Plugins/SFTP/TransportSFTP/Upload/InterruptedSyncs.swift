@@ -1,9 +1,9 @@
-/// The number of syncs of an upload during which the connection broke, and how later attempts sync.
+/// Counts the syncs of an upload during which the connection broke, and decides how later attempts sync.
 ///
-/// The result of such a sync is unknown. The server's operating system reports lost bytes only once, and may have reported them to a process that
-/// ended with the connection. So the bytes must be sent again. If the server's disk needs more time for a sync than the connections last, the same
-/// would happen in each attempt. Later attempts therefore sync fewer bytes at a time. If the connection breaks during these syncs as well, the
-/// server counts as a server that can't sync.
+/// The result of an interrupted sync is unknown. The server's operating system reports lost bytes only once, and may have reported them to
+/// a process that ended with the connection. So the client sends the bytes again. If a sync takes longer than the connections last, each
+/// attempt would be interrupted. Later attempts therefore sync fewer bytes at a time. If these syncs are interrupted as well, the client
+/// treats the server as one that can't sync.
 package struct InterruptedSyncs: Hashable, Sendable {
     private var count: Int
 
@@ -23,7 +23,7 @@ package struct InterruptedSyncs: Hashable, Sendable {
     /// The count after a successful sync.
     var decremented: InterruptedSyncs { InterruptedSyncs(count - 1) }
 
-    /// The number of bytes after which a writer stops and syncs; nil if it syncs while it sends further bytes.
+    /// The number of bytes after which a writer stops and syncs; nil if the writer syncs while it sends further bytes, or does not sync.
     package var step: Int64? {
         switch count {
         case 1: 2 << 20
@@ -32,13 +32,13 @@ package struct InterruptedSyncs: Hashable, Sendable {
         }
     }
 
-    /// Whether to sync while content is sent, and at the end of an incomplete attempt.
+    /// Whether to sync before the part file is complete: while sending content, and at the end of an incomplete attempt.
     package var allowsSyncs: Bool { count < 3 }
 
     /// Whether checkpoints may confirm bytes that no sync covers. If a later sync fails, any of these bytes may be lost.
     var confirmsUnsyncedBytes: Bool { !allowsSyncs }
 
-    /// Whether a sync of the complete part file was interrupted. The server may have lost bytes then, and a later sync does not report it.
+    /// Whether a sync of the complete part file was interrupted. The server may have lost bytes, and a later sync does not report the loss.
     var isUncertain: Bool { count > 3 }
 
     /// Whether to sync the complete part file. Its newest bytes may be the only ones that are not on the disk yet, so this sync may be fast.
@@ -46,7 +46,7 @@ package struct InterruptedSyncs: Hashable, Sendable {
 }
 
 extension SFTPFeatures {
-    /// The features without syncs if too many syncs were interrupted.
+    /// The features; without `fsync` if too many syncs were interrupted.
     func after(_ interruptedSyncs: InterruptedSyncs) -> SFTPFeatures {
         guard !interruptedSyncs.allowsSyncs else { return self }
         var features = self

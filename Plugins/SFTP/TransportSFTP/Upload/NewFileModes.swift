@@ -9,12 +9,14 @@ final class NewFileModes: Sendable {
         let requested: UInt32
     }
 
-    /// The permissions that hide an incomplete part file from other users. The account must be able to write it to resume the upload.
+    /// The permissions that hide an incomplete part file from other users. They include write permission, which the account needs to resume
+    /// the upload.
     static let hidden: UInt32 = 0o600
     private static let maximumKeys = 1_000
     private let modes = Locked<[Key: UInt32]>([:])
 
-    /// Returns whether a file's final permissions are known. If so, its part file can be created with permissions that hide it from other users.
+    /// Returns whether a file's final permissions are known. If so, the client can create the part file with permissions that hide it from
+    /// other users.
     func isKnown(_ key: Key) -> Bool { known(key) != nil }
 
     private func known(_ key: Key) -> UInt32? {

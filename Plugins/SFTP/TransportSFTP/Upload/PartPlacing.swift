@@ -1,7 +1,7 @@
 import Foundation
 import TransferCore
 
-/// Renames a complete part file to a name that the overwrite policy allows. The rename is atomic if the server supports that.
+/// Renames a complete part file to a name that the overwrite policy allows. The rename is atomic if the server supports atomic renames.
 struct PartPlacing: Sendable {
     let client: SFTPClient
     let features: SFTPFeatures
@@ -18,7 +18,7 @@ struct PartPlacing: Sendable {
 
     // MARK: Existing files
 
-    /// Checks, before any content is sent, whether the policy keeps an existing file and so makes the upload unnecessary.
+    /// Checks whether the policy keeps an existing file, so that the upload is unnecessary. Call this method before sending content.
     ///
     /// - Returns: The receipt for the existing file; nil to send the file.
     /// - Throws: A `TransferError` if a file exists and the policy is `never`, or a folder exists and the policy is not `skip` or `rename`.
@@ -35,7 +35,8 @@ struct PartPlacing: Sendable {
             default: false
             }
         guard isKept else { return nil }
-        // Unless the source is growing, the receipt contains its size, although the existing file may have another size.
+        // The receipt contains the size of the source, although the existing file may have another size. The recorded size of a growing
+        // source is meaningless, so its receipt contains the size of the existing file.
         return receipt(bytes: source.growth == nil ? source.size : size ?? 0, paths.final)
     }
 
@@ -67,7 +68,7 @@ struct PartPlacing: Sendable {
         case .rename:
             for number in 0..<Self.maximumNumbers {
                 let candidate = paths.numbered(number)
-                // Each name is checked first, because on some servers a rename replaces an existing file.
+                // Check each name first, because on some servers a rename replaces an existing file.
                 guard try await client.attributesIfThere(candidate) == nil else { continue }
                 try await journal(candidate)
                 if try await renameIfFree(to: candidate) { return receipt(bytes: size, candidate) }

@@ -10,7 +10,7 @@ final class PartWriter: Sendable {
         var prefixes: [Int: AcknowledgedPrefix] = [:]
         /// The number of confirmed bytes before the first gap of each range, summed over all ranges of this writer.
         var count: Int64 = 0
-        /// The number of write requests that have neither a response nor an error.
+        /// The number of write requests without a response or an error.
         var unanswered = 0
         /// The number of write requests.
         var submitted = 0
@@ -44,7 +44,7 @@ final class PartWriter: Sendable {
     private let schedule: Locked<SyncSchedule>
     private let state = Locked(State())
 
-    /// The number of requests whose content is read from the disk together.
+    /// The number of requests whose content the writer reads from the disk in one step.
     private static let batch: Int64 = 8
 
     /// - Parameter schedule: Decides when to save checkpoints.
@@ -189,7 +189,7 @@ final class PartWriter: Sendable {
 
     // MARK: Checkpoints
 
-    /// Syncs the confirmed bytes, if the server offers that, and saves a checkpoint for them.
+    /// Syncs the confirmed bytes, if the server can sync, and saves a checkpoint for them.
     private func syncAndSave() async throws {
         let (positions, count) = state.withLock { ($0.positions, $0.count) }
         guard record.isOutdated(positions) else { return }
@@ -242,8 +242,8 @@ final class PartWriter: Sendable {
         client.isOpen || sync.response.isSent && state.withLock { $0.answered } >= sync.writesBefore
     }
 
-    /// Saves a checkpoint for all confirmed bytes. Call this method after ``finish(times:mode:)``, which syncs them if the server offers
-    /// that.
+    /// Saves a checkpoint for all confirmed bytes. Call this method after ``finish(times:mode:syncs:)``, which syncs these bytes if the
+    /// server can sync.
     func saveSynced() async throws {
         let positions = state.withLock { $0.positions }
         if record.isOutdated(positions) { try await save(positions) }
@@ -296,13 +296,13 @@ final class PartWriter: Sendable {
         var acceptedMode = true
     }
 
-    /// Syncs the part file, if the server offers that, closes it, and requests its size. Sends these requests before the server has
-    /// confirmed all content.
+    /// Syncs the part file (see `syncs`), closes it, and requests its size. Sends these requests before the server has confirmed all
+    /// content.
     ///
     /// - Parameters:
     ///   - times: The modification time to set, in seconds since 1970; nil to keep it.
     ///   - mode: The permissions to set; nil to keep them.
-    ///   - syncs: Whether to sync the part file; nil to sync it if the features of this writer offer that.
+    ///   - syncs: Whether to sync the part file; nil to sync it if the features of this writer include `fsync`.
     /// - Throws: A `TransferError` of the class `resumeLost` if the sync fails, and checkpoints confirm bytes that no sync covers.
     func finish(times: UInt32? = nil, mode: UInt32? = nil, syncs: Bool? = nil) async throws -> End {
         let timing = times.map { client.begin(.fsetstat(handle, .times($0))) }
@@ -313,7 +313,7 @@ final class PartWriter: Sendable {
         do {
             try await drained()
         } catch {
-            // After a failed write, the sync probably fails as well, so its error is ignored.
+            // After a failed write, the sync probably fails as well, so ignore its error.
             if let sync { try? await finish(sync) }
             throw error
         }
@@ -325,7 +325,7 @@ final class PartWriter: Sendable {
                 cause: failure.status.message)
         }
         state.withLock { $0.isSynced = sync != nil }
-        // The size is only compared with the number of sent bytes, so clamping it is safe.
+        // The caller only compares the size with the number of sent bytes, so clamping is safe.
         let size = try await status.attributes().size.map { Int64(clamping: $0) }
         return End(size: size, acceptedTimes: try await hasSucceeded(timing), acceptedMode: try await hasSucceeded(permission))
     }

@@ -48,7 +48,7 @@ extension SFTPUpload {
         }
     }
 
-    /// Whether the file gets the permissions of its source.
+    /// Whether the uploaded file gets the permissions of its source (``SFTPOptions/keepModes``).
     var keepsMode: Bool { server.options.keepModes && sourceMode != nil }
 
     /// The key for looking up the permissions of a new file. The permissions depend on the requested mode and, because of access lists, on the
@@ -63,7 +63,7 @@ extension SFTPUpload {
         let isReadBack = options.verification == .checksum ? try await connection.checksums.algorithm() == nil : false
         let mode: OpenMode = isReadBack ? [.read, .write, .create] : [.write, .create]
         if writesFinalName { return try await client.open(.open(part, mode.union(.truncate), creation)) }
-        // Removes an existing part file first. It is from an earlier attempt, or another user created it to redirect the content.
+        // Removes an existing part file first. That file is from an earlier attempt, or another user created it to redirect the content.
         let removal = client.begin(.remove(part))
         let opening = client.begin(.open(part, mode.union(.exclusive), creation))
         do {
@@ -121,7 +121,7 @@ extension SFTPUpload {
         }
     }
 
-    /// Requests a sync of the bytes acknowledged before the connection broke, and compares the last of them with the source.
+    /// Requests a sync of the bytes acknowledged before the connection broke, and compares the last of these bytes with the source.
     ///
     /// - Returns: The warnings for the receipt; nil if the content differs, or the server can't sync.
     private func sync(_ handle: Handle, _ checkpoint: UploadCheckpoint, _ confirmed: Int64) async throws -> [String]? {
@@ -140,7 +140,7 @@ extension SFTPUpload {
         }
     }
 
-    /// The number of bytes to read back from the end of each range. A server that lost bytes also lost these newest ones.
+    /// The number of bytes to read back from the end of each range. A server that lost bytes also lost the newest bytes of a range.
     private static let tail: Int64 = 256 << 10
 
     private func openForWriting() async throws -> Handle {
@@ -154,8 +154,8 @@ extension SFTPUpload {
     }
 
     /// If the server can't sync, compares the newest bytes of a checkpoint with the source. After a power failure, some of these bytes may
-    /// be lost although the size is the same. Streams are not compared, because their first bytes are no longer available. Nothing is
-    /// compared if ``SFTPOptions/sync`` is off.
+    /// be lost although the size is the same. Skips streams, because their first bytes are no longer available. Compares nothing if
+    /// ``SFTPOptions/sync`` is off.
     ///
     /// - Returns: The warnings for the receipt.
     /// - Throws: A `TransferError` of the class `resumeLost` if the content differs.

@@ -19,9 +19,9 @@ struct SFTPUpload {
     let server: SFTPServer
     /// The progress of an earlier attempt; nil if there is no checkpoint of this transport.
     let known: (checkpoint: UploadCheckpoint, confirmed: Int64)?
-    /// The permissions of the source; nil for the queue's own file with an app's data or stream, whose permissions are irrelevant.
+    /// The permissions of the source; nil for the queue's copy of an app's data or stream (``UploadSource/isSpooled``).
     let sourceMode: UInt32?
-    /// Whether this is not the first attempt in this process since the file started or restarted.
+    /// Whether this process has already made an attempt for this file since the file restarted or its session was retried.
     let isRepeated: Bool
     let threads: WorkerThreads
     let reporter: AttemptReporter
@@ -143,7 +143,8 @@ struct SFTPUpload {
         return error
     }
 
-    /// Decides when to save checkpoints: more often after an earlier attempt failed or was interrupted, because this one may end early, too.
+    /// Decides when to save checkpoints: more often after an earlier attempt failed or was interrupted, because this attempt may also end
+    /// early.
     private var schedule: SyncSchedule {
         isRepeated ? SyncSchedule(at: .now, bytes: 8 << 20, interval: .seconds(1)) : SyncSchedule(at: .now)
     }
@@ -216,8 +217,8 @@ struct SFTPUpload {
                     try await others.lend { connection, features in
                         active.withLock { $0 += 1 }
                         try await write(record, over: connection, features)
-                        // Only after a success. After a failure, the bytes that this writer claimed are missing, so the loop below must not
-                        // return before it has received the error.
+                        // Decrease the count only after a success. After a failure, the bytes that this writer claimed are missing, so the
+                        // loop below must not return before it has received the error.
                         active.withLock { $0 -= 1 }
                     }
                     return nil
@@ -227,7 +228,7 @@ struct SFTPUpload {
             while let result = try await group.next() {
                 end = result ?? end
                 guard let end, !record.hasMore, active.withLock({ $0 }) == 0 else { continue }
-                // All content has been sent, so the tasks that still wait for a connection are cancelled.
+                // All content has been sent, so cancel the tasks that still wait for a connection.
                 group.cancelAll()
                 return end
             }

@@ -10,7 +10,7 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
         case placing
     }
 
-    /// A range of the file. Its bytes are sent in order, in parallel with other ranges.
+    /// A range of the file. One writer sends its bytes in order, in parallel with other ranges.
     package struct Range: Codable, Hashable, Sendable {
         package var start: Int64
         package var end: Int64

@@ -28,9 +28,9 @@ package final class UploadRecord: Sendable {
     private struct State {
         var checkpoint: UploadCheckpoint
         var rangeStates: [RangeState]
-        /// The task that saves the newest checkpoint.
+        /// The task that saves the newest checkpoint, after all earlier ones; nil before the first checkpoint.
         var saving: Task<Void, any Error>?
-        /// Whether to save no more checkpoints.
+        /// Whether to stop saving checkpoints.
         var isOver = false
         var interruptedSyncs: InterruptedSyncs
         /// Whether the connection broke during a sync of this attempt.
@@ -55,7 +55,7 @@ package final class UploadRecord: Sendable {
         }
     }
 
-    /// The minimum size of a range. For a smaller range, an additional writer would save no time.
+    /// The minimum size of a range after a split. For a smaller range, an additional writer would save no time.
     package static let smallestRange: Int64 = 1 << 20
 
     private let reporter: AttemptReporter
@@ -154,10 +154,10 @@ package final class UploadRecord: Sendable {
         state.withLock { $0.interruptedSyncs = $0.interruptedSyncs.decremented }
     }
 
-    /// The number of bytes after which a writer stops and syncs; nil if it syncs while it sends further bytes.
     /// See ``InterruptedSyncs/confirmsUnsyncedBytes``.
     var confirmsUnsyncedBytes: Bool { state.withLock { $0.interruptedSyncs.confirmsUnsyncedBytes } }
 
+    /// The number of bytes after which a writer stops and syncs. See ``InterruptedSyncs/step``.
     var syncStep: Int64? { state.withLock { $0.interruptedSyncs.step } }
 
     /// Returns the number of unconfirmed bytes.

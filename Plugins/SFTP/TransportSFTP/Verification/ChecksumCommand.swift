@@ -6,8 +6,8 @@ package import TransportSupport
 /// The command reads the names from its input, and passes each file to the checksum program as input. So names never occur in a command
 /// line or in the output, where shells and programs treat hyphens, line feeds, backslashes and quotes differently.
 package enum ChecksumCommand {
-    /// The command for the user's shell. It runs the script with a POSIX shell (sh), because the user's shell need not be one. All shells
-    /// treat text in single quotes literally.
+    /// The command for the user's shell. It runs the script with a POSIX shell (sh), because the user's shell may not be a POSIX shell. All
+    /// shells treat text in single quotes literally.
     package static let text: [UInt8] = Array("exec /bin/sh -c '\(script)'".utf8)
 
     /// The text before the results. It separates the results from output of the shell's startup files.

@@ -32,7 +32,7 @@ struct ContentComparison {
     ///   - local: The local file.
     /// - Throws: A `TransferError`. Its class is `unsupported` if the server can't compute checksums and does not allow the file to be read back.
     func compare(_ path: [UInt8], _ name: String, with local: LocalContent) async throws -> Outcome {
-        // Reports activity while the server computes, because the server itself reports nothing.
+        // Report activity while the server computes the checksum, because the server reports no progress.
         let activityReports = reportActivity(for: local.size)
         defer { activityReports.cancel() }
         async let found = connection.checksums.digest(of: path, size: local.size)
@@ -40,8 +40,8 @@ struct ContentComparison {
         if let remote = try await found {
             let same = remote.algorithm == digest.algorithm ? digest : try await local.checksum(remote.algorithm, on: threads)
             if remote == same { return Outcome(digest: same) }
-            // The shell may find a different file at this path than SFTP does. So the code below reads the file back over SFTP before it
-            // reports a difference.
+            // In the shell, this path may lead to a different file than over SFTP. So read the file back over SFTP before reporting a
+            // difference.
         }
         activityReports.cancel()
         let isSame = try await readBack(path, name, local)
@@ -111,7 +111,7 @@ struct ContentComparison {
             // Compares each piece as soon as it arrives. Waiting for all preceding pieces could use much memory, because pieces arrive in
             // any order and the server could delay the first one.
             try await reader.read(next: next ?? ContentBlocks(0..<local.size).next) { [reporter] pieces in
-                // Only arriving bytes count as activity, so the queue ends the attempt as stalled if the server stops sending.
+                // Report activity only when bytes arrive. If the server stops sending, the queue then ends the attempt as stalled.
                 reporter.reportActivity()
                 for piece in pieces {
                     let range = piece.offset..<piece.offset + Int64(piece.bytes.count)

@@ -1,6 +1,6 @@
 import TransportSupport
 
-/// A local file whose content is verified.
+/// A local file whose content is compared with the server's file or with a checksum.
 struct LocalContent: Sendable {
     /// The size in bytes.
     let size: Int64

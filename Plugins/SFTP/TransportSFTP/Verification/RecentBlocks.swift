@@ -4,7 +4,7 @@ import Locking
 /// each range come first.
 ///
 /// An operating system keeps written data in memory for a limited time before it writes the data to the disk. A power failure can destroy
-/// only the data sent within this time, and reading that data back takes about as long as sending it. So the selection ends after this
+/// only the data sent within this time, and reading that data back takes about as long as sending it. So the selection ends after a fixed
 /// time, for files of any size.
 package final class RecentBlocks: Sendable {
     private struct State {
@@ -17,7 +17,8 @@ package final class RecentBlocks: Sendable {
     private let now: @Sendable () -> ContinuousClock.Instant
 
     private static let size: Int64 = 4 << 20
-    /// Twice the default of Linux, 30 s (`dirty_expire_centisecs`, in the kernel's documentation of /proc/sys/vm).
+    /// The time limit of the selection: twice Linux's default of 30 s (`dirty_expire_centisecs`, in the kernel's documentation of
+    /// /proc/sys/vm).
     private static let time = Duration.seconds(60)
 
     /// Selects only the end of each range.
