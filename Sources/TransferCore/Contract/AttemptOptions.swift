@@ -12,13 +12,14 @@ public struct AttemptOptions: Hashable, Sendable {
     /// The checksum that a download must have, in the format of ``TransferReceipt/checksum``, for example `sha256:` and hexadecimal digits;
     /// nil to accept any content.
     ///
-    /// The transport compares this checksum regardless of ``verification``. A transport that can't compare it throws an error of the class
-    /// ``FailureClass/unsupported`` before the first byte.
+    /// The transport compares this checksum regardless of ``verification``. A transport that can't compare checksums throws an error of the
+    /// class ``FailureClass/unsupported`` before the first byte.
     public var expectedChecksum: String?
 
     /// Settings that override the endpoint's ``Endpoint/settings``, by name. The transport defines which settings a session can override.
     ///
-    /// A value can grant access, like the URL of an upload. Therefore, the description of these options contains only the names.
+    /// A value can grant access, like the URL of an upload. Therefore, the description of these options contains only the names of the
+    /// settings.
     public var settings: [String: String] {
         get { settingCapabilities.values }
         set { settingCapabilities = NamedCapabilities(newValue) }
@@ -35,7 +36,7 @@ public struct AttemptOptions: Hashable, Sendable {
     /// The maximum number of parallel segments of a large file, 1 to 64.
     public var segmentsPerFile: Int
 
-    /// The policy for an existing remote file, for uploads by transports that choose remote names. For downloads, see
+    /// The policy for an existing remote file. Only for uploads, and only for transports that choose remote names. For downloads, see
     /// ``DownloadDestination/overwrite``.
     public var overwrite: OverwritePolicy
 
@@ -51,8 +52,8 @@ public struct AttemptOptions: Hashable, Sendable {
 
     /// The URL at which the transport creates the file's upload, instead of the endpoint's address; nil for the endpoint's address.
     ///
-    /// A transport that creates no uploads throws an error of the class ``FailureClass/unsupported``, as does a transport whose endpoint does not
-    /// trust the URL. The URL can contain a signature. It is never logged and is not in the description of these options.
+    /// A transport throws an error of the class ``FailureClass/unsupported`` if it creates no uploads, or if its endpoint does not trust
+    /// the URL. The URL can contain a signature. It is never logged and is not in the description of these options.
     public var creationURL: String? {
         get { creationCapability?.text }
         set { creationCapability = newValue.map(Capability.init) }

@@ -49,9 +49,9 @@ public struct AttemptReporter: Sendable {
     ///
     /// - Parameters:
     ///   - sent: The position in the file, in bytes. For an upload, the network has accepted all bytes before this position. For a
-    ///     download, all bytes before it have arrived.
+    ///     download, all bytes before this position have arrived.
     ///   - confirmed: The position in the file, in bytes, at most `sent` at the end of an attempt. For an upload, the other end has
-    ///     confirmed all bytes before this position. For a download, all bytes before it are synced to the disk.
+    ///     confirmed all bytes before this position. For a download, all bytes before this position are synced to the disk.
     public func report(sent: Int64, confirmed: Int64) {
         progressHandler(sent, confirmed)
     }
@@ -75,8 +75,8 @@ public struct AttemptReporter: Sendable {
     }
 
     /// Reports that a request was sent completely and its response is pending. Until bytes move again, the longer of the response timeout
-    /// and the stall timeout applies. Not needed after the last byte of a file above 1 MiB, unless ``reportActivity()`` was called after
-    /// that byte.
+    /// and the stall timeout applies. After the last byte of a file above 1 MiB, the queue applies this limit without the call, unless
+    /// ``reportActivity()`` was called after that byte.
     public func reportWaiting() {
         waitHandler()
     }

@@ -46,16 +46,17 @@ public struct ListingAttempt: Sendable {
     /// The endpoint of the folder.
     public let endpoint: Endpoint
 
-    /// The folder's remote name, relative to the folder of the endpoint; ``RemotePath/endpointFolder`` for the folder of the endpoint itself.
+    /// The folder's remote name, relative to the folder of the endpoint; ``RemotePath/endpointFolder`` to list the endpoint's folder
+    /// itself.
     public let remotePath: RemotePath
 
-    /// Whether a symbolic link to a regular file is listed as that file. Other links are listed as links.
+    /// Whether to list a symbolic link to a regular file as a file. Other links are listed as links.
     public let resolvesLinks: Bool
 
     /// The session's options.
     public let options: AttemptOptions
 
-    /// The session of the folder, for hooks of the app. Its item is always 0.
+    /// The session of the folder, for hooks of the app. ``AttemptOrigin/item`` is always 0.
     public let origin: AttemptOrigin
 
     /// Reads the endpoint's secrets.

@@ -4,7 +4,7 @@ public import Foundation
 ///
 /// The queue stores this text unchanged and passes it to the app. A transport must not keep a response that contains a secret.
 public struct ServerResponse: Hashable, Sendable, Codable {
-    /// The number of bytes of a response body that a transport keeps unless an option sets another number: 4 KiB.
+    /// The default of the maximum number of bytes of a response body that a transport keeps: 4 KiB.
     public static let defaultLimit = 4_096
 
     /// The maximum number of bytes of a response body that a transport may keep: 256 KiB.

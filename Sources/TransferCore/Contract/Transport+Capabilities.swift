@@ -1,4 +1,4 @@
-/// A transport that can remove incomplete remote content, such as that of a cancelled upload.
+/// A transport that can remove incomplete remote content, such as the content of a cancelled upload.
 public protocol PartialDiscarding: Transport {
     /// Removes the incomplete remote content to which a checkpoint refers. Content that is already gone counts as removed.
     ///
@@ -24,9 +24,9 @@ public protocol EndpointValidating: Transport {
 public protocol SessionValidating: Transport {
     /// Checks a session's options, as an attempt would before it connects: metadata, headers and settings.
     ///
-    /// The queue calls this method before it stores a session, and before the session's options or items change, on its own executor or
-    /// that of its caller. Invalid options therefore fail the call instead of the session. For an item with an existing upload, the options
-    /// contain its ``AttemptOptions/uploadURL``.
+    /// The queue calls this method before it stores a session, and before the session's options or items change, on its own executor or its
+    /// caller's. Invalid options therefore fail the call instead of the session. For an item with an existing upload, the options contain
+    /// its ``AttemptOptions/uploadURL``.
     ///
     /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if another endpoint of the account could support the option,
     ///   or of the class ``FailureClass/permanent`` if the files would fail at any endpoint; the queue then rejects the session. The
@@ -37,8 +37,8 @@ public protocol SessionValidating: Transport {
 /// A transport that can send a form: text fields and several files in one request.
 ///
 /// The queue passes the payload ``FileAttempt/Payload/form(_:)`` to ``Transport/perform(_:reporting:)`` only if the transport conforms to
-/// this protocol. It rejects a form if no endpoint of its account can receive forms. The positions that such an attempt reports count the
-/// bytes of all files, one after the other, and neither the text fields nor the headers of the parts. The size in the receipt is
+/// this protocol. The queue rejects a form if no endpoint of its account can receive forms. The positions that such an attempt reports
+/// count the bytes of all files, one after the other. They exclude the text fields and the headers of the parts. The size in the receipt is
 /// ``UploadForm/size``. If the server creates a record for each form, call ``AttemptReporter/reportRecord()``.
 public protocol FormUploading: Transport {
     /// Checks that an endpoint receives forms, and that a session's options are valid for forms, without a connection.
@@ -59,8 +59,9 @@ public protocol FormUploading: Transport {
 public protocol FileNaming: Transport {
     /// Returns what happens if two files with the same remote name are sent to an endpoint.
     ///
-    /// The queue calls this method on its callers' executors, before it stores a session and before it adds items to a session. It rejects files that
-    /// would be lost. If names in a session collide, the queue also calls this method on a task of its own, before each attempt.
+    /// The queue calls this method on its callers' executors, before it stores a session and before it adds items to a session. The queue
+    /// rejects files that would be lost. If names in a session collide, the queue also calls this method on a task of its own, before each
+    /// attempt.
     ///
     /// - Parameters:
     ///   - options: The session's options.

@@ -10,8 +10,8 @@ public protocol Transport: Sendable {
     /// The transport's name in stored accounts and checkpoints. Never change it after a release.
     var id: TransportID { get }
 
-    /// The number of small files that a session transfers at the same time at first, unless the session sets its own number. 1 to 64; 6 by default.
-    /// The queue then adapts the number to the rate, up to ``maximumSmallFilesInFlight``.
+    /// The initial number of small files that a session transfers at the same time, unless the session sets its own number. 1 to 64; 6 by
+    /// default. The queue then adapts the number to the rate, up to ``maximumSmallFilesInFlight``.
     ///
     /// A small file has at most 1 MiB, and spends most of its time waiting for responses. Use a high number if a connection can carry many concurrent
     /// requests. Larger files are transferred one at a time. The queue reads this property on its executors, once per run and endpoint.
@@ -30,10 +30,10 @@ public protocol Transport: Sendable {
 
     /// Returns the transport that one queue uses; `self` by default.
     ///
-    /// A queue calls this method once while it opens, on its own executor. It then uses only the returned value, and shuts that value down when the
-    /// queue ends. A transport that keeps connections, threads or caches returns a value with the same configuration and new resources. Two queues
-    /// then share nothing, and the registered value stays usable after a queue was shut down. Until its first attempt, the returned value must not
-    /// own resources that need ``shutdown()``.
+    /// A queue calls this method once while it opens, on its own executor. It then uses only the returned value, and shuts this value down
+    /// when the queue ends. A transport that keeps connections, threads or caches returns a value with the same configuration and new
+    /// resources. Two queues then share nothing, and the registered value stays usable after a queue was shut down. Until its first
+    /// attempt, the returned value must not own resources that need ``shutdown()``.
     ///
     /// The default is right for a transport without such resources, and for a transport whose instances must share them. A transport that uses the
     /// default must stay usable after ``shutdown()``.

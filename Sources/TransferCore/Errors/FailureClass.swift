@@ -1,4 +1,4 @@
-/// The class of a failure, which largely determines how the queue reacts. Transports choose the class.
+/// The class of a failure. It largely determines how the queue reacts. Transports choose the class.
 ///
 /// The list is not exhaustive. The queue treats an unknown class like ``transient``.
 public struct FailureClass: RawRepresentable, Hashable, Sendable, Codable, CustomStringConvertible {

@@ -1,4 +1,4 @@
-/// Text that grants access, such as the URL of an upload. It can be stored, but is never printed by accident.
+/// Text that grants access, such as the URL of an upload. The queue can store it, but no description or dump contains it.
 package struct Capability: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     package let text: String
 

@@ -8,15 +8,15 @@ package import SystemPackage
 
 /// Opens files below a folder without ever leaving the folder through a symbolic link.
 ///
-/// Each component is opened in its parent folder without following links (openat(2), O_NOFOLLOW). This also applies to links that another process
-/// creates during the call. Only the path of the root folder, which the app chooses, can contain links.
+/// Opens each component in its parent folder without following links (openat(2), O_NOFOLLOW), not even links that another process creates
+/// during the call. Only the path of the root folder, which the app chooses, can contain links.
 package enum ConfinedFolder {
     /// Opens the parent folder of an existing or future file. Blocks.
     ///
     /// - Parameters:
     ///   - name: The file's name below the root: relative, without `..`.
     ///   - creates: Whether to create missing folders. Created folders are durable when this function returns.
-    ///   - sync: Makes the entries of a folder durable, and returns 0, or -1 and sets errno (fsync(2)). For tests.
+    ///   - sync: Syncs a folder. Like fsync(2), returns 0, or sets `errno` and returns -1. Tests replace it.
     /// - Returns: The folder, and the file's own name in it. The caller closes the descriptor.
     /// - Throws: A ``TransferError`` that names the path.
     package static func open(
@@ -50,7 +50,7 @@ package enum ConfinedFolder {
         guard !name.isAbsolute, name.components.allSatisfy({ $0.kind == .regular }) else { throw .invalidArgument }
         let common = O_RDONLY | O_CLOEXEC | O_NONBLOCK
         if name.components.count == 1 {
-            // Without opening the root, which would need the permission to read it.
+            // Don't open the root itself, because that needs permission to read the root.
             let flags = common | options | (followsLast ? 0 : O_NOFOLLOW)
             let descriptor = DescriptorReserve.admit(unsafe root.pushing(name).withPlatformString { unsafe openat(AT_FDCWD, $0, flags) })
             guard descriptor >= 0 else { throw Errno(rawValue: errno) }

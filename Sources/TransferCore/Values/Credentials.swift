@@ -44,7 +44,7 @@ public struct CredentialReference: Hashable, Sendable, Codable {
         /// let key = CredentialReference.header("X-Api-Key", .value(Secret(apiKey)))
         /// ```
         ///
-        /// The secret is lost when the process ends. So an app saves the account again each time it has opened the queue. Until then, the
+        /// The secret is lost when the process ends. So the app must save the account again each time it opens the queue. Until then, the
         /// account is blocked, and its sessions wait.
         public static func value(_ secret: Secret) -> Source {
             .memory(MemorySecret(secret))
@@ -89,12 +89,13 @@ public struct CredentialReference: Hashable, Sendable, Codable {
 public protocol CredentialProvider: Sendable {
     /// Reads a secret. Transports call it on any executor, at most once per request.
     ///
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/credentials`` that names the reference, never a value. It blocks the account. For a
-    ///   secret that can't be read now, but may be soon, an error of the class ``FailureClass/transient``: the attempt is retried.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/credentials`` that names the reference, never a value. Such an error
+    ///   blocks the account. If the secret may soon be readable, throw an error of the class ``FailureClass/transient``, and the queue
+    ///   retries the attempt.
     func secret(for reference: CredentialReference) async throws -> Secret
 }
 
-/// A value that is never printed, encoded or compared by accident.
+/// A secret value. Its description is redacted, and it can't be encoded or compared.
 public struct Secret: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     private let value: String
 

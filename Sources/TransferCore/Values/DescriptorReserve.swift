@@ -21,7 +21,8 @@ enum DescriptorReserve {
         return limit.rlim_cur - min(limit.rlim_cur / 8, 32)
     }
 
-    /// Returns the new descriptor, or -1 if opening it failed. Closes a reserved descriptor, sets `errno` to EMFILE and returns -1.
+    /// Checks the result of a call that opens a descriptor, and returns it. If the descriptor is reserved, closes it, sets `errno` to
+    /// EMFILE and returns -1.
     static func admit(_ descriptor: CInt) -> CInt {
         guard descriptor >= 0, rlim_t(descriptor) >= first() else { return descriptor }
         close(descriptor)

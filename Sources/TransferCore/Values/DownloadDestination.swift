@@ -6,7 +6,7 @@ public import SystemPackage
 /// gives the file its final name, and then syncs the folder.
 ///
 /// The name of the part file stays as a second hard link to the complete file. The queue removes this link once it has stored the
-/// completion of the download. If the process is killed before that, the next attempt finds the complete file. On a file system without
+/// completion of the download. If the process is killed before this, the next attempt finds the complete file. On a file system without
 /// hard links, the transport first records the final name in a small file next to the part file, and then renames the part file.
 /// `FileWriter` of the product TransportSupport implements all of this.
 public struct DownloadDestination: Hashable, Sendable {

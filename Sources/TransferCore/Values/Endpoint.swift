@@ -10,11 +10,11 @@ public struct Endpoint: Hashable, Sendable, Codable {
     /// A URL with one of the transport's schemes. Remote names are relative to the URL's path.
     public var address: String
 
-    /// References to the secrets of this endpoint. Transports read them whenever a connection needs them.
+    /// References to the secrets of this endpoint. Transports read the secrets whenever a connection needs them.
     public var credentials: [CredentialReference]
 
     /// Settings for the transport by name, for example additional headers. The queue does not interpret them. The transport documents the names, and
-    /// can offer a type for them, such as `TUSOptions`.
+    /// can offer a type for its settings, such as `TUSOptions`.
     public var settings: [String: String]
 
     /// Creates an endpoint. ``validate()`` checks its address.

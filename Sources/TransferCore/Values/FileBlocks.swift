@@ -30,7 +30,7 @@ package enum FileBlocks {
     /// Reserves the blocks for the first `bytes` bytes of a file. Does nothing if the system or the file system does not support this.
     ///
     /// - Returns: Whether the blocks are reserved.
-    /// - Throws: `Errno.noSpace` if the disk or the user's quota has too few blocks. In this case, no block stays reserved.
+    /// - Throws: `Errno.noSpace` if the disk or the user's quota has too few blocks. After this error, no block stays reserved.
     @discardableResult
     package static func reserve(_ file: FileDescriptor, _ bytes: Int64) throws(Errno) -> Bool {
         #if canImport(Glibc)

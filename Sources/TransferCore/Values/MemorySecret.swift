@@ -27,7 +27,7 @@ public struct MemorySecret: Hashable, Sendable {
 
     private static let contents = Locked<[UUID: Slot]>([:])
 
-    /// Identifies the secret in the store and for other processes.
+    /// Identifies the secret in the storage folder and for other processes.
     package let id: UUID
     private let content: Content?
 

@@ -13,7 +13,7 @@ public struct RemotePath: Hashable, Sendable, CustomStringConvertible {
 
     private init() { bytes = [] }
 
-    /// Creates the path of a folder from bytes: ``endpointFolder`` from no bytes.
+    /// Creates the path of a folder from bytes; ``endpointFolder`` if there are no bytes.
     ///
     /// - Throws: The same errors as ``init(bytes:)``.
     package static func folder(bytes: some Collection<UInt8>) throws(TransferError) -> RemotePath {

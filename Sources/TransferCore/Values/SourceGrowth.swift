@@ -35,8 +35,8 @@ public final class SourceGrowth: Sendable {
 
     /// The expected size in bytes, if the app set it. The queue compares the stream's size with it.
     ///
-    /// With an expected size, the last byte is readable only when the source is complete. Otherwise, a server that knows the size could consider the
-    /// file complete although the producer still fails.
+    /// With an expected size, the last byte is readable only when the source is complete. Otherwise, a server that knows the size could
+    /// consider the file complete before the producer reports a failure.
     public let length: Int64?
 
     private let state: Locked<State>
@@ -49,7 +49,8 @@ public final class SourceGrowth: Sendable {
     ///   - extent: The readable bytes.
     ///   - length: The expected size in bytes, or nil if unknown.
     ///   - release: Called when the bytes before an offset are no longer needed. Must not block.
-    ///   - lift: Called to let the producer reach an offset without waiting for confirmations; `.max` means the end. Must not block.
+    ///   - lift: Called with an offset up to which the producer must not wait for confirmations; `.max` for the whole source. Must not
+    ///     block.
     public init(
         _ extent: Extent = .growing(0), length: Int64? = nil, release: @escaping @Sendable (Int64) -> Void = { _ in },
         lift: @escaping @Sendable (Int64) -> Void = { _ in }

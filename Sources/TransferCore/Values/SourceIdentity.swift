@@ -40,11 +40,12 @@ public struct SourceIdentity: Hashable, Sendable, Codable {
     public enum Difference: Hashable, Sendable {
         /// The content certainly or very probably differs. The text names the change.
         case content(String)
-        /// The size and the modification time are the same, but the inode or device differs. Only the content can show whether the file has changed.
+        /// The size and the modification time are the same, but the inode or device differs. Only a comparison of the content can show
+        /// whether the file has changed.
         case fileReplaced
     }
 
-    /// Compares with an earlier identity. As with `rsync`, size and modification time decide.
+    /// Compares this identity with an earlier one. As with `rsync`, size and modification time decide.
     ///
     /// The inode and device numbers are compared only within one boot, because both may change at a reboot or a remount.
     ///

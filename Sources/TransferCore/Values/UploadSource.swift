@@ -9,7 +9,8 @@ public struct UploadSource: Hashable, Sendable {
     /// ``FailureClass/sourceChanged``.
     public let identity: SourceIdentity
 
-    /// The folder in which the queue found the file, and whether the file may be a symbolic link. Nil if the app named the file itself.
+    /// The folder in which the queue found the file, and whether the file may be a symbolic link. It is nil if the app named the file
+    /// itself.
     package let confinement: SourceConfinement?
 
     /// The state of a growing source; nil for a complete file.
@@ -17,7 +18,8 @@ public struct UploadSource: Hashable, Sendable {
     /// Ignore the ``identity`` of a growing source: neither use its size nor compare the file with it.
     public let growth: SourceGrowth?
 
-    /// Whether the file is the queue's copy of bytes from memory, or a growing source. The permissions of such a file must not be sent.
+    /// Whether the file is the queue's copy of bytes from memory, or a growing source. A transport must not send the permissions of such a
+    /// file.
     public let isSpooled: Bool
 
     /// Creates a source.
