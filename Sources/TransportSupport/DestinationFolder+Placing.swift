@@ -29,7 +29,7 @@ extension DestinationFolder {
         return final.map { destination.path.removingLastComponent().pushing($0) }
     }
 
-    /// Returns the final name that an earlier attempt gave the part file; nil if the part file has none.
+    /// Returns the final name that an earlier attempt gave the part file; nil if the part file has no final name yet.
     func existingFinalName(_ partStatus: Status) throws(TransferError) -> FilePath? {
         if let noted = try notedName(partStatus) { return noted }
         guard destination.overwrite == .rename else { return try status(of: name)?.identity == partStatus.identity ? name : nil }

@@ -25,9 +25,9 @@ package struct PlacingFaults: Sendable {
     package var refusesExclusiveRename = false
     /// Whether the file system can't reserve space, like NFS version 3.
     package var refusesReservations = false
-    /// Returns the free space in bytes, in place of that of the file system.
+    /// Returns the free space in bytes; nil to query the file system.
     package var freeSpace: (@Sendable () -> Int64)?
-    /// The record of the space that unfinished downloads need; nil for that of the process.
+    /// The record of the space that unfinished downloads need; nil for the record of the process.
     package var promisedSpace: PromisedSpace?
     /// Called after each step.
     package var reached: @Sendable (Step) -> Void = { _ in }
@@ -44,14 +44,14 @@ package struct PlacingFaults: Sendable {
 /// completion of the download.
 extension DestinationFolder {
     private struct Note {
-        /// Device and inode of the part file.
+        /// The device and inode numbers of the part file.
         var identity: [UInt64]
         var size: Int64
         /// The modification time of the part file, in nanoseconds since 1970.
         var modificationTime: Int64
         var name: FilePath
 
-        /// The resolution of FAT's modification times.
+        /// The resolution of FAT's modification times in nanoseconds: 2 s.
         private static let resolution: UInt64 = 2_000_000_000
 
         /// Whether the note describes a file. FAT and exFAT have no inodes: the kernel assigns new numbers at each mount. If the numbers
@@ -140,7 +140,7 @@ extension DestinationFolder {
 
     /// Renames the part file.
     ///
-    /// - Parameter replaces: Whether an existing file is replaced.
+    /// - Parameter replaces: Whether to replace an existing file.
     /// - Returns: Whether the file was renamed; false if the name exists.
     func renamePart(_ partStatus: Status, to name: FilePath, replaces: Bool) throws(TransferError) -> Bool {
         if !replaces, try status(of: name) != nil { return false }

@@ -25,9 +25,9 @@ final class DestinationFolder: Sendable {
         var modificationTime: Int64
         var isRegular: Bool
         var isFolder: Bool
-        /// The number of the file's names, that is, of hard links to it.
+        /// The number of hard links to the file.
         var links: Int
-        /// Device and inode.
+        /// The device and inode numbers.
         var identity: [UInt64]
     }
 
@@ -37,7 +37,7 @@ final class DestinationFolder: Sendable {
     let name: FilePath
     let part: FilePath
     let faults: PlacingFaults
-    /// The space promised to this download; nil if its space is reserved, or it needs none.
+    /// The space promised to this download; nil if the space is reserved on the disk, or the download needs none.
     private let promise = Locked<PromisedSpace.Promise?>(nil)
 
     init(_ destination: DownloadDestination, creates: Bool, _ faults: PlacingFaults = PlacingFaults()) throws(TransferError) {
@@ -145,7 +145,7 @@ final class DestinationFolder: Sendable {
     /// downloads of this process still need does not count as free.
     private func requireSpace(_ bytes: Int64) throws(TransferError) {
         guard bytes > 0 else { return }
-        // The promise comes first. Of two concurrent downloads, at least one therefore knows of the other.
+        // Make the promise before reading the free space. Of two concurrent downloads, at least one then knows of the other.
         let promise = (faults.promisedSpace ?? .shared).promise(bytes, on: try device())
         let free = try freeSpace()
         let others = promise.earlierBytes
@@ -177,21 +177,22 @@ final class DestinationFolder: Sendable {
 
     /// Ends the promise of space, because the file is complete.
     func endPromise() {
-        // Releasing the promise takes another lock, so this happens outside of the closure.
+        // Return the promise, so that its release, which takes another lock, happens outside of the closure.
         _ = promise.withLock { promise in
             defer { promise = nil }
             return promise
         }
     }
 
-    /// The size in bytes up to which no disk space is reserved, because the additional system call would slow down many small files.
+    /// The maximum size in bytes of a small file. No space is reserved for small files, because the additional system call would slow down
+    /// many of them.
     private static let smallSize: Int64 = 1 << 20
 
     /// Reserves disk space for a whole part file.
     func reserve(_ size: Int64, for part: FileDescriptor) throws(TransferError) {
         guard size > Self.smallSize, !faults.refusesReservations else { return }
         do throws(Errno) {
-            // The disk's free space no longer contains reserved blocks.
+            // The free space no longer includes the reserved blocks, so the promise must not count them again.
             if try FileBlocks.reserve(part, size) { endPromise() }
         } catch {
             throw TransferError(
@@ -269,8 +270,8 @@ final class DestinationFolder: Sendable {
         return size == local.size && remote.modificationTime.map { Self.compare($0, local.modificationTime) == 0 } ?? true
     }
 
-    /// Compares times like `rsync`. HTTP and SFTP version 3 report only whole seconds. If the remote time has no fraction, the fraction of the local
-    /// time is therefore ignored.
+    /// Compares times like `rsync`. HTTP and SFTP version 3 report only whole seconds. So if the remote time has no fraction, this function
+    /// ignores the fraction of the local time.
     private static func compare(_ remote: Int64, _ local: Int64) -> Int {
         let second: Int64 = 1_000_000_000
         // Without this correction, integer division would round up times before 1970.

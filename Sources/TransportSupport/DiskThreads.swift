@@ -7,7 +7,7 @@ package import TransferCore
 package final class DiskThreads: Sendable {
     private enum Disk: Hashable {
         case device(UInt64)
-        /// A folder whose device is unknown, because asking for the device could hang as well.
+        /// A folder. Its device stays unknown, because a query for the device could hang as well.
         case folder(FilePath)
     }
 

@@ -12,9 +12,9 @@ public import TransferCore
 
 /// The open part file of a download, until ``finish(size:modificationTime:staysPrivate:permissions:)`` gives the file its final name.
 ///
-/// A writer writes nothing outside of the destination's root, even if another process creates links there. Open it after the server has accepted the
-/// request; otherwise a rejection leaves an empty part file. The descriptors stay open until the last reference to this object is released. A
-/// write on another thread therefore never uses a descriptor that was closed and then reused for another file.
+/// A writer writes nothing outside of the destination's root, even if another process creates links there. Open a writer only after the
+/// server has accepted the request; otherwise a rejection leaves an empty part file. The descriptors stay open until the last reference to
+/// this object is released. A write on another thread therefore never uses a descriptor that was closed and then reused for another file.
 public final class FileWriter: Sendable {
     /// The destination of the file.
     public let destination: DownloadDestination
@@ -32,7 +32,7 @@ public final class FileWriter: Sendable {
     /// The path of the complete file: the destination, or another name in its folder with ``/TransferCore/OverwritePolicy/rename``.
     public var finalPath: FilePath { placed.withLock { $0 } ?? destination.path }
 
-    /// The number of written bytes. Bytes that are written twice count twice.
+    /// The number of bytes that this writer has written. Bytes that are written twice count twice.
     private let writtenBytes = Atomic<Int64>(0)
     private let placed = Locked<FilePath?>(nil)
     let threads: WorkerThreads
@@ -110,7 +110,7 @@ public final class FileWriter: Sendable {
     }
 
     deinit {
-        // An error of close(2) can be ignored: important data has already been synced, and each sync reported its errors.
+        // Ignore errors of close(2): important data has already been synced, and each sync reported its errors.
         try? descriptor.close()
     }
 
@@ -199,7 +199,8 @@ public final class FileWriter: Sendable {
     ///
     /// - Parameters:
     ///   - size: The expected size in bytes.
-    ///   - modificationTime: The modification time to set, in nanoseconds since 1970: that of the file on the server; nil if unknown.
+    ///   - modificationTime: The modification time of the file on the server, in nanoseconds since 1970; nil if unknown. The local file
+    ///     gets the same time.
     ///   - staysPrivate: Whether the file keeps the permissions of a part file, which only this user can read and write. Use true if the transport
     ///     sets the permissions itself. By default, the file gets the permissions that this process gives new files, within `permissions`.
     ///   - permissions: The file's permissions on the server (inode(7)), if known. Other users get only permissions that they also have on the

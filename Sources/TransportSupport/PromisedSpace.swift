@@ -6,13 +6,13 @@ import Synchronization
 /// Not all file systems can reserve space (fallocate(2)); NFS version 3, ZFS and some FUSE file systems can't. Without this record, several
 /// downloads could begin that do not fit on the disk together. They would fill the disk, and none of them would complete.
 package final class PromisedSpace: Sendable {
-    /// The number of bytes that are promised to one download, not negative. The promise ends when its last reference is released.
+    /// A promise of disk space to one download. The promise ends when its last reference is released.
     final class Promise: Sendable {
         private let record: PromisedSpace
         private let device: UInt64
         private let number: UInt64
         private let bytes: Int64
-        /// The number of bytes on the disk.
+        /// The number of bytes that are already on the disk.
         private let storedBytes = Atomic<Int64>(0)
 
         fileprivate init(_ record: PromisedSpace, device: UInt64, number: UInt64, bytes: Int64) {

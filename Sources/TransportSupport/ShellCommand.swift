@@ -8,8 +8,8 @@ package import SystemPackage
 
 /// Starts shell commands.
 package enum ShellCommand {
-    /// Starts `/bin/sh -c` with posix_spawn(3). The command starts with the default signal state, and inherits all descriptors that are not
-    /// close-on-exec.
+    /// Starts `/bin/sh -c` with posix_spawn(3). The command starts with default signal handlers and no blocked signals. It inherits all
+    /// descriptors that are not close-on-exec.
     ///
     /// - Parameters:
     ///   - command: The command.

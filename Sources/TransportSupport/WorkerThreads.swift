@@ -5,8 +5,8 @@ public import TransferCore
 
 /// A limited number of threads for blocking calls, such as reading a file on a slow disk.
 ///
-/// Blocking calls must not run on the cooperative thread pool, which has one thread per core. A thread is created when a call finds no idle thread.
-/// The threads end when the last reference to this object is released.
+/// Blocking calls must not run on the cooperative thread pool, which has one thread per core. A call that finds no idle thread creates a
+/// thread. The threads end when the last reference to this object is released.
 public final class WorkerThreads: Sendable {
     private let queue: JobQueue
 
@@ -50,7 +50,8 @@ public final class WorkerThreads: Sendable {
     }
 }
 
-/// The shared state of the threads. Threads reference this object, not the ``WorkerThreads``, which ends them when it is deallocated.
+/// The shared state of the threads. The threads reference only this object. So ``WorkerThreads`` can be deallocated while its threads wait,
+/// and then ends them.
 private final class JobQueue: Sendable {
     private struct State {
         var jobs: [@Sendable () -> Void] = []

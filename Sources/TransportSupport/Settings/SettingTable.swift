@@ -147,7 +147,7 @@ package struct Setting<Options: Sendable>: Sendable {
             write: { options in options[keyPath: path].map { [name: format.text($0)] } ?? [:] })
     }
 
-    /// A family of settings: each name after the prefix is a key of one option.
+    /// A family of settings, such as `header.NAME`, for one option with a dictionary. The text after the dot is the key.
     ///
     /// - Parameters:
     ///   - prefix: The beginning of the names, without the dot.
