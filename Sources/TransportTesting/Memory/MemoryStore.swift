@@ -25,7 +25,7 @@ struct MemoryStore: Sendable {
     private var files: [String: RemoteFile] = [:]
     /// Folders that may be empty.
     var folders: Set<String> = []
-    /// The targets of symbolic links.
+    /// The targets of symbolic links, by the name of the link.
     var links: [String: String] = [:]
     private var versions = 0
     private(set) var uploads: [String: Upload] = [:]
@@ -76,7 +76,7 @@ struct MemoryStore: Sendable {
     func entries(of folder: String, resolvesLinks: Bool) -> [RemoteEntry]? {
         var kinds: [String: RemoteEntry.Kind] = [:]
         let uploaded = completePaths.map(\.description)
-        // The endpoint's folder is empty text.
+        // The name of the endpoint's folder is an empty string.
         let prefix = folder.isEmpty ? "" : folder + "/"
         for path in Array(files.keys) + uploaded + folders + links.keys where path.hasPrefix(prefix) {
             let rest = path.dropFirst(prefix.count)

@@ -4,7 +4,8 @@ import TransferCore
 import TransportSupport
 
 extension MemoryTransport {
-    /// Creates a remote file for downloads. If it replaces a file with the same name, unfinished downloads of the old file can't be resumed.
+    /// Creates a remote file for downloads. If a file with this name exists, replaces the file, and unfinished downloads of the old file
+    /// can't resume.
     ///
     /// Complete uploads can also be downloaded by their names.
     ///

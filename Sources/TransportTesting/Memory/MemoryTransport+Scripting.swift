@@ -27,7 +27,7 @@ extension MemoryTransport {
     ///
     /// - Parameters:
     ///   - host: The host in the addresses of endpoints.
-    ///   - error: The error that attempts throw; nil for a refused connection, an error of the class ``/TransferCore/FailureClass/unreachable``.
+    ///   - error: The error that attempts throw; nil for a refused connection (``/TransferCore/FailureClass/unreachable``).
     public func refuse(host: String, with error: TransferError? = nil) {
         state.withLock {
             $0.refusedHosts[host] =

@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// Records the reports of an attempt. Can make the attempt wait, by limiting the number of bytes that it may move.
+/// Records the reports of an attempt. Can limit the number of bytes that the attempt may move, so that the attempt waits.
 final class AttemptRecorder: Sendable {
     struct Progress: Sendable {
         let sent: Int64

@@ -3,9 +3,9 @@ public import TransferCore
 
 /// The fixture for a transport that can download files.
 ///
-/// ``TransportFixture/cut(afterBytes:)`` also breaks downloads, after the server has sent that many bytes of content.
+/// ``TransportFixture/cut(afterBytes:)`` must also break downloads, after the server has sent the given number of content bytes.
 public protocol DownloadingFixture: TransportFixture {
-    /// Creates a remote file. If it replaces a file with the same name, unfinished downloads of the old file can't be resumed.
+    /// Creates a remote file. If a file with this name exists, replaces the file, and unfinished downloads of the old file can't resume.
     func provide(_ content: Data, as path: RemotePath) async throws
 }
 

@@ -5,7 +5,8 @@ import TransferCore
 
 /// A growing source for tests. Its file is complete on disk, but it reports growth like a producer that waits for confirmations.
 final class GrowingSource: Sendable {
-    /// The maximum number of unconfirmed bytes that the producer provides, unless the transport waits for the whole source.
+    /// The maximum number of unconfirmed bytes that the producer provides, unless the transport waits for the whole source
+    /// (``SourceGrowth/waitUntilComplete()``).
     static let window: Int64 = 300_000
 
     let source: UploadSource

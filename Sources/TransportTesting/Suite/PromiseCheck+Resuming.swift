@@ -38,7 +38,7 @@ extension PromiseCheck {
         }
     }
 
-    /// Checks the state that an interrupted attempt must leave behind.
+    /// Checks the state after an interrupted attempt.
     ///
     /// - Parameters:
     ///   - wasBegun: Whether the upload has certainly begun. After one byte, the transport may not have saved a checkpoint yet.

@@ -105,7 +105,7 @@ struct PromiseCheck<Fixture: TransportFixture>: Sendable {
         var words = [UInt64](repeating: 0, count: (size + 7) / 8)
         var state = seed &* 0x9E37_79B9_7F4A_7C15
         for index in words.indices {
-            // A linear congruential generator with Knuth's constants: its values do not repeat, so misplaced bytes are detected.
+            // A linear congruential generator with Knuth's constants: its values do not repeat, so the checks detect misplaced bytes.
             state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
             words[index] = state
         }

@@ -6,7 +6,8 @@ struct RunningAttempt: Sendable {
 
     /// Returns the receipt, or throws the transport's error.
     ///
-    /// - Throws: A violation if the attempt neither returns nor throws within the deadline. The attempt is then cancelled, but not awaited.
+    /// - Throws: A violation if the attempt neither returns nor throws within the deadline. In this case, the method cancels the attempt,
+    ///   but does not wait for its end.
     func value<Fixture>(within deadline: Duration, of check: PromiseCheck<Fixture>) async throws -> TransferReceipt {
         let isOver = Latch()
         Task { [task] in

@@ -39,7 +39,7 @@ public protocol TransportFixture: Sendable {
     /// Returns the remote size of a file in bytes, complete or partial; 0 if there is no file. The suite calls it during attempts as well.
     func storedSize(of path: RemotePath) async throws -> Int64
 
-    /// Returns whether the other end has a file and considers it complete.
+    /// Returns whether the other end has a file and considers the file complete.
     func isComplete(_ path: RemotePath) async throws -> Bool
 
     /// Breaks the connection of the next attempt that transfers `bytes` bytes, right after the last of these bytes. The server must have stored
