@@ -6,8 +6,8 @@
 
 /// A value behind a lock. Hold the lock for a few instructions only, never across a callback or an `await`.
 ///
-/// This is the only lock type of the package; its module is not a product. The functions are public and inlinable, because the compiler inlines only
-/// such functions into other modules. Inlining matters because a transfer takes a lock for each block of data.
+/// This is the only lock type of the package; its module is not a product. The functions are public and inlinable, because the compiler
+/// inlines only public, inlinable functions into other modules. Inlining matters because a transfer takes a lock for each block of data.
 ///
 /// Thread sanitizer does not know the futex that `Mutex` uses on Linux and reports false races, so its build uses `NSLock`.
 public final class Locked<Value: Sendable>: Sendable {
