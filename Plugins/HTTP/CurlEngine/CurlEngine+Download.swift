@@ -13,12 +13,13 @@ extension CurlEngine {
     ///
     /// - Parameters:
     ///   - request: The request.
-    ///   - sink: Receives the body if it accepts the response. Before this method returns or throws, the sink writes all received bytes.
-    ///     The exceptions are a cancellation, a shutdown and an error from the sink.
+    ///   - sink: Receives the body if it accepts the response. The sink writes all received bytes before this method returns or throws,
+    ///     except after a cancellation, a shutdown or an error from the sink.
     ///   - threads: The writer threads for a download without a dedicated thread, for example the threads of the destination's disk; nil to
     ///     use the engine's shared ``Configuration/writerThreads``.
-    ///   - pacing: Returns how many bytes of the response's body, at most `limit`, may be received now. If it allows too few, the engine
-    ///     calls it again after the returned time. Called on a thread of the engine. Must not block. Without it, all bytes may be received.
+    ///   - pacing: Returns the number of bytes of the response's body that may be received now, at most `limit`. If it allows too few
+    ///     bytes, the engine calls it again after the returned time. Called on a thread of the engine. Must not block. Nil to receive
+    ///     without a limit.
     ///   - progress: Called with the number of bytes that the sink has written, each time this number grows. Called on a thread of the
     ///     engine. Must not block.
     /// - Returns: The response, with an empty body if the sink accepted it.

@@ -75,8 +75,8 @@ public final class CurlEngine: Sendable {
     ///
     /// - Parameters:
     ///   - request: The request.
-    ///   - pacing: Returns how many bytes of the request's body, at most `limit`, may be sent now. If it allows none, the engine calls it
-    ///     again after the returned time. Called on the engine's thread. Must not block. Without it, all bytes may be sent.
+    ///   - pacing: Returns the number of bytes of the request's body that may be sent now, at most `limit`. If it allows none, the engine
+    ///     calls it again after the returned time. Called on the engine's thread. Must not block. Nil to send without a limit.
     ///   - progress: Called with the number of bytes of the body that the socket accepted, each time this number grows. Called on the
     ///     engine's thread. Must not block.
     /// - Throws: A ``CurlEngineError`` if there is no response, a `TransferError` if a file of the body can't be read or is too short, the

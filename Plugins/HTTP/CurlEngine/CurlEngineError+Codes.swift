@@ -44,8 +44,8 @@ extension CurlEngineError {
         self.init(kind, message, cause: text, sent: sent)
     }
 
-    /// Whether OpenSSL reports that the server sent an alert about a certificate (RFC 8446, section 6.2). An alert from the server can only
-    /// be about the client's certificate. With TLS 1.3, the alert arrives after the handshake, and libcurl reports a broken connection.
+    /// Whether OpenSSL reports that the server sent an alert about a certificate (RFC 8446, section 6.2). Such an alert is always about the
+    /// client's certificate. With TLS 1.3, the alert arrives after the handshake, and libcurl reports a broken connection.
     private static func isAboutClientCertificate(_ text: String) -> Bool {
         text.contains(" alert ") && (text.contains("certificate") || text.contains("unknown ca"))
     }

@@ -56,7 +56,7 @@ public struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertibl
     /// libcurl's description, or nil if libcurl gave no description.
     public var cause: String?
 
-    /// How much of the request's body was sent before the error.
+    /// The part of the request's body that was sent before the error.
     public var sent: SentBytes
 
     /// The proxy's status in response to CONNECT, if the proxy refused the connection. The status 407 means that the proxy requires

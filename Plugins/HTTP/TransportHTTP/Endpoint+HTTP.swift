@@ -10,10 +10,10 @@ extension Endpoint {
     ///     - `https+form`, `http+form`: each file is a part of a form, in a `POST` request of the type `multipart/form-data` (RFC 7578);
     ///     - `https+get`, `http+get`: for downloads, and for sessions that set ``HTTPOptions/upload``. All schemes allow downloads.
     ///
-    ///     Placeholders are replaced: `{name}` with the last component of the remote name, `{path}` with the whole remote name, and
-    ///     `{transfer}` with an ID that stays the same when a transfer is retried. Other braces are rejected; write `%7B` and `%7D` for
-    ///     literal braces. Without `{name}` or `{path}`, the address is a folder, and the remote name is appended; forms, however, are sent
-    ///     to the address itself. The query may contain a signature that is valid for many names. Set a user name in the address to
+    ///     The transport replaces placeholders: `{name}` with the last component of the remote name, `{path}` with the whole remote name,
+    ///     and `{transfer}` with an ID that stays the same when a transfer is retried. It rejects other braces; write `%7B` and `%7D` for
+    ///     literal braces. Without `{name}` or `{path}`, the address is a folder, and the transport appends the remote name, except for
+    ///     forms. The query may contain a signature that is valid for many names. Set a user name in the address to
     ///     authenticate with a credential of the kind `password` (HTTP Basic).
     ///
     ///     The `uploadURL` of an item, an `https` or `http` URL that was signed for one file, replaces the address. The queue stores the

@@ -84,7 +84,7 @@ struct EndpointAddress {
     /// Whether files with the same name in different folders have the same URL.
     var mergesFolders: Bool { !isFolder && !hasTransferPlaceholder && !path.contains("{path}") && !query.contains("{path}") }
 
-    /// Whether the address is the address of a folder, to whose path the transport appends remote names.
+    /// Whether the address is that of a folder: it has no placeholder for the remote name or the transfer's ID.
     var isFolder: Bool { !hasNamePlaceholder && !hasTransferPlaceholder }
 
     /// Returns the URL for downloading a file.
@@ -93,7 +93,7 @@ struct EndpointAddress {
     /// Returns the URL for uploading a file.
     func upload(_ names: TransferNames, by upload: Upload) -> String { url(names, appendsPath: upload == .put && !hasNamePlaceholder) }
 
-    /// Returns the URL of a folder, whose path ends with a slash. The address must be that of a folder; see ``isFolder``.
+    /// Returns the URL of a remote folder. The path of the URL ends with a slash. Requires ``isFolder``.
     func folder(_ path: RemotePath) -> String {
         let url = download(TransferNames(path))
         let end = url.firstIndex(of: "?") ?? url.endIndex
@@ -102,7 +102,7 @@ struct EndpointAddress {
 
     var hasQuery: Bool { !query.isEmpty }
 
-    /// The URL for checks without a file name: the address without its query. If its path has a placeholder, only the path up to the folder
+    /// The URL for checks without a file name: the address without its query. If the path has a placeholder, the URL ends with the folder
     /// that contains the first placeholder.
     var folder: String {
         let known = path.prefix { $0 != "{" }

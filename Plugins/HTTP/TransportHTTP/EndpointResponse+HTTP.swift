@@ -9,7 +9,7 @@ extension EndpointResponse {
     /// - Parameter limit: The maximum number of bytes of the text.
     func forReceipt(upTo limit: Int = ServerResponse.defaultLimit) -> ServerResponse {
         let mediaType = response.headers["Content-Type"]
-        // Redacted before it is cut, so that no part of a secret remains.
+        // The redaction precedes the truncation, so that no part of a secret remains.
         let body = String(decoding: response.body, as: UTF8.self)
         guard let text = (response.isBodyTruncated ? body.withoutPartialSecret(secrets) : body).redacted(secrets),
             mediaType?.repeats(secrets) != true
@@ -30,7 +30,7 @@ extension EndpointResponse {
 
     /// The error for a failed upload.
     ///
-    /// - Parameter isGivenURL: Whether the item or the session gives the URL for this file; false for the endpoint's address.
+    /// - Parameter isGivenURL: Whether the URL of this file comes from the item or the session; false for the endpoint's address.
     func uploadFailure(isGivenURL: Bool) -> TransferError {
         switch status {
         case 401 where isGivenURL && !sentCredentials:
@@ -86,7 +86,7 @@ extension EndpointResponse {
         }
     }
 
-    /// The error for a status that means the same for uploads, downloads and checks.
+    /// The error for a status that has the same meaning for all kinds of requests.
     ///
     /// - Parameter request: The word for the request in messages: "upload", "download", "listing" or "request".
     func failure(_ request: String) -> TransferError {

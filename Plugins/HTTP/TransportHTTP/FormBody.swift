@@ -27,7 +27,7 @@ struct FormBody {
     let body: HTTPBody
     /// The number of bytes of all files that the progress counts.
     let size: Int64
-    /// The positions in the body of the files that the progress counts, in order.
+    /// The positions of the counted files in the body, in order.
     private let counted: [Range<Int64>]
 
     /// - Parameters:
@@ -64,9 +64,9 @@ struct FormBody {
         size = counted.reduce(0) { $0 + Int64($1.count) }
     }
 
-    /// Returns how many bytes of the counted files are among the first bytes of the body.
+    /// Returns the number of bytes of counted files in the accepted part of the body.
     ///
-    /// - Parameter accepted: The number of bytes of the body.
+    /// - Parameter accepted: The number of accepted bytes from the start of the body.
     func contentBytes(in accepted: Int64) -> Int64 {
         counted.reduce(0) { $0 + Int64($1.clamped(to: 0..<max(0, accepted)).count) }
     }

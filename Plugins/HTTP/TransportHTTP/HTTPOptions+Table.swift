@@ -3,12 +3,12 @@ import TransferCore
 import TransportSupport
 
 extension HTTPOptions {
-    /// The kinds of transfers that a session's setting can affect.
+    /// A kind of transfer that a session's setting can affect.
     private enum Use {
         case put, form, download
     }
 
-    /// A setting that affects how a file is transferred. Sessions can have such a setting.
+    /// A setting for the transfer of files. Sessions can have such a setting.
     private struct FileSetting {
         let setting: Setting<HTTPOptions>
         let uses: Set<Use>

@@ -8,9 +8,9 @@ import TransportSupport
 /// let endpoint = Endpoint.http("https+put://bucket.example.com/in/", options: HTTPOptions(metadataPrefix: "x-amz-meta-"))
 /// ```
 ///
-/// A session can have the same options, except ``requests``. Of the request options, it can set only
-/// ``/HTTPSupport/RequestOptions/parallelThreshold`` and ``/HTTPSupport/RequestOptions/contentDisposition``. A session's options that differ
-/// from the defaults take precedence over those of the endpoint:
+/// A session can have the same options. From ``requests``, it can set only
+/// ``/HTTPSupport/RequestOptions/parallelThreshold`` and ``/HTTPSupport/RequestOptions/contentDisposition``. If a session's option differs
+/// from the default, it takes precedence over the endpoint's option:
 ///
 /// ```swift
 /// let options = SessionOptions(settings: HTTPOptions(upload: .form, fileField: "reel").settings)
@@ -78,8 +78,9 @@ public struct HTTPOptions: Hashable, Sendable {
 
     /// Whether the server supports WebDAV (RFC 4918). Only for endpoints.
     ///
-    /// If true, a `PUT` first creates the missing folders of its remote name with `MKCOL`, which costs one request for each folder of a session, and
-    /// folders can be downloaded, because `PROPFIND` lists them. The address must be that of a folder, without placeholders, for listings.
+    /// If true, a `PUT` first creates the missing folders of its remote name with `MKCOL`. This costs one request for each folder of a
+    /// session. Folders can be downloaded, because `PROPFIND` lists them. For listings, the address must be that of a folder, without
+    /// placeholders.
     public var webDAV: Bool
 
     /// The options for all requests.
@@ -117,7 +118,7 @@ public struct HTTPOptions: Hashable, Sendable {
         capabilities = NamedCapabilities(uploadURLs)
     }
 
-    /// Reads the options from the settings of an endpoint and a session, dictionaries of strings. The session's settings take precedence.
+    /// Reads the options from the settings of an endpoint and a session. The session's settings take precedence.
     ///
     /// - Throws: A `TransferError` with the code `invalidEndpoint` that names the invalid setting.
     public init(settings: [String: String], session: [String: String] = [:]) throws(TransferError) {

@@ -85,8 +85,8 @@ struct HTTPServer {
         }
     }
 
-    /// Removes the conditional headers (RFC 9110, section 13.1). The account or the session sets them for the transfer of the file, so they
-    /// must not affect other requests.
+    /// Removes the conditional headers (RFC 9110, section 13.1). The account or the session sets these headers for the transfer of the
+    /// file. They must not affect other requests.
     static func removeConditions(_ request: inout HTTPRequest) {
         for name in ["If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"] { request.headers[name] = nil }
     }

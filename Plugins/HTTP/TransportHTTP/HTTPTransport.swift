@@ -15,9 +15,10 @@ public import TransportSupport
 /// A large download uses several segments in parallel if the session allows that and the server supports ranges. A download resumes if the
 /// server still has the same version of the file, identified by a strong `ETag` or by `Last-Modified`. Otherwise, it restarts.
 ///
-/// On a WebDAV server (``HTTPOptions/webDAV``), `PUT` creates missing folders, and whole folders can be downloaded. A file that was sent by `PUT` is
-/// compared with the checksum that the server reports, and with its size if ``HTTPOptions/uploadCheck`` requires this. If the session requires
-/// checksums, the transport asks for one, and otherwise reads the file back.
+/// On a WebDAV server (``HTTPOptions/webDAV``), `PUT` creates missing folders, and whole folders can be downloaded. After a `PUT`, the
+/// transport compares the file with the checksum in the response or, if ``HTTPOptions/uploadCheck`` requires this, with the size that the
+/// server reports. If the session requires checksums, the transport requests a checksum; if the server sends none, the transport reads the
+/// file back.
 ///
 /// A download is compared with the checksum of the session or of the server (`Repr-Digest`, `Digest`, `Content-Digest`, `Content-MD5`),
 /// unless the session disables verification. A download without a checksum fails if the session requires checksums.
@@ -28,7 +29,7 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
     /// The ID of this transport, `http`.
     public let id: TransportID = .http
 
-    /// 64: the queue adapts the number to the path.
+    /// 64. The queue adapts the number to the rate, up to this maximum.
     public let maximumSmallFilesInFlight = 64
 
     /// The C libraries in this process, each with its version.
@@ -97,9 +98,10 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
     /// Creates a transport. Its threads and connections start when they are first needed.
     ///
     /// - Parameters:
-    ///   - reuse: How long the headers of a file are used; by default, only for one request.
-    ///   - headers: Called before each request to a trusted origin; returns the headers to send. After a 401 or 403, it is called to renew
-    ///     the headers, but only once for all requests that were rejected with the same headers. The rejected requests are then sent again.
+    ///   - reuse: When the transport reuses the headers that the hook returned for a file; by default, never.
+    ///   - headers: Called before each request to a trusted origin; returns the headers to send. After a 401 or 403, the transport calls
+    ///     the hook to renew the headers, but only once for all requests that were rejected with the same headers. It then sends the
+    ///     rejected requests again.
     public init(reusingHeaders reuse: HeaderReuse = .never, headers: HeaderHook? = nil) {
         self.init(reusingHeaders: reuse, headers: headers, wait: { try await Task.sleep(for: $0) })
     }
@@ -146,8 +148,10 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
         }
     }
 
-    /// Checks with a `HEAD` request to the endpoint's address whether the server is available. Any response shows that the server is
-    /// available, unless it rejects the credentials or the client certificate, requires TLS, or reports a server error.
+    /// Checks whether the server is available, with a `HEAD` request, or `OPTIONS` for WebDAV, to the endpoint's address without its query.
+    ///
+    /// Any response shows that the server is available, unless it rejects the credentials or the client certificate, requires TLS, or
+    /// reports a server error.
     ///
     /// The queue calls this method on a separate task.
     ///

@@ -3,9 +3,9 @@ import HTTPSupport
 import TransferCore
 import TransportSupport
 
-/// Forms.
+/// Uploads in forms.
 extension HTTPUpload {
-    /// Sends a form with its own text fields and files, after the text fields of the settings and the metadata.
+    /// Sends a form: the text fields of the settings and the metadata, followed by the form's own text fields and files.
     ///
     /// - Throws: A ``TransferError`` if the endpoint does not receive forms, or the form can't be sent; or `CancellationError`.
     func run(_ form: UploadForm) async throws -> TransferReceipt {

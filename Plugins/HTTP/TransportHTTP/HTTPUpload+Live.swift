@@ -6,7 +6,8 @@ import TransportSupport
 
 /// Streams that are sent while the app produces them.
 extension HTTPUpload {
-    /// Whether the upload can begin before its source is complete. A form needs the length of its file, and a comparison needs the content.
+    /// Whether the upload can begin before its source is complete. A form needs the length of its file, and a comparison of the content
+    /// needs the whole content afterwards.
     func canSendLive(_ growth: SourceGrowth) -> Bool {
         guard !isForm, !comparesContent, case .growing = growth.extent else { return false }
         return growth.length != nil || !server.client.quirks.requiresLength(server.origin)
@@ -14,8 +15,8 @@ extension HTTPUpload {
 
     /// Sends a growing source in one request. Without a length, HTTP/1.1 sends the body in chunks (RFC 9112, section 7.1).
     ///
-    /// A server can't resume the request. After each few MiB, the transport saves a checkpoint, which lets the queue free the bytes that the
-    /// connection accepted. From the first checkpoint on, a failure of the request is final.
+    /// A server can't resume the request. Every few MiB, the transport saves a checkpoint. The queue can then free the bytes that the
+    /// connection accepted, so a failure of the request after the first checkpoint is final.
     ///
     /// - Parameter folder: The state of the file's folder.
     /// - Returns: The receipt; nil if the server requires the length before the first byte.

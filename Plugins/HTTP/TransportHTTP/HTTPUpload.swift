@@ -100,7 +100,7 @@ struct HTTPUpload {
             bytes: size, remoteURL: uploadedURL(answer), answer: answer.forReceipt(upTo: server.options.responseLimit))
     }
 
-    /// Whether the content must be compared after the upload, so the source must keep it.
+    /// Whether the upload ends with a comparison of the content. The source must then keep the content.
     var comparesContent: Bool { attempt.options.verification == .checksum }
 
     /// Records that the server reported success too early, and returns the class of the error. A `PUT` can be repeated (RFC 9110, section
@@ -149,7 +149,7 @@ struct HTTPUpload {
     /// - Parameter folder: The state of the file's folder.
     /// - Throws: A ``TransferError`` if the server does not have the whole file, or if the file has changed; or `CancellationError`.
     private func put(_ file: FileReader, _ size: Int64, _ folder: FolderCreation.Outcome) async throws -> EndpointResponse {
-        // The same position for both requests, so that bytes that are sent again count as activity.
+        // Both requests share one position, so that repeated bytes count as activity.
         let position = Position()
         func send() async throws -> SentBody {
             try await self.send("PUT", putHeaders, .file(file, offset: 0, length: size), size, position) { $0 }
@@ -165,7 +165,8 @@ struct HTTPUpload {
     /// A response, and the length of the request's body in bytes.
     private typealias SentBody = (answer: EndpointResponse, length: Int64)
 
-    /// The furthest position that the requests of one body reached, and the number of bytes that the connection of the last one accepted.
+    /// The furthest position that any request with the same body reached, and the number of bytes that the last request's connection
+    /// accepted.
     private final class Position: Sendable {
         let state = Locked((furthest: Int64(0), accepted: Int64(0)))
     }
@@ -187,7 +188,7 @@ struct HTTPUpload {
     /// - Parameters:
     ///   - size: The number of bytes of the body that the progress counts.
     ///   - position: The position of an earlier request with the same body.
-    ///   - contentBytes: Returns how many of the counted bytes are among the first bytes of the body.
+    ///   - contentBytes: Returns the number of counted bytes in the given number of first bytes of the body.
     private func send(
         _ method: String, _ headers: HTTPHeaders, _ body: HTTPBody, _ size: Int64, _ position: Position = Position(),
         contentBytes: @escaping @Sendable (Int64) -> Int64
@@ -219,8 +220,8 @@ struct HTTPUpload {
         (200..<300).contains(answer.status) || (isForm && answer.status == 303) || server.options.acceptedStatuses.contains(answer.status)
     }
 
-    /// The URL of the uploaded file, without its query: that of the `PUT`, or that in the response to a form. Nil if it is unknown or
-    /// repeats a secret.
+    /// The URL of the uploaded file, without its query: the URL of the `PUT`, or the `Location` in the response to a form. Nil if the URL
+    /// is unknown or repeats a secret.
     private func uploadedURL(_ answer: EndpointResponse) -> String? {
         answer.shown(isForm ? answer.response.location?.absoluteString : answer.response.effectiveURL)
     }

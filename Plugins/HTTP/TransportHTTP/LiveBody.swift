@@ -12,16 +12,16 @@ import TransportSupport
 
 /// The body of a request that sends a growing source while the app produces it.
 ///
-/// Reads the source's file as it grows, at most as fast as the connection accepts the bytes. Each time the request is sent, for example after a
-/// redirect, the body starts again from byte 0, until ``release()`` has released the first bytes.
+/// Reads the source's file as it grows, at most as fast as the connection accepts the bytes. Each time the request is sent again, for
+/// example after a redirect, the body restarts from byte 0. This is no longer possible after ``release()`` has released the first bytes.
 final class LiveBody: Sendable {
     private struct State {
         var reading: Task<Void, Never>?
         /// The number of bytes of the current request that the connection accepted.
         var accepted: Int64 = 0
-        /// The bytes before this offset are no longer needed, so the queue may free them.
+        /// The offset before which the queue may free the bytes, because they are no longer needed.
         var released: Int64 = 0
-        /// Whether the body may start again, so that no bytes may be released until then.
+        /// Whether no bytes may be released until the next ``start()``, because the body may restart.
         var isReserved = false
     }
 
@@ -139,8 +139,7 @@ final class LiveBody: Sendable {
             cause: cause)
     }
 
-    /// The error for a stream whose request failed after its first bytes were released. An error that another attempt could not fix remains
-    /// the same.
+    /// The error for a stream whose request failed after its first bytes were released. A permanent error stays unchanged.
     func lost(after error: TransferError) -> TransferError {
         error.failureClass == .permanent ? error : lost(error.message, cause: error.cause)
     }

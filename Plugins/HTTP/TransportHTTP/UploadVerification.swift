@@ -5,8 +5,8 @@ import TransportSupport
 
 /// Verifies that the server has the content of a `PUT`.
 ///
-/// Compares the best evidence that the server offers: a checksum of the stored file (`Repr-Digest`, RFC 9530), an entity tag that equals a checksum of
-/// the content, the content itself, or only its size.
+/// Uses the best evidence that the server offers: a checksum of the stored file (`Repr-Digest`, RFC 9530), an entity tag that equals a
+/// checksum of the content, the content itself, or only its size.
 struct UploadVerification {
     let server: HTTPServer
     /// The URL of the file.
@@ -58,8 +58,8 @@ struct UploadVerification {
     private func compare(_ digest: Checksum?, _ answer: EndpointResponse) async throws -> Checksum? {
         guard let digest, canReadAgain else { return nil }
         guard try await local(digest.algorithm) == digest else {
-            // With a content coding, the checksum is that of the encoded content (RFC 9530, section 2). Some servers send that of an empty
-            // response. Neither proves a difference.
+            // With a content coding, the checksum covers the encoded content (RFC 9530, section 2). Some servers send the checksum of an
+            // empty response. Neither proves a difference.
             let isOfEmptyContent = size > 0 && digest == RunningChecksum(digest.algorithm).checksum
             if answer.response.headers.hasContentCoding || isOfEmptyContent { return nil }
             throw try await mismatch(
@@ -68,8 +68,8 @@ struct UploadVerification {
         return digest
     }
 
-    /// Returns the checksum that a strong entity tag contains, if it equals that of the source. Object stores use such tags for some files. A tag that
-    /// differs proves nothing, because servers choose tags freely (RFC 9110, section 8.8.3).
+    /// Returns the checksum in a strong entity tag, if it equals the source's checksum. Object stores use such tags for some files. A
+    /// different tag proves nothing, because servers choose tags freely (RFC 9110, section 8.8.3).
     private func proof(inTagOf answer: EndpointResponse) async throws -> Checksum? {
         guard isSuccess(answer), let tag = answer.response.headers["ETag"], tag.hasPrefix("\""), tag.hasSuffix("\"") else { return nil }
         let digits = tag.dropFirst().dropLast()
@@ -102,7 +102,7 @@ struct UploadVerification {
     @discardableResult
     private func compareSize(in head: EndpointResponse) async throws -> Bool {
         let headers = head.response.headers
-        // With a content coding, the length is that of the encoded content.
+        // With a content coding, the length is the length of the encoded content.
         guard !headers.hasContentCoding, let stored = RemoteFile.length(status: head.status, headers: headers) else {
             return false
         }
@@ -140,7 +140,7 @@ struct UploadVerification {
         _ method: String, _ headers: HTTPHeaders = HTTPHeaders(), sink: (any HTTPResponseSink)? = nil
     ) async throws -> EndpointResponse {
         reporter.reportWaiting()
-        // The checksum and the length must be those of the file itself.
+        // The checksum and the length must describe the file itself.
         var headers = headers
         headers["Accept-Encoding"] = "identity"
         let answer = try await server.send(
@@ -158,7 +158,8 @@ struct UploadVerification {
             algorithm, of: 0..<size, reading: { [file] in try file.bytes($0) }, progress: reporter.reportActivity)
     }
 
-    /// The error for a difference. If the source has changed, throws that error instead, because the difference proves nothing.
+    /// Returns the error for a difference. If the source has changed, throws the error for the change instead, because the difference then
+    /// proves nothing.
     private func mismatch(_ message: String) async throws -> TransferError {
         try await file.verifyUnchanged()
         return TransferError(.resumeLost, .checksumMismatch, message)

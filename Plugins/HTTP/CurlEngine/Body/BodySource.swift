@@ -8,7 +8,7 @@ enum BodySource {
     /// The sources that have unread bytes, in order.
     case sequence([BodySource])
 
-    /// Returns how many bytes, at most `limit`, can be read now.
+    /// Returns the number of bytes that can be read now, at most `limit`.
     func availability(upTo limit: Int) -> StreamBody.Availability {
         switch self {
         case .none: return .end
@@ -55,7 +55,7 @@ enum BodySource {
         }
     }
 
-    /// Passes a chunk that a reader thread has read to the file that it belongs to. In a sequence, this is the first source.
+    /// Passes a chunk from a reader thread to its file. In a sequence, only the first source requests chunks.
     func receive(_ chunk: FileChunk) {
         switch self {
         case .file(let body): body.receive(chunk)

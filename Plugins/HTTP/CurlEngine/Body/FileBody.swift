@@ -34,7 +34,7 @@ final class FileBody {
 
     /// The size of a chunk in bytes, small enough for many concurrent transfers.
     private static let chunkSize = 256 * 1024
-    /// The number of bytes that the system should read ahead after a chunk that a reader thread has read.
+    /// The number of bytes that the system should read ahead after each chunk of a reader thread.
     private static let readAheadSize = 8 * 1024 * 1024
 
     private let file: FileReader
@@ -42,7 +42,7 @@ final class FileBody {
     private let end: Int64
     /// Reads a chunk on a reader thread and sends it back to the loop.
     private let readElsewhere: (FileChunk) throws(TransferError) -> Void
-    /// The chunks from reader threads that libcurl has not received completely, in file order. libcurl has already received the bytes
+    /// The chunks from reader threads, in file order, until libcurl has received all their bytes. libcurl has already received the bytes
     /// before `position`.
     private var delivered: [FileChunk] = []
     private var spare: TransferBuffer?

@@ -25,7 +25,7 @@ public final class HTTPBodyStream: Sendable {
         /// Whether the stream's request has ended.
         var isAbandoned = false
         var wake: (@Sendable () -> Void)?
-        /// Whether the engine waits for bytes, so that the next change must call `wake`.
+        /// Whether the engine waits for bytes. The next change must then call `wake`.
         var isWakeWanted = false
         var lastWriter: UInt64 = 0
         var writers: [UInt64: CheckedContinuation<Void, any Error>] = [:]
@@ -36,8 +36,8 @@ public final class HTTPBodyStream: Sendable {
 
     /// Creates an empty stream.
     ///
-    /// - Parameter capacity: The maximum number of unsent bytes before ``write(_:)`` waits. The bytes of waiting writes, and those that the
-    ///   engine has taken, can be in memory in addition.
+    /// - Parameter capacity: The number of unsent bytes above which ``write(_:)`` waits. Memory also holds the bytes of waiting writes, and
+    ///   bytes that the engine has taken but not sent.
     public init(capacity: Int = 1024 * 1024) {
         self.capacity = max(1, capacity)
     }
@@ -61,7 +61,7 @@ public final class HTTPBodyStream: Sendable {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let outcome = state.withLock { state -> Result<Void, any Error>? in
-                    // Checked first. If the request sent these bytes and then ended, the write has succeeded.
+                    // This check comes first, because a write succeeds if the request took its bytes and then ended.
                     if state.count <= capacity { return .success(()) }
                     if state.isAbandoned { return .failure(Self.ended) }
                     if Task.isCancelled { return .failure(CancellationError()) }

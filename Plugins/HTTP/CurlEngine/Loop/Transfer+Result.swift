@@ -42,8 +42,8 @@ extension Transfer {
             effectiveURL: handle.getString(CURLINFO_EFFECTIVE_URL) ?? pending.request.url, sent: upload.sent)
     }
 
-    /// Whether the whole response to a request with a body arrived before the connection broke. The response is then valid, although the
-    /// server may not have received the whole body.
+    /// Whether the whole response to a request with a body arrived before the connection broke. The response is then valid, even if the
+    /// server did not receive the whole body.
     private var hasEarlyResponse: Bool {
         !pending.request.body.isNone && download == nil && response.isWhole
     }
@@ -94,11 +94,11 @@ extension Transfer {
         return error
     }
 
-    /// The maximum number of body bytes that this machine and a forwarder can hold for a server that never received them.
+    /// The maximum number of body bytes that this machine and a forwarder can buffer before the server receives the first byte.
     private static let maximumBuffered: Int64 = 4 << 20
 
-    /// Whether the request used a new connection that ended before any byte of a response. Not true for HTTP/2 errors, because they follow
-    /// frames of the server.
+    /// Whether the request used a new connection that ended before any byte of a response. HTTP/2 errors do not count, because the server
+    /// has sent frames before them.
     private func isConnectionUnanswered(_ error: CurlEngineError, _ code: CURLcode) -> Bool {
         error.kind == .connectionLost && code != CURLE_HTTP2 && code != CURLE_HTTP2_STREAM && response.isEmpty
             && handle.get(CURLINFO_NUM_CONNECTS) > 0 && upload.sent.accepted <= Self.maximumBuffered

@@ -13,7 +13,7 @@ import TransferCore
     private var hasTakenRejection = false
     /// The error of a callback that ended the transfer. It is more precise than libcurl's code.
     var failure: (any Error)?
-    /// How many times libcurl started to send the request, including libcurl's own retries.
+    /// The number of times that libcurl started to send the request, including its own retries.
     var requestsBegun = 0
     let isRepeatable: Bool
     /// libcurl's result; nil while the transfer runs.
@@ -50,7 +50,8 @@ import TransferCore
         return unsafe Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
     }
 
-    /// Returns true once, if the server has rejected the request while the upload waits for content. The caller must then resume the upload.
+    /// Returns whether the server has rejected the request while the upload waits for content. Returns true only once; the caller must then
+    /// resume the upload.
     ///
     /// libcurl stops sending when it receives a final response that is not a success. But the transfer ends only when the upload is no longer
     /// paused, and the next content of a live stream may be hours away.

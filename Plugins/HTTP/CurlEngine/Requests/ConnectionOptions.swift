@@ -120,15 +120,14 @@ public struct Proxy: Sendable {
         }
     }
 
-    /// Returns a proxy with a URL.
+    /// Creates a proxy with a URL.
     ///
     /// - Parameters:
     ///   - url: The URL of the proxy, without a user name. Its scheme is `http`, `https`, `socks4`, `socks4a`, `socks5` or `socks5h`. With
     ///     `socks4a` and `socks5h`, the proxy resolves host names.
     ///   - userName: The user name for the proxy.
     ///   - password: The password of the user.
-    ///   - exceptions: The hosts, domains, IP addresses and networks (CIDR) to connect to without the proxy; nil for those in
-    ///     `NO_PROXY`.
+    ///   - exceptions: The hosts, domains, IP addresses and networks (CIDR) that bypass the proxy; nil for those in `NO_PROXY`.
     public static func url(_ url: String, userName: String? = nil, password: Secret? = nil, exceptions: [String]? = nil) -> Proxy {
         Proxy(choice: .url(url), userName: userName, password: password, exceptions: exceptions)
     }

@@ -1,7 +1,8 @@
 extension HTTPHeaders {
-    /// How long the server asks clients to back off (`Retry-After`, RFC 9110, section 10.2.3); nil if there is no valid value.
+    /// Returns the time for which the server asks clients to back off (`Retry-After`, RFC 9110, section 10.2.3); nil without a valid value.
     ///
-    /// A date is compared with the server's own `Date`, because the clocks of the machines can differ.
+    /// Compares a date with the server's own `Date`, because the clocks of the machines can differ. `now`, in seconds since 1970, replaces
+    /// a missing `Date`.
     package func retryAfter(now: Int) -> Duration? {
         guard let value = self["Retry-After"] else { return nil }
         // A value of digits only is a number of seconds, however large.
@@ -21,7 +22,8 @@ package func secondsSince1970(ofHTTPDate text: String) -> Int? {
     guard numbers.count == 5, (1...31).contains(numbers[0]), (1970...9999).contains(numbers[1]),
         (0...23).contains(numbers[2]), (0...59).contains(numbers[3]), (0...60).contains(numbers[4])
     else { return nil }
-    // Counts years from March, so the leap day is the last day of a year. The number of days before a month is then the same in each year.
+    // The formula counts years from March. The leap day is then the last day of a year, so the number of days before each month never
+    // changes.
     let year = month < 2 ? numbers[1] - 1 : numbers[1]
     let monthFromMarch = (month + 10) % 12
     let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * monthFromMarch + 2) / 5 + numbers[0] - 719_469

@@ -23,7 +23,8 @@ public struct HTTPRequest: Sendable {
     /// Whether to open a new connection for this request even if an idle connection is available.
     package var needsNewConnection = false
 
-    /// The number of bytes of the response's body to keep in memory, if it is more than ``CurlEngine/Configuration/maximumResponseBody``.
+    /// The maximum number of bytes of the response's body to keep in memory. Only values above
+    /// ``CurlEngine/Configuration/maximumResponseBody`` have an effect.
     package var maximumResponseBody = 0
 
     /// Returns the trailers, the fields that follow the body. With trailers, the body is sent chunked over HTTP/1.1. The headers must
@@ -32,8 +33,8 @@ public struct HTTPRequest: Sendable {
     public var trailers: (@Sendable () throws -> HTTPHeaders)?
 
     /// Observes the bytes of a file while they are sent, for example to hash them without a second read. Called for each chunk in order, on
-    /// a reader thread, so it does not delay other transfers. The function receives the last bytes before the end of the body is sent. If
-    /// the request ends early, it may have received more bytes than were sent.
+    /// a reader thread, so it does not delay other transfers. The function receives all bytes before the engine sends the end of the body.
+    /// If the request ends early, the function may have received unsent bytes.
     public var observeBody: (@Sendable (_ bytes: RawSpan) -> Void)?
 
     /// A file with the certificates (PEM) to trust instead of the system's. Same as the property of ``connection`` with this name.
@@ -64,8 +65,8 @@ public struct HTTPRequest: Sendable {
         !body.isNone && connection.httpVersion == .http1 && (trailers != nil || body.length == nil)
     }
 
-    /// Whether libcurl may repeat the request: sending it twice has the same effect as sending it once (RFC 9110, section 9.2.2). `PUT` is
-    /// excluded, because libcurl would have to send the consumed body again.
+    /// Whether libcurl may repeat the request. Sending such a request twice has the same effect as sending it once (RFC 9110, section
+    /// 9.2.2). A `PUT` is not repeatable here, because its body is already consumed.
     var isRepeatable: Bool {
         ["GET", "HEAD", "OPTIONS", "DELETE"].contains(method)
     }

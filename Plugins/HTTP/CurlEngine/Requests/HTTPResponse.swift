@@ -10,7 +10,7 @@ public struct HTTPResponse: Sendable {
     /// body.
     public var body: [UInt8]
 
-    /// Whether the body was longer than ``body``. An HTTP/1.1 connection is then not reused.
+    /// Whether the response had more bytes than ``body`` contains. The engine then does not reuse an HTTP/1.1 connection.
     public var isBodyTruncated: Bool
 
     /// The HTTP version of the response.
@@ -19,16 +19,16 @@ public struct HTTPResponse: Sendable {
     /// The URL of the request, as normalized by libcurl.
     public var effectiveURL: String
 
-    /// How much of the request's body was sent: less than the whole body if the server responded early.
+    /// The sent part of the request's body; not the whole body if the server responded early.
     public var sent: SentBytes
 }
 
-/// How much of a request's body was sent.
+/// The sent part of a request's body.
 public struct SentBytes: Hashable, Sendable {
     /// The number of bytes that the socket accepted.
     public var accepted: Int64 = 0
 
-    /// The number of bytes that were read from the body; the server can't have received more. It can exceed ``accepted``, because libcurl
-    /// buffers bytes, and resets its count of accepted bytes when it repeats a request.
+    /// The number of bytes that libcurl read from the body; the server can't have received more. The number can exceed ``accepted``:
+    /// libcurl buffers bytes, and resets its count of accepted bytes when it repeats a request.
     public var read: Int64 = 0
 }

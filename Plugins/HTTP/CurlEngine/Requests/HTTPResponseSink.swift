@@ -14,13 +14,13 @@ public protocol HTTPResponseSink: Sendable {
     /// - Throws: Any error. It ends the request.
     func write(_ bytes: RawSpan) throws
 
-    /// The position of the next bytes in the file, which lets the engine end chunks at page boundaries; 0, the default, if the position
-    /// does not matter. Called before each chunk, on the same thread as ``write(_:)``.
+    /// The file offset of the next bytes; 0, the default, if the offset does not matter. The engine uses it to end chunks at page
+    /// boundaries. Called before each chunk, on the same thread as ``write(_:)``.
     var offset: Int64 { get }
 }
 
 extension HTTPResponseSink {
-    /// 0, because the position does not matter.
+    /// 0: the offset does not matter.
     public var offset: Int64 { 0 }
 }
 

@@ -53,23 +53,25 @@ public struct RequestInfo: Sendable {
 
 /// An app's function that adds, changes or removes headers of a request before it is sent, for example to sign it or to add a fresh token.
 ///
-/// A transport calls the hook from one of its tasks, before every request (see ``HeaderReuse``) to the endpoint's origin or to an origin in the setting
-/// `origins`, except after a redirect to another origin. The hook receives the headers of the request, including credentials, and returns
-/// the headers to send. When the attempt is cancelled, the hook's task is cancelled, and the attempt does not wait for the hook.
+/// A transport calls the hook from one of its tasks, before each request (see ``HeaderReuse``) to a trusted origin: the endpoint's origin,
+/// or an origin in the setting `origins`. After a redirect to another origin, it does not call the hook. The hook receives the headers of
+/// the request, including credentials, and returns the headers to send. When the attempt is cancelled, the hook's task is cancelled, and
+/// the attempt does not wait for the hook.
 ///
 /// The headers `Content-Length`, `Content-Type`, `Host`, `Expect`, `Connection`, `Transfer-Encoding`, `Trailer`, `TE`, `Range` and
 /// `If-Range` are reserved. With tus, `Upload-…`, `Tus-…` and `X-HTTP-Method-Override` are also reserved; with plain HTTP, `Content-Range`.
 /// Changing a reserved header ends the attempt with an error.
 ///
-/// If the server repeats a secret, the secret is removed from receipts, errors and logs. The whole of `Authorization`, `Proxy-Authorization` and
-/// `Cookie` counts as secret. Of other headers that the hook adds or changes, words of at least 8 characters do, except in headers that describe the
-/// request or its content, such as `Accept`, `User-Agent`, `X-Request-ID` and `Idempotency-Key`.
+/// If the server repeats a secret, the transport removes the secret from receipts, errors and logs. The values of `Authorization`,
+/// `Proxy-Authorization` and `Cookie` are secret. In other headers that the hook adds or changes, each word of at least 8 characters is
+/// secret. Headers that describe the request or its content are exempt, such as `Accept`, `User-Agent`, `X-Request-ID` and
+/// `Idempotency-Key`.
 ///
 /// An error from the hook ends the attempt. The attempt throws a `TransferError` or `CancellationError` unchanged; any other error becomes
 /// a transient failure.
 public typealias HeaderHook = @Sendable (_ request: RequestInfo, _ headers: HTTPHeaders) async throws -> HTTPHeaders
 
-/// How long a transport uses the headers that an app's header hook returned.
+/// When a transport reuses the headers that an app's header hook returned.
 ///
 /// ```swift
 /// // One token for each file, also for its retries.

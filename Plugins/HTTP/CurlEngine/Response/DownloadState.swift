@@ -4,14 +4,14 @@ import TransferCore
 /// A chunk of a response's body: a buffer that moves between the loop and the sink.
 struct WriteChunk: Sendable {
     let storage: TransferBuffer
-    /// The number of bytes of the storage that the chunk fills.
+    /// The number of bytes in the storage that belong to the chunk.
     var count = 0
     /// The error of the sink; nil if there was none.
     var failure: (any Error)?
 }
 
-/// Passes the body of a response to a sink. On a lane (``DownloadLane``), it writes on the loop's own thread. Otherwise, a writer thread writes
-/// chunks while the loop gathers the next ones, so neither thread waits for the other if both are about equally fast. Confined to the loop's thread.
+/// Passes the body of a response to a sink. On a lane (``DownloadLane``), it writes on the loop's own thread. Otherwise, a writer thread
+/// writes chunks while the loop gathers the next chunks, so both threads work at the same time. Confined to the loop's thread.
 struct DownloadState {
     /// Whether the bytes that libcurl offered were accepted.
     enum OfferResult {
@@ -147,8 +147,8 @@ struct DownloadState {
         gathering?.count = 0
     }
 
-    /// Collects written chunks, and passes the gathered chunk to the writer if the writer is idle. Called when libcurl has no more bytes for now, so
-    /// that each write is as large as possible.
+    /// Collects written chunks, and passes the gathered chunk to the writer if the writer is idle. Called when libcurl has no more bytes
+    /// for now, which keeps writes large.
     ///
     /// - Parameter isEnd: Whether the body is complete. The loop is then notified when all bytes are written.
     /// - Throws: The sink's error.
@@ -164,7 +164,7 @@ struct DownloadState {
                 spares.append(chunk.storage)
             }
             if isEnd || writing == 0 { try handOver() }
-            // Asks for a notification only when half of the chunks are written, because a notification for each chunk would cost more than it gains.
+            // Requests a notification only after half of the chunks are written, because one notification for each chunk would be slower.
             let least = isEnd ? 0 : chunks / 2
             if writing <= least { isStarved = false }
             hasChanged = (isEnd || isStarved) && writing > least && queue.requestNotification(atUnwritten: least)

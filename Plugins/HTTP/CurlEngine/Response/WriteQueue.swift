@@ -46,9 +46,10 @@ final class WriteQueue: Sendable {
         }
     }
 
-    /// Asks for the loop to be notified when at most `count` chunks remain unwritten, or when a chunk fails.
+    /// Requests a notification of the loop when at most `count` chunks remain unwritten, or when a chunk fails.
     ///
-    /// - Returns: Whether the number is already reached, or the queue is closed. If so, a notification follows only if a chunk fails.
+    /// - Returns: Whether at most `count` chunks are already unwritten, or the queue is closed. The loop is then notified only if a chunk
+    ///   fails.
     func requestNotification(atUnwritten count: Int) -> Bool {
         state.withLock { state in
             let isMet = state.unwritten <= count || state.isClosed

@@ -2,7 +2,7 @@ package import CurlEngine
 package import TransferCore
 
 extension CurlEngineError {
-    /// Whether the request certainly never reached the server, so the caller need not query the server for the outcome.
+    /// Whether a query for the request's outcome is pointless: the request never reached the server, or the engine was shut down.
     package var neverArrived: Bool {
         [
             .invalidRequest, .hostNotFound, .refused, .timedOut, .tlsNotTrusted, .tlsFailed, .certificateFileUnusable,
@@ -81,7 +81,7 @@ extension CurlEngineError {
         case .invalidResponse: error(.protocolViolation, .invalidResponse, "\(origin) does not speak HTTP.")
         case .invalidRequest: error(.permanent, .invalidEndpoint, message)
         case .outOfResources: error(.noSpace, .internalFailure, message)
-        // Not `unreachable`, because the server may have acted on the request: a form, for example, must not go to another endpoint at once.
+        // Not `unreachable`: the server may have acted on the request, so a form, for example, must not go to another endpoint immediately.
         case .connectionLost where isUnanswered:
             error(.transient, .serverUnavailable, "\(origin) closed the connection without a response.\(hint(at: origin, isEndpoint))")
         case .outcomeUnknown:
@@ -101,7 +101,7 @@ extension CurlEngineError {
         return " The server may be down behind a proxy.\(scheme)"
     }
 
-    /// The end of a message: the settings that can supply a proxy's address.
+    /// The end of a message about a proxy: the possible sources of its address.
     private static let proxySources = "the \"proxy\" setting or the proxy environment variables."
 
     /// The proxy whose name libcurl could not resolve.

@@ -25,9 +25,9 @@ package struct RequestContext: Sendable {
 /// Sends the requests of one attempt to one endpoint.
 ///
 /// Adds the headers of the endpoint, the session, the credentials and the app's hook to each request for a trusted origin, except after a
-/// redirect to another origin. Follows redirects that keep the method and lead to a trusted origin or to that of the request (RFC 9110,
-/// section 15.4). Repeats a request once after a 401 or 403 if the app has a header hook, and after a 400 that a broken connection may have
-/// caused.
+/// redirect to another origin. Follows redirects that keep the method and lead to a trusted origin or to the request's own origin (RFC
+/// 9110, section 15.4). Repeats a request once after a 401 or 403 if the app has a header hook, and once after a 400 that a broken
+/// connection may have caused.
 package struct EndpointClient: Sendable {
     private static let maximumRedirects = 5
 
@@ -79,7 +79,7 @@ package struct EndpointClient: Sendable {
     /// Whether the app has a header hook.
     package var hasHeaderHook: Bool { resources.hook != nil }
 
-    /// How many times the app's hook has renewed the credentials of this endpoint.
+    /// The number of times that the app's hook has renewed the credentials of this endpoint.
     package var renewals: Int { resources.hook?.renewals(at: endpointAddress) ?? 0 }
 
     /// Sends a request and returns the final response, whatever its status.

@@ -37,8 +37,8 @@ package struct EndpointCredentials {
     /// Whether any credential is for the server. A client-key passphrase or a proxy password is not for the server.
     package var includeServerCredentials: Bool { references.contains { !Self.connectionKinds.contains($0.kind) } }
 
-    /// The warning to log before credentials are sent without encryption; nil if the connection is encrypted, the server is this machine, or there
-    /// are no credentials.
+    /// The warning to log before credentials are sent without encryption. Nil if the connection is encrypted, the server is this machine,
+    /// or there are no credentials.
     package var cleartextWarning: String? {
         guard includeServerCredentials, origin.scheme == "http", !origin.isLoopback else { return nil }
         return

@@ -13,14 +13,13 @@ package struct EndpointRequest {
     private(set) var pacing: (@Sendable (Int) -> Allowance)?
     private(set) var progress: (@Sendable (Int64) -> Void)?
 
-    /// Changes the request before each time it is sent, for example to observe the body from its first byte.
+    /// Changes the request each time before it is sent, for example to observe the body from its first byte.
     package var prepare: ((inout HTTPRequest) -> Void)?
-    /// Returns whether the body can be sent again. If not, a response after which the request would be repeated is the final response.
+    /// Returns whether the body can be sent again. If not, the client returns the response instead of repeating the request.
     package var canRepeat: () -> Bool = { true }
     /// Whether to send the request again with renewed headers after a 401 or 403.
     package var repeatsAfterRejection = true
-    /// The value of ``EndpointClient/renewals`` before the request was first sent; nil unless the request is repeated after rejected
-    /// credentials.
+    /// After a rejection of the credentials, the value of ``EndpointClient/renewals`` before the rejected request was sent; otherwise nil.
     package var rejectedSince: Int?
     /// Returns whether a broken connection may have caused the response. The request is then sent once more, on a new connection.
     package var mayResultFromBrokenConnection: (HTTPResponse) -> Bool = { $0.mayResultFromBrokenConnection }
@@ -34,7 +33,7 @@ package struct EndpointRequest {
     ///   - secrets: Values that errors and receipts must not repeat.
     ///   - sink: Receives the body of the response; nil to keep its first bytes in memory.
     ///   - threads: The threads on which the sink writes.
-    ///   - pacing: Returns how many bytes of the body are allowed now. Called on a thread of the engine. Must not block.
+    ///   - pacing: Returns the number of body bytes that may be transferred now. Called on a thread of the engine. Must not block.
     ///   - progress: Called with the number of transferred bytes, on a thread of the engine. Must not block.
     package init(
         _ request: HTTPRequest, secrets: [String], sink: (any HTTPResponseSink)? = nil, writingOn threads: WorkerThreads? = nil,

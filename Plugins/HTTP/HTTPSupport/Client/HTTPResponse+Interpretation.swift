@@ -42,7 +42,7 @@ extension HTTPResponse {
     package var mayResultFromBrokenConnection: Bool { status == 400 && !refusesClientCertificate && !requiresTLS }
 
     /// Returns the server's explanation of a rejection: the first line of a plain-text or JSON body, or the text of an HTML or XML page.
-    /// Returns nil without an explanation, or if a secret in the response can't be replaced.
+    /// Returns nil if there is no explanation, or if a secret in the response can't be replaced.
     package func explanation(excluding secrets: [String]) -> String? {
         let type = headers["Content-Type"]?.lowercased() ?? "text/plain"
         let isText = ["text/plain", "application/json", "application/problem+json"].contains { type.hasPrefix($0) }
@@ -65,7 +65,7 @@ extension String {
         var hidden: Substring?
         for piece in split(separator: "<") {
             let parts = piece.split(separator: ">", maxSplits: 1, omittingEmptySubsequences: false)
-            // Text before the first tag.
+            // A piece without `>` is text before the first tag, or an incomplete tag. Only the text counts.
             guard parts.count == 2 else {
                 if words.isEmpty, hidden == nil, piece.startIndex == startIndex { words += piece.split(whereSeparator: \.isWhitespace) }
                 continue

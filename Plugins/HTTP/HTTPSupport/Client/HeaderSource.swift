@@ -11,11 +11,11 @@ package final class HeaderSource: Sendable {
     }
 
     private struct State {
-        /// How many times the credentials of each endpoint were renewed, by the endpoint's address.
+        /// The number of times that the credentials of each endpoint were renewed, by the endpoint's address.
         var renewals: [String: Int] = [:]
         var lastCallNumber = 0
-        /// The hook's changes for each file, to apply them to later requests. A change applies only while `renewals` is the endpoint's
-        /// count.
+        /// The hook's changes for each file, to apply to later requests. A change applies only as long as its `renewals` equals the
+        /// endpoint's renewal count.
         var changes: [File: (change: HeaderChange, renewals: Int)] = [:]
     }
 
@@ -29,7 +29,7 @@ package final class HeaderSource: Sendable {
 
     private static let maximumChanges = 1_000
 
-    /// The result of a task: the number of the call whose hook call returned the headers, and these headers.
+    /// The result of a task: the number of the call that started it, and the headers from the hook.
     private typealias HookResult = (callNumber: Int, headers: HTTPHeaders)
 
     /// The call number in the result of a renewal that did not call the hook, because the credentials had just been renewed. Call numbers
@@ -51,8 +51,8 @@ package final class HeaderSource: Sendable {
         self.reuse = reuse
     }
 
-    /// Returns how many times the credentials of an endpoint were renewed. Call this before a request is sent, and pass the result to
-    /// ``headersAfterRejection(for:_:at:since:)`` if the request is rejected.
+    /// Returns the number of times that the credentials of an endpoint were renewed. Call this before a request is sent, and pass the
+    /// result to ``headersAfterRejection(for:_:at:since:)`` if the request is rejected.
     package func renewals(at endpointAddress: String) -> Int {
         state.withLock { $0.renewals[endpointAddress, default: 0] }
     }
@@ -81,7 +81,7 @@ package final class HeaderSource: Sendable {
 
     /// Keeps the hook's changes for the other requests of a file.
     ///
-    /// - Parameter renewals: The renewal count that the headers belong to: the count before the hook was called, plus 1 if this call
+    /// - Parameter renewals: The endpoint's renewal count for these headers: the count before the hook was called, plus 1 if this call
     ///   renewed the credentials.
     private func keep(_ headers: HTTPHeaders, _ changed: HTTPHeaders, for file: File?, _ renewals: Int) {
         guard let file else { return }
@@ -99,8 +99,8 @@ package final class HeaderSource: Sendable {
     package func headersAfterRejection(
         for request: RequestInfo, _ headers: HTTPHeaders, at endpointAddress: String, since renewals: Int
     ) async throws -> HTTPHeaders {
-        // Usually runs once. It repeats if this call shared the task of a call with an older renewal count, which found that its renewal
-        // was unnecessary.
+        // Usually runs once. It repeats if this call joined the task of a call with an older renewal count, and that task skipped the
+        // renewal.
         while self.renewals(at: endpointAddress) == renewals {
             let number = nextCallNumber()
             let renewal = try await work.value(for: .renewal(endpointAddress: endpointAddress)) {

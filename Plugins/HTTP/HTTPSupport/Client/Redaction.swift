@@ -1,16 +1,16 @@
 package import CurlEngine
 import Foundation
 
-/// Secrets of requests, which must not get into a log or a storage folder if a server repeats them.
+/// Removes the secrets of requests from texts. If a server repeats a secret, it must not get into a log or the storage folder.
 extension String {
-    /// The minimum length in bytes of a secret that is replaced within a text. A shorter one can occur by chance, so replacing it could make the
-    /// text misleading, and would show at which places it occurs.
+    /// The minimum length in bytes of a secret that is replaced within a text. A shorter secret can occur by chance. A replacement could
+    /// then make the text misleading, and would reveal where the secret occurs.
     private static let minimumReplacedLength = 8
 
     /// Returns the text with `[redacted]` in place of each secret from a header, or `0` for a secret of digits, which may be a number in JSON.
     ///
-    /// A secret is any word of a header's value, or the password in HTTP Basic credentials. Compares bytes, because a combining mark after the secret
-    /// would change its last character.
+    /// Each word of a header's value is a secret, and so is the password in HTTP Basic credentials. Compares bytes, because a combining
+    /// mark after a secret would change its last character.
     ///
     /// - Returns: The text; nil if it contains a secret that is too short to be replaced.
     package func redacted(_ secrets: [String]) -> String? {
@@ -26,7 +26,7 @@ extension String {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Returns the text without the start of a secret at its end. A server's text that was cut may end within a secret.
+    /// Returns the text without a partial secret at its end, because a truncated text from a server may end within a secret.
     package func withoutPartialSecret(_ secrets: [String]) -> String {
         let bytes = Array(utf8)
         let longest = Self.words(of: secrets).flatMap { word in
@@ -40,7 +40,7 @@ extension String {
         Self.words(of: secrets).contains { utf8.contains($0) }
     }
 
-    /// The secret parts of headers' values, also as JSON text with escaped slashes.
+    /// The secret words in header values. A word with slashes is also included in its JSON form, with escaped slashes.
     private static func words(of secrets: [String]) -> [[UInt8]] {
         secrets.flatMap { secret -> [[UInt8]] in
             let parts = secret.split(separator: " ")
@@ -78,8 +78,8 @@ extension HTTPHeaders.Field {
 
     /// The secret parts of the value, if the app's header hook has set this header.
     ///
-    /// All of `Authorization`, `Proxy-Authorization` and `Cookie` is secret. In other headers, words with at least 8 characters are, unless the header is
-    /// known to describe the request. Shorter words are most likely flags and numbers, such as the number of a tenant.
+    /// The values of `Authorization`, `Proxy-Authorization` and `Cookie` are secret. In other headers, each word of at least 8 characters
+    /// is secret, unless the header only describes the request. Shorter words are most likely flags and numbers, such as a tenant's number.
     package var secrets: [String] {
         let name = self.name.lowercased()
         if name == "cookie" {

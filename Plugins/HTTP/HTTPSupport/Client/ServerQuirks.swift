@@ -25,7 +25,7 @@ package final class ServerQuirks: Sendable {
     private struct State {
         var refusesExpectation: Set<Origin> = []
         var requiresLength: Set<Origin> = []
-        /// Stored per file, because a server may generate some files dynamically, without support for ranges, and support ranges of others.
+        /// Stored per file, because a server may support ranges of stored files, but not of files that it generates.
         var ignoresRanges: Set<File> = []
         var changing: Set<File> = []
         var earlySuccesses: [String: Int] = [:]

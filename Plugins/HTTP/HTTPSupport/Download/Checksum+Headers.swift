@@ -15,7 +15,7 @@ extension Checksum {
 
     private static let algorithms: [String: ChecksumAlgorithm] = ["sha-512": .sha512, "sha-256": .sha256, "sha": .sha1, "md5": .md5]
 
-    /// Creates the strongest supported checksum from a response's headers; nil if they contain no supported checksum.
+    /// Reads the strongest supported checksum from a response's headers; nil if there is none.
     ///
     /// - Parameter isWhole: Whether the response contains the whole file, so a checksum of the content is also a checksum of the file.
     package init?(_ headers: HTTPHeaders, isWhole: Bool) {

@@ -6,7 +6,7 @@ import TransportSupport
 
 /// The part file of a download, and its missing ranges. All requests of the download share it.
 final class DownloadPart: Sendable {
-    /// Thrown to end the request if the file need not be downloaded, because the overwrite policy keeps the existing file.
+    /// Thrown to end the request if the overwrite policy keeps the existing file, so no download is needed.
     struct IsUpToDate: Error {
         var remote: RemoteFile
     }
@@ -16,7 +16,7 @@ final class DownloadPart: Sendable {
         var writer: FileWriter
     }
 
-    /// The bytes that this attempt and earlier ones have written. After a sync, a checkpoint can confirm them.
+    /// The bytes that this attempt and earlier attempts have written. After a sync, a checkpoint can confirm these bytes.
     struct Extent {
         var received: ByteRanges
         /// The position to pass to `FileWriter.sync(upTo:)`. Grows with each written byte, even if ranges are written out of order.
@@ -47,7 +47,7 @@ final class DownloadPart: Sendable {
     let known: RemoteFile?
     /// Yields when it is time to save a checkpoint.
     let checkpointsDue: AsyncStream<Void>
-    /// Yields once, after the first bytes were written, when the part file is open. Ended by ``endOpened()``.
+    /// Yields once, after the first write, when the part file is open. ``endOpened()`` ends the stream.
     let opened: AsyncStream<Void>
 
     private let threads: WorkerThreads

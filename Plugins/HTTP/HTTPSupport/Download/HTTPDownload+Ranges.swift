@@ -14,9 +14,9 @@ extension HTTPDownload {
         }
     }
 
-    /// Downloads all missing ranges, over several connections if possible. If one connection has a transient failure without a requested
-    /// delay, the other connections request its remaining bytes, because a server may allow fewer connections than requested. Any other
-    /// failure ends the attempt.
+    /// Downloads all missing ranges, over several connections if possible. A server may allow fewer connections: if one connection has a
+    /// transient failure without a requested delay (`Retry-After`), the other connections request its remaining bytes. Any other failure
+    /// ends the attempt.
     private func fetchAll(into part: DownloadPart) async throws {
         let ends = try await withThrowingTaskGroup(of: [TransferError?].self) { group in
             if let length = part.known?.length {

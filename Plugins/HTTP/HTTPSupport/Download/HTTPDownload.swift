@@ -99,7 +99,7 @@ package struct HTTPDownload: Sendable {
         } catch {
             // A cancelled request ends immediately, even while the disk still writes the request's bytes. This call waits for the disk.
             await part.seal()
-            // The received bytes are worth saving, even after a cancellation.
+            // A separate task saves the received bytes even if this task was cancelled.
             await Task { try? await syncAndSave(part) }.value
             throw error
         }
@@ -152,8 +152,8 @@ package struct HTTPDownload: Sendable {
         return receipt
     }
 
-    /// Saves a local name from the server in a checkpoint before the file gets that name. Otherwise, after a crash, the server might
-    /// suggest another name to the next attempt, and the file would exist under both names.
+    /// Saves a local name from the server in a checkpoint before the file gets that name. Otherwise, the server might suggest another name
+    /// to the next attempt after a crash, and the file would exist under both names.
     private func keepName(of remote: RemoteFile?, _ writer: FileWriter, size: Int64) async throws {
         guard var remote, remote.name != nil, !writer.isInPlace else { return }
         remote.length = size

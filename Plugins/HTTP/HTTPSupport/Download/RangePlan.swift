@@ -19,14 +19,14 @@ struct FileRange: Sendable, Hashable {
 /// A large file has more ranges than connections, and the ranges are requested in the file's order. Connections of different speeds
 /// therefore finish at about the same time, and the received bytes are mostly contiguous from the start.
 struct RangePlan: Sendable {
-    /// The limits, in bytes, of ``maximumRangeSize`` for a file that is split. A low ``threshold`` reduces the lower limit.
+    /// The limits, in bytes, of ``maximumRangeSize`` for a file with several ranges. A ``threshold`` below the lower limit replaces it.
     private static let smallest: Int64 = 16 << 20
     private static let largest: Int64 = 128 << 20
     private static let rangesPerConnection: Int64 = 4
 
     /// The maximum number of parallel requests.
     let parallel: Int
-    /// The minimum size of a file that is split.
+    /// The minimum size, in bytes, of a file that is downloaded in several ranges.
     let threshold: Int64
     /// The ranges in reverse order. A range longer than ``maximumRangeSize`` is split when it is requested.
     private var pending: [FileRange] = []
@@ -43,7 +43,7 @@ struct RangePlan: Sendable {
     /// The first request for a file of unknown size. The response reports the file's size.
     var first: FileRange { parallel > 1 ? FileRange(start: 0, end: smallest) : .whole }
 
-    /// The lower limit of ``maximumRangeSize`` for a file that is split, and the size of the first range of a file of unknown size.
+    /// The lower limit of ``maximumRangeSize`` for a file with several ranges, and the size of the first range of a file of unknown size.
     private var smallest: Int64 { min(Self.smallest, threshold) }
 
     /// Adds the missing ranges of a file.

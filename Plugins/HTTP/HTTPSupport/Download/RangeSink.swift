@@ -3,7 +3,7 @@ import Locking
 import SystemPackage
 import TransferCore
 
-/// Writes the response to a request for one range of a file, after checking that the response has this range or the whole file.
+/// Writes the response to a request for one range of a file, if the response has this range or the whole file.
 final class RangeSink: HTTPResponseSink {
     /// Thrown to end the first request for a range if the response has another range, or lacks the version, length or required checksum of
     /// the file. The whole file is then requested.
@@ -86,8 +86,8 @@ final class RangeSink: HTTPResponseSink {
             try compare(&remote, with: known, head)
         } else if head.status == 206 {
             guard range.end != nil else { throw violation("in part, although the whole file was requested") }
-            // The range may be wrong, or the response may lack data that later requests need. In both cases, the server may still send the
-            // whole file.
+            // The response may have a wrong range, or lack data that later requests need. The server may still be able to send the whole
+            // file.
             guard ContentRange(head.headers)?.start == 0, remote.validator != nil, remote.length != nil,
                 !check.needsServerChecksum || remote.digest != nil
             else { throw MustBeWhole() }

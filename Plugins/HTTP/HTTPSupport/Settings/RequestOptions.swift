@@ -42,8 +42,7 @@ public struct RequestOptions: Hashable, Sendable {
     public var headers: [String: String]
 
     /// Other trusted origins, each as `scheme://host:port`. The server may keep uploads at these origins, and may redirect to them.
-    /// Requests for an upload at such an origin carry credentials and headers. Requests that were redirected to another origin carry
-    /// neither.
+    /// Requests for an upload at such an origin carry credentials and headers; requests after a redirect to another origin do not.
     public var origins: [String]
 
     /// The minimum size, in bytes, of files that are transferred in several segments; 1 or more. The session and the server must also allow
@@ -177,7 +176,7 @@ extension SettingFormat<[String]> {
         }
     }
 
-    /// Removes the prefix with which other programs write keys (RFC 7469, section 2.1).
+    /// Removes the prefix `sha256//`, which curl writes before each key (CURLOPT_PINNEDPUBLICKEY(3)).
     fileprivate static var publicKeys: Self {
         Self("keys, separated by commas") {
             $0.words.map { $0.replacing("sha256//", with: "") }

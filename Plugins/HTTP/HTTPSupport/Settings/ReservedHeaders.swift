@@ -40,7 +40,8 @@ package struct ReservedHeaders: Sendable {
         return names.contains(name) || prefixes.contains { name.hasPrefix($0) }
     }
 
-    /// Rejects reserved headers, and headers that carry secrets, such as `Authorization`, because settings and session headers are stored.
+    /// Rejects reserved headers. Also rejects headers with secrets, such as `Authorization`, because the queue stores settings and session
+    /// headers.
     ///
     /// - Throws: A ``TransferError`` that names the header.
     package func check(_ name: String, in place: Place = .setting) throws(TransferError) {

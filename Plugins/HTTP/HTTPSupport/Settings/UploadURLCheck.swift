@@ -5,7 +5,7 @@ package import TransferCore
 package enum UploadURLCheck {
     /// Rejects a URL that has a user name, password, fragment or invalid port, or that is not an `http` or `https` URL with a host.
     ///
-    /// - Throws: A ``TransferError`` with only the scheme, host and port of the URL, because its path may be secret.
+    /// - Throws: A ``TransferError`` that names only the scheme, host and port of the URL, because its path may be secret.
     ///
     /// - Parameter name: The name of the URL in errors.
     package static func check(_ text: String, as name: String = "upload URL") throws(TransferError) {

@@ -1,4 +1,4 @@
-/// An element of a `PROPFIND` response that matters for a listing (RFC 4918, section 14), or another element.
+/// An XML element in a `PROPFIND` response (RFC 4918, section 14). Each element that matters for a listing has its own case.
 enum DAVElement: String, CaseIterable, Sendable {
     case multistatus, response, href, propstat, prop, resourcetype, collection, getcontentlength, status
     /// Any other element, for example one in another namespace.
@@ -36,7 +36,7 @@ struct DAVElementReader {
         case reference
         /// Within a tag. The associated value is the quotation mark of the current attribute value.
         case tag(quote: UInt8?)
-        /// The associated values of this case and the next two show how much of the end has been read: of `-->`, `?>` or `]]>`.
+        /// The associated value of this case and of the next two cases shows how much of the end mark was read: `-->`, `?>` or `]]>`.
         case comment(dashes: Int)
         case instruction(mayEnd: Bool)
         case characterData(brackets: Int)
@@ -50,7 +50,8 @@ struct DAVElementReader {
         var text: [UInt8] = []
     }
 
-    /// The maximum number of bytes of a tag, and of an element's text. An `href` has at most 12,288 bytes: PATH_MAX (limits.h), with each byte encoded.
+    /// The maximum number of bytes of a tag, and of an element's text. An `href` has at most 12,288 bytes: PATH_MAX (limits.h) with each
+    /// byte percent-encoded.
     private static let maximumBytes = 32 * 1024
     private static let maximumDepth = 64
     /// The maximum number of namespaces in scope.
@@ -68,7 +69,7 @@ struct DAVElementReader {
     private var hasRoot = false
     /// The bytes of a byte order mark that were read.
     private var start: [UInt8] = []
-    /// Whether nothing but a byte order mark was read. An XML declaration can only be here.
+    /// Whether at most a byte order mark was read. An XML declaration is valid only here.
     private var isAtStart = true
 
     /// Reads the next bytes.
@@ -214,7 +215,7 @@ struct DAVElementReader {
 
     private mutating func readCharacterData(_ byte: UInt8, _ brackets: Int) throws(Malformed) {
         if byte == UInt8(ascii: "]") {
-            // Brackets count as text as soon as they can't belong to the end.
+            // After a third bracket, the first one is text, because `]]>` has only two.
             if brackets == 2 { try append([byte]) }
             state = .characterData(brackets: min(2, brackets + 1))
         } else if byte == UInt8(ascii: ">"), brackets == 2 {

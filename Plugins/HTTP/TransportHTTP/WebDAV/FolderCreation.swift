@@ -4,15 +4,15 @@ import TransferCore
 
 /// Creates the missing folders of uploads on WebDAV servers with `MKCOL` (RFC 4918, section 9.3).
 ///
-/// Asks for each folder only once per session, also if several files need the same folder at the same time.
+/// Requests each folder only once per session, even if several files need the same folder at the same time.
 final class FolderCreation: Sendable {
     /// The state of a folder according to the server.
     enum Outcome: Sendable {
         /// The folder was created now.
         case created
-        /// The name exists. It can be a file: WebDAV does not distinguish this.
+        /// The name exists, as a folder or a file. WebDAV's response does not distinguish them.
         case exists
-        /// The server did not create the folder. It may exist nevertheless, so the upload is attempted.
+        /// The server did not create the folder. The folder may exist nevertheless, so the transport attempts the upload.
         case refused(TransferError)
     }
 
@@ -104,7 +104,8 @@ final class FolderCreation: Sendable {
 }
 
 extension FolderCreation.Outcome {
-    /// The outcome for later files: the folder was not created for them. Nil after a temporary failure, which may not repeat.
+    /// The outcome to remember for later files, for which a created folder already exists. Nil after a temporary failure, which may not
+    /// recur.
     fileprivate var lasting: Self? {
         switch self {
         case .created, .exists: .exists

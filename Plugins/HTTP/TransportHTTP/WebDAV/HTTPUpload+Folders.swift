@@ -5,7 +5,7 @@ import TransferCore
 extension HTTPUpload {
     private var session: String { attempt.origin.session }
 
-    /// The folders that the upload needs; empty unless the server supports WebDAV.
+    /// The folders that the upload needs. Empty without WebDAV, for forms, and for a URL of the item or the session.
     private var neededFolders: [String] {
         guard server.options.webDAV, !isForm, server.givenURL == nil else { return [] }
         return FolderCreation.folders(of: url, at: server.address)
@@ -27,7 +27,7 @@ extension HTTPUpload {
         return try await createFolders()
     }
 
-    /// Whether a `PUT` that failed may succeed after ``createFoldersAgain(after:)``.
+    /// Whether a failed `PUT` may succeed after ``createFoldersAgain(after:)``.
     func canStoreNow(_ answer: EndpointResponse, in folder: FolderCreation.Outcome) -> Bool {
         switch folder {
         case .created: true

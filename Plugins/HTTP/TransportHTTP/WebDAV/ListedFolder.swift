@@ -1,4 +1,4 @@
-/// A folder on a WebDAV server, for converting the URLs in its listing to names.
+/// A folder on a WebDAV server. Converts the URLs in its listing to names.
 ///
 /// A name is never used as a URL, so a listing can't refer to other servers or folders.
 struct ListedFolder {
@@ -25,7 +25,7 @@ struct ListedFolder {
 
     /// Returns the place of a URL or path in the folder's listing (RFC 4918, section 8.3).
     ///
-    /// The scheme and the port of a URL can differ from the request's: a proxy can add TLS. Both encoded and unencoded characters are accepted.
+    /// The scheme and the port of a URL can differ from the request's: a proxy can add TLS. Accepts both encoded and unencoded characters.
     func place(of href: [UInt8]) -> Place {
         let path: ArraySlice<UInt8>
         if href.first == UInt8(ascii: "/") {

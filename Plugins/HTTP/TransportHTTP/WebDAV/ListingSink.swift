@@ -6,7 +6,7 @@ import TransferCore
 final class ListingSink: HTTPResponseSink {
     /// The number of undelivered entries at which the transfer pauses.
     private static let maximumWaiting = 5_000
-    /// How long the transfer pauses before the number of undelivered entries is checked again.
+    /// The time after which a paused transfer checks the number of undelivered entries again.
     private static let pause = Duration.milliseconds(5)
 
     private struct Parser {
@@ -74,7 +74,7 @@ final class ListingSink: HTTPResponseSink {
             return nil
         case .member(let name, let endsInSlash):
             parser.hasMembers = true
-            // A member with another status exists. The transfer of the file finds out what is wrong.
+            // A member with another error status exists. Its transfer reports the problem.
             guard !member.isGone else { return nil }
             return RemoteEntry(name: name, kind: member.isFolder ?? endsInSlash ? .folder : .file(size: member.size))
         case .outside:

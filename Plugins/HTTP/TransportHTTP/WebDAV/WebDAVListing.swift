@@ -6,7 +6,7 @@ import TransferCore
 struct WebDAVListing: Sendable {
     /// The number of entries that the receiver gets at a time.
     private static let batch = 1_000
-    /// The maximum number of bytes of a response, enough for about 10,000,000 entries. It ends a response that never ends.
+    /// The maximum number of bytes of a response, enough for about 10,000,000 entries. Without this limit, a listing could run forever.
     private static let maximumBytes: Int64 = 4 << 30
     /// Asks only for the needed properties (RFC 4918, section 15).
     private static let body = Array(
