@@ -85,8 +85,8 @@ public struct RemoteQueueEvents: AsyncSequence, Sendable {
 
         /// The next event; nil at the end.
         ///
-        /// - Throws: ``/TransferKit/QueueError``, for example with the code `ownerUnreachable` if the owner exited without shutting down the queue, or
-        ///   `tooManySubscribers`, or `CancellationError` if the task is cancelled.
+        /// - Throws: ``/TransferKit/QueueError``, for example with the code `tooManySubscribers`, or `ownerUnreachable` if the owner exited
+        ///   without shutting down the queue. `CancellationError` if the task is cancelled.
         public mutating func next() async throws -> QueueEvent? {
             guard !hasEnded else { return nil }
             while true {

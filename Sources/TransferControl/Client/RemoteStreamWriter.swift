@@ -4,7 +4,7 @@ public import TransferCore
 public import TransferKit
 
 extension RemoteTransferQueue {
-    /// Adds a session with one stream, whose bytes this process produces, to the queue of another process.
+    /// Adds a session with one stream to the queue of another process. This process produces the bytes of the stream.
     ///
     /// The queue reads the bytes while the session runs. If this process exits before ``RemoteStreamWriter/finish()`` returns, the item can
     /// fail.
@@ -53,7 +53,7 @@ extension RemoteTransferQueue {
 public final class RemoteStreamWriter: Sendable {
     /// The session of the stream.
     public let session: SessionID
-    /// Whether a session with the request's deduplication key already existed. That session has its own content, so writes throw.
+    /// Whether a session with the request's deduplication key already existed. The existing session has its own content, so writes throw.
     public let isDuplicate: Bool
 
     private let connection: ControlConnection
@@ -84,8 +84,8 @@ public final class RemoteStreamWriter: Sendable {
         }
     }
 
-    /// Ends the stream after the bytes written so far. Waits until all of them are in the storage folder; from then on, the session does not need
-    /// this process. Throws the errors of ``write(_:)``.
+    /// Ends the stream, and waits until all of its bytes are in the storage folder. The session then no longer needs this process. Throws
+    /// the errors of ``write(_:)``.
     public func finish() async throws {
         try await send(.finish)
         isOpen.withLock { $0 = false }

@@ -19,7 +19,7 @@ extension RemoteTransferQueue {
         let _: EmptyResult = try await call(request, after: parts)
     }
 
-    /// Sends a request for a list, and joins the parts in which the list arrives.
+    /// Sends a request for a list, and joins the parts of the response.
     func list<Value: Codable & Sendable>(_ request: ControlRequest, after parts: [StagedPart] = []) async throws -> [Value] {
         try await list(request, after: parts) { (part: [Value]) in part }
     }

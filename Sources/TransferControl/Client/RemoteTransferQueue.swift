@@ -64,7 +64,8 @@ public struct RemoteTransferQueue: ControllableQueue {
         try checkSecrets(of: account)
         return try await call(.replace(previous, with: account))
     }
-    /// Rejects secrets in the memory of this process, which the owner can't read. Secrets in the memory of the owner have no value here.
+    /// Rejects secrets in this process's memory, because the owner can't read them. A reference to a secret in the owner's memory has no
+    /// value in this process, and is accepted.
     private func checkSecrets(of account: Account) throws {
         for reference in account.endpoints.flatMap(\.credentials) {
             guard case .memory(let memory) = reference.source, memory.secret != nil else { continue }

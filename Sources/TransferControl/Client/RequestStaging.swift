@@ -7,7 +7,7 @@ struct RequestStaging {
     /// The approximate maximum size of a part, in bytes.
     private static let partSize = 1 << 19
     private static let idsPerPart = 10_000
-    /// The maximum number of items in a session that is sent as one part. A session with more items is split.
+    /// The maximum number of items in a session that fits into one part. A session with more items is split.
     private static let maximumUnsplitItems = 100
 
     private(set) var parts: [StagedPart] = []

@@ -4,8 +4,8 @@ import TransferKit
 extension ControlClient {
     /// Adds a session with one stream, and passes the client's bytes to the queue until the client ends the stream or disconnects.
     ///
-    /// Responds to each frame when the queue has accepted its bytes, so the client sends no faster than the queue reads. Responds to the
-    /// frame that ends the stream when the whole stream is in the storage folder.
+    /// Responds to each frame after the queue has accepted its bytes, so the client sends no faster than the queue reads. Responds to the
+    /// last frame after the whole stream is in the storage folder.
     func receiveStream(as name: RemotePath, length: Int64?, of requests: [SessionRequest], at index: Int?, held: Bool) async throws {
         guard var request = requests.first, requests.count == 1 else {
             throw QueueError(.invalidMessage, "A stream needs exactly one session.")
@@ -42,7 +42,7 @@ extension ControlClient {
         }
     }
 
-    /// How long a client that has sent its stream stays connected after the end of its session.
+    /// The maximum time that a client stays connected after the session of its completed stream has ended.
     private static let endDelay = Duration.seconds(10)
 
     /// Waits until the client disconnects. A client that waits for the end of its session stays connected. The owner can therefore wait for such

@@ -6,7 +6,7 @@ import TransferKit
 
 /// Serves one request of one client.
 struct ControlClient: Sendable {
-    /// The maximum number of sessions, items or other values in one part of a response. Parts with IDs contain more.
+    /// The maximum number of sessions, items or other values in one part of a response. Parts with IDs have a higher limit.
     private static let partSize = 500
 
     let connection: ControlConnection

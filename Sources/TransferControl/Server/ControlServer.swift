@@ -22,8 +22,8 @@ public import TransferKit
 public final class ControlServer: Sendable {
     /// The maximum number of concurrent clients.
     private static let clientLimit = 64
-    /// The maximum number of clients that receive events or send a stream. Such connections can stay open forever. Without this limit, they could
-    /// occupy all connections, and no other request could be served.
+    /// The maximum number of clients that receive events or send a stream. Such clients can stay connected forever. Without this limit,
+    /// they could occupy all connections and block all other requests.
     private static let subscriberLimit = 48
     /// The time that a closing server waits for the current requests to complete.
     private static let grace = Duration.seconds(2)
@@ -48,7 +48,7 @@ public final class ControlServer: Sendable {
         /// Whether the server failed to accept the last connection.
         var cannotAccept = false
 
-        /// Marks a client as one that receives events or sends a stream, if the limit allows another such client.
+        /// Marks a client as a subscriber (it receives events or sends a stream), if the limit allows another subscriber.
         ///
         /// - Returns: Whether the limit allows the client.
         mutating func subscribe(_ number: Int, limit: Int) -> Bool {

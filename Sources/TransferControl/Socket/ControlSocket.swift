@@ -10,7 +10,7 @@ import TransferCore
 
 /// A connected socket that never blocks, except in ``wait(for:_:)``.
 ///
-/// Any thread may use ``interrupt()`` and ``isAbandoned`` at any time. Everything else may be used by only one thread at a time.
+/// Any thread may use ``interrupt()`` and ``isAbandoned`` at any time. Only one thread at a time may use the other members.
 final class ControlSocket: Sendable {
     /// The descriptor; nil after it is closed, because the system can then reuse the number for another file.
     private let descriptor: Locked<CInt?>

@@ -16,8 +16,8 @@ final class SocketListener: Sendable {
     private let descriptor: CInt
     private nonisolated(unsafe) let source: any DispatchSourceRead  // Thread-safe: dispatch_source_create(3).
     private let isClosed = Locked(false)
-    /// The identity of the socket file. Before the listener removes a file, it compares the file with this identity, so that it never removes another
-    /// file of the same name.
+    /// The identity of the socket file. The listener removes the file only if its identity is still the same, so it never removes another
+    /// socket of the same name.
     private let file: SocketFileIdentity
 
     private struct SocketFileIdentity: Hashable, Sendable {

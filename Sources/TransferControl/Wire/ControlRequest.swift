@@ -84,7 +84,7 @@ enum ControlRequest: Codable, Sendable {
 
     var isStream: Bool { if case .addStream = self { true } else { false } }
 
-    /// Whether the connection stays open for as long as the client wants. The owner limits the number of such connections.
+    /// Whether the client decides how long the connection stays open. The owner limits the number of such connections.
     var isOpenEnded: Bool {
         switch self {
         case .events, .addStream: true

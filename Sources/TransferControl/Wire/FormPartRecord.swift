@@ -2,7 +2,7 @@ import Foundation
 import SystemPackage
 import TransferKit
 
-/// A part of a new form. The data of all its files from memory is in the form's ``ItemRecord``, one after the other.
+/// A part of a new form. The form's ``ItemRecord`` contains the concatenated data of all files from memory.
 struct FormPartRecord: Codable, Sendable {
     private var field: String
     /// The value of a text field.

@@ -5,11 +5,11 @@ package import TransferKit
 
 /// The encodable form of a list of sessions.
 ///
-/// Encoding and decoding a `SessionStatus` as JSON takes 50 µs, so a list of 100,000 sessions would take five seconds. Instead, the values that many
-/// sessions share are encoded once, and the others as bytes: integers and floating-point numbers with eight little-endian bytes, and a text with its
-/// length before it. An optional value follows a byte that is 0 if the value is nil, and 1 otherwise.
+/// Encoding and decoding a `SessionStatus` as JSON takes 50 µs, so a list of 100,000 sessions would take five seconds. Instead, this type
+/// encodes each shared value once, and all other values as bytes. A number takes eight little-endian bytes. A text
+/// follows its length. An optional value follows a byte that is 1, or 0 if the value is nil.
 package struct SessionRows: Codable, Sendable {
-    /// Sessions with only those properties that many sessions share.
+    /// Sessions with only the properties that many sessions share.
     private var templates: [SessionStatus] = []
     private var count = 0
     private var rows = Data()
@@ -42,7 +42,7 @@ package struct SessionRows: Codable, Sendable {
 
     private static let noID = SessionID(uuid: UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)))
 
-    /// - Throws: ``QueueError`` with the code `invalidMessage` if the bytes are not those of a list.
+    /// - Throws: ``QueueError`` with the code `invalidMessage` if the bytes are not a valid list.
     package var sessions: [SessionStatus] {
         get throws(QueueError) {
             var reader = RowReader(bytes: rows)
@@ -109,7 +109,7 @@ private struct RowWriter {
     }
 }
 
-/// Decodes what ``RowWriter`` encoded.
+/// Decodes the bytes of a ``RowWriter``.
 private struct RowReader {
     static let invalid = QueueError(.invalidMessage, "The other process sent an invalid message.")
 
