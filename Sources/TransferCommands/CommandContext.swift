@@ -2,7 +2,8 @@ import SystemPackage
 
 /// The environment of a command: transports and output streams.
 struct CommandContext: Sendable {
-    /// The context of the running command. It is a task-local value because the parser creates the commands and can't pass values to them.
+    /// The context of the running command. The context is a task-local value, because the parser creates the commands and can't pass values
+    /// to them.
     @TaskLocal static var current = CommandContext(
         transports: .builtIn, output: OutputWriter(.standardOutput), terminal: Terminal(.standardError))
 

@@ -4,7 +4,7 @@ package import TransferKit
 
 /// The sections of the article "Troubleshooting" that explain errors.
 package enum Troubleshooting {
-    /// The sections of errors of transfers, by code.
+    /// The sections about transfer errors, by code.
     package static let transferSections: [TransferError.Code: String] = [
         .connectionRefused: servers, .hostNotFound: servers, .stalled: servers, .notThisProtocol: servers,
         .serverNotTrusted: "Certificates",
@@ -14,7 +14,7 @@ package enum Troubleshooting {
         .diskFull: "This machine",
     ]
 
-    /// The sections of errors of the queue, by code.
+    /// The sections about queue errors, by code.
     package static let queueSections: [QueueError.Code: String] = [
         .storageInUse: storage, .storageTooNew: storage, .storageUnavailable: storage, .storageDamaged: storage,
         .ownerUnreachable: owner, .ownerLost: owner, .ownerSilent: owner, .tooManySubscribers: owner, .unknownProtocolVersion: owner,

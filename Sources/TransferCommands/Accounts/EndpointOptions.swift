@@ -4,7 +4,7 @@ import SystemPackage
 import TransferCore
 import TransportSFTP
 
-/// Options for the endpoints of an added or edited account. Each applies to all endpoints whose transport supports it.
+/// Options for the endpoints of an added or edited account. Each option applies to all endpoints whose transport supports it.
 struct EndpointOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The variable with the bearer token.", valueName: "variable"))
     var tokenEnv: String?
@@ -266,7 +266,7 @@ struct EndpointOptions: ParsableArguments {
         return .environment(name)
     }
 
-    /// Checks the path of a file with a secret. The file can be created later, because it is read for each connection.
+    /// Checks the path of a file with a secret. The file need not exist yet, because each connection reads it again.
     private func file(_ path: FilePath, _ option: String) throws -> CredentialReference.Source {
         let text = try filePath(path, option)
         guard !path.isFolder else {

@@ -18,8 +18,8 @@ struct NamedSetting {
     /// Whether `--setting` can set a setting; false for settings with their own options.
     static func accepts(_ name: String) -> Bool { separateOptions[name] == nil && !name.hasPrefix("header.") }
 
-    /// - Parameter transports: The known transports. The text before the first colon names a transport. If that text contains a dot and is
-    ///   not a known transport, the text is part of the setting's name. Names of form fields can contain colons.
+    /// - Parameter transports: The known transports. The text before the first colon names a transport. If this text contains a dot and is
+    ///   not a known transport, the colon belongs to the setting's name, as in `field.a:b=c`.
     /// - Throws: A `ValidationError` that names the setting but not its value.
     init(_ text: String, of transports: RegisteredTransports) throws {
         guard ProcessArguments.isText(text), let equals = text.firstIndex(of: "=") else {

@@ -21,7 +21,7 @@ public struct RegisteredTransport: Sendable {
     /// The transport's ID.
     public var id: TransportID { transport.id }
 
-    /// The URL schemes that the command line accepts for this transport. Each is mapped to the scheme of the endpoint's stored address.
+    /// The URL schemes that the command line accepts for this transport, mapped to the schemes of the stored addresses.
     public var schemes: [String: String]
 
     /// A group of command-line options that a transport can support.
@@ -44,7 +44,7 @@ public struct RegisteredTransport: Sendable {
         case keys
     }
 
-    /// The supported options. Other options are not applied to endpoints of this transport.
+    /// The supported options. Other options have no effect on endpoints of this transport.
     public var options: Set<EndpointOption>
 
     /// Whether a password needs a user in the endpoint's URL.
@@ -71,7 +71,7 @@ public struct RegisteredTransport: Sendable {
         /// Whether `--chunk` limits the size of a request.
         public var hasChunks: Bool
 
-        /// Whether `--parallel` sends several ranges of one file in parallel.
+        /// Whether `--parallel` uses several segments for one file.
         public var hasSegments: Bool
 
         /// Creates a description. By default, all options have an effect.
@@ -87,7 +87,7 @@ public struct RegisteredTransport: Sendable {
     public var uploadOptions: UploadOptions
 
     /// The names and versions of the transport's libraries, such as `libcurl/7.88.1`, for `transferq --version` and `transferq doctor`.
-    /// A transport from another package can name itself first.
+    /// A transport from another package can put its own name first.
     public var libraries: [String]
 
     /// Creates a description of a transport.

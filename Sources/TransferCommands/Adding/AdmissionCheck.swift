@@ -117,8 +117,8 @@ struct AdmissionCheck {
 }
 
 extension RemoteNameClash {
-    /// Finds the first clash of remote names in a list of items, or returns nil. Two items with the same name come before items of which
-    /// only the files can have the same name. Blocks.
+    /// Finds the first clash of remote names in a list of items; nil if there is none. A clash between two items takes precedence over a
+    /// clash between files in items. Blocks.
     init?(in items: [TransferItem]) {
         var names = RemoteNames()
         var contents: RemoteNameClash?

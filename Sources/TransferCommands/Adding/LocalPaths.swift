@@ -2,7 +2,7 @@ import Foundation
 import SystemPackage
 import TransferCore
 
-/// Reads the paths given to `add`.
+/// Reads the paths given to `upload`, `download` and `add`.
 enum LocalPaths {
     /// The argument that stands for paths from standard input.
     static let standardInput: FilePath = "-"
@@ -19,7 +19,7 @@ enum LocalPaths {
         return Array(paths)
     }
 
-    /// Splits the input at line breaks, or at NUL bytes if the input contains any. Names can then contain line breaks.
+    /// Splits the input at line breaks. If the input contains NUL bytes, splits it only there, so that names can contain line breaks.
     static func split(_ bytes: [UInt8]) -> [PathArgument] {
         let separator: UInt8 = bytes.contains(0) ? 0 : UInt8(ascii: "\n")
         return bytes.split(separator: separator).map { PathArgument(bytes: $0) }

@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import TransferKit
 
-/// The options of new sessions, apart from those of their transfers.
+/// The options of new sessions, except the options of their transfers (``TransferOptions``).
 struct NewSessionOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp("The session's name (default: from the first path).", valueName: "text"),

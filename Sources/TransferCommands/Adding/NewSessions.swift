@@ -121,8 +121,8 @@ struct NewSessions {
             return []
         }
         let check = AdmissionCheck(endpoints: endpoints, options: sessionOptions, transports: CommandContext.current.transports)
-        // With `--dedupe`, the session may already exist. The command then leaves errors in the sessions' options and remote names to the
-        // queue.
+        // With `--dedupe`, the session may already exist. The command then lets the queue report errors in the sessions' options and remote
+        // names.
         let isNew = options.dedupe == nil
         if isNew { try check.check(for: direction) }
         if isNew, !form.isEmpty { try check.checkForms() }

@@ -2,7 +2,7 @@ import ArgumentParser
 import TransferCore
 import TransferKit
 
-/// The options of new sessions.
+/// The options for the transfers of new sessions, and of sessions that `set` changes.
 struct TransferOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(

@@ -13,16 +13,16 @@ import TransferKit
 struct Agent {
     let common: CommonOptions
     let limits: RunLimitOptions
-    /// The size at which the log is rotated.
+    /// The size in bytes at which the log is rotated.
     let logSize: Int
-    /// Reports whether the start succeeded to the process that started the agent; nil in the foreground.
+    /// Reports the result of the start to the process that started the agent; nil in the foreground.
     let starter: AgentStarter?
 
     /// Runs the agent until a signal or another command ends it. Returns after the queue has shut down.
     func run() async throws {
         ProcessSecrecy.begin()
         let (ends, end) = AsyncStream.makeStream(of: Void.self)
-        // Signals are handled from here on, so that a signal during the start also ends the agent cleanly.
+        // Handles signals from here on, so that a signal during the start also ends the agent cleanly.
         let signals = TerminationSignals(hangUp: starter == nil) {}
         defer { signals.cancel() }
         signals.whenReceived { end.yield() }

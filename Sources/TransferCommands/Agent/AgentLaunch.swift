@@ -64,8 +64,8 @@ enum AgentLaunch {
         var actions = unsafe posix_spawn_file_actions_t()
         try check(unsafe posix_spawn_file_actions_init(&actions))
         defer { unsafe posix_spawn_file_actions_destroy(&actions) }
-        // Must be the first action, because the later actions replace descriptors 0 to 2, and the source may have one of these numbers. Copying a
-        // descriptor to itself would leave it close-on-exec, so a source with the target's number is duplicated first.
+        // This must be the first action, because the later actions replace descriptors 0 to 2, and the source may be one of them. A copy of
+        // a descriptor to itself would stay close-on-exec, so a source with the target's number is duplicated first.
         let source = ready.rawValue == readyNumber ? fcntl(ready.rawValue, F_DUPFD_CLOEXEC, readyNumber + 1) : ready.rawValue
         try check(unsafe posix_spawn_file_actions_adddup2(&actions, source, readyNumber))
         for number: CInt in 0...2 {

@@ -22,7 +22,7 @@ struct AgentRunCommand: AsyncParsableCommand {
 
     @OptionGroup var limits: RunLimitOptions
 
-    /// The size of the log of an agent that `agent start` started.
+    /// The size limit of the log; `agent start` passes it to the agent.
     @Option(parsing: .unconditional, help: ArgumentHelp("The size at which the log is rotated.", visibility: .private))
     var logSize: ByteCount?
 

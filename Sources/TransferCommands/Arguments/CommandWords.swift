@@ -40,7 +40,7 @@ enum CommandWords {
         }
     }
 
-    /// The options of one direction, and advice to a user who gives them to the command of the other direction.
+    /// By command: the options that only the command of the other direction has, and advice for a user who gives them.
     private static let foreignOptions: [String: (options: Set<String>, advice: String)] = [
         "download": (
             ["--copy", "--creation-url", "--form", "--metadata", "--symlinks"], "is for uploads. Omit it, or use transferq upload."

@@ -10,7 +10,7 @@ struct ConfirmationOptions: ParsableArguments {
     @Flag(help: "Only print the IDs of the sessions that would change.")
     var dryRun = false
 
-    /// Asks a question if a person can answer it: if standard input and standard error are terminals.
+    /// Asks for confirmation if standard input and standard error are terminals. Does nothing with `--yes`.
     ///
     /// - Parameter question: The question, without the choices.
     /// - Returns: Whether the question was asked, and the answer was yes.

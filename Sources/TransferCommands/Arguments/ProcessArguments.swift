@@ -8,9 +8,9 @@ import SystemPackage
 
 /// The arguments of this process as strings that preserve every byte.
 ///
-/// File names are bytes, but Swift's `CommandLine.arguments` replaces invalid UTF-8, so files with such names can't be found. Here, each byte
-/// outside a valid UTF-8 sequence becomes a scalar of a private-use range (Unicode 16, section 23.5), which ``bytes(of:)`` converts back. If an
-/// argument already contains scalars of this range, each of their bytes is encoded in the same way. The encoding is therefore unambiguous.
+/// File names are bytes, but Swift's `CommandLine.arguments` replaces invalid UTF-8, so files with such names can't be found. Here, each
+/// byte outside a valid UTF-8 sequence becomes a scalar of a private-use range (Unicode 16, section 23.5), which ``bytes(of:)`` converts
+/// back. Scalars of this range in an argument are encoded byte by byte in the same way, so the encoding is unambiguous.
 public enum ProcessArguments: Sendable {
     private static let escapes: ClosedRange<UInt32> = 0x10_F700...0x10_F7FF
 
@@ -19,8 +19,8 @@ public enum ProcessArguments: Sendable {
 
     /// The words of this process's command line, from the program's name on.
     ///
-    /// On Linux, the kernel reports them (proc_pid_cmdline(5)). A statically linked standard library looks for them next to the environment,
-    /// which setenv(3), called by a preloaded library before `main`, moves.
+    /// On Linux, the kernel reports the words (proc_pid_cmdline(5)). A statically linked standard library looks for the words next to the
+    /// environment, but a preloaded library can move the environment with setenv(3) before `main`.
     static let words: [[UInt8]] = {
         let reported = (try? FileDescriptor.open(FilePath("/proc/self/cmdline"), .readOnly)).flatMap { file in
             try? file.closeAfter { try readToEnd(file) }

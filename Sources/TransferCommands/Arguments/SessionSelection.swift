@@ -45,8 +45,8 @@ struct SessionSelection {
     /// - Parameter resolved: Receives the sessions that were selected by ID. If the owner exited before it responded, repeat the call with
     ///   the same variable, because the owner may have completed the operation.
     /// - Returns: The changed sessions, and an error for each session that was selected by ID and rejected the operation.
-    /// - Throws: A `CommandFailure` for an unknown ID, before any session is changed; the error of a session that is selected alone by its
-    ///   ID.
+    /// - Throws: A `CommandFailure` for an unknown ID, before any session is changed. If one ID selects a single session, the error of that
+    ///   session.
     func apply(
         _ operation: SessionOperation, in queue: any ControllableQueue, resolved: inout [SessionID]?
     ) async throws -> AppliedOperation {

@@ -7,9 +7,9 @@ protocol OperationCommand: AsyncParsableCommand {
     var common: CommonOptions { get }
     var selection: SessionSelection { get throws }
     var operation: SessionOperation { get async throws }
-    /// Replaces the parts of the operation that depend on the queue, such as other sessions that arguments name.
+    /// Resolves the parts of the operation that depend on the queue, such as a session that an option names by an abbreviated ID.
     func resolved(_ operation: SessionOperation, in queue: any ControllableQueue) async throws -> SessionOperation
-    /// Continues with the changed sessions, after the operation.
+    /// Called after the operation, with the changed sessions.
     func didChange(_ sessions: [SessionID], in queue: any ControllableQueue) async throws
     /// The options of an operation that ends or removes sessions; nil for other operations.
     var confirmation: ConfirmationOptions? { get }

@@ -36,10 +36,10 @@ enum Figures {
         return (1...3_600).contains(seconds) ? "in \(Int(seconds)) s" : "at \(self.date(date))"
     }
 
-    /// A longer time is shown as unknown, because it only says that the transfer hardly moves.
+    /// The maximum time to show, in seconds. A longer time is shown as unknown, because the transfer hardly moves.
     private static let longestTime = 100 * 86_400.0
 
-    /// Minutes and seconds, after hours if there are any, such as `1:02:03`; dashes if the time is unknown.
+    /// Hours (if any), minutes and seconds, such as `1:02:03`; dashes if the time is unknown.
     static func time(_ seconds: Double?) -> String {
         guard let seconds, seconds.isFinite, seconds < longestTime else { return "–:––" }
         let total = Int(seconds.rounded(.up))

@@ -30,7 +30,7 @@ struct Table {
         for (column, cell) in rows[rows.count - 1].enumerated() where cell.width > widths[column] { widths[column] = cell.width }
     }
 
-    /// How a table becomes narrower.
+    /// A step that makes a table narrower.
     enum Narrowing {
         /// Truncates the texts of a column, if necessary down to a width.
         case truncate(column: Int, to: Int)

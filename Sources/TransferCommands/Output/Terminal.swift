@@ -74,7 +74,7 @@ final class Terminal: Sendable {
             for line in lines + state.footer { text += line + "\n" }
             return text
         }
-        // Errors are ignored, because there is no other stream on which to report them.
+        // Ignores errors, because there is no other stream to report them on.
         _ = try? descriptor.writeAll(text.utf8)
     }
 }

@@ -121,7 +121,7 @@ actor BarProgress: ProgressDisplay {
             names[session.id] = session.name
             setAside(session.id)
         case .held, .cancelled: setAside(session.id)
-        // Events report the sessions that end in this run.
+        // Not counted here: an event reports each session that ends in this run.
         case .completed, .failed, .draft: break
         }
     }

@@ -5,7 +5,7 @@ import TransferKit
 struct EventLines {
     /// The error of the last file that each session gave up.
     private var itemErrors: [SessionID: TransferError] = [:]
-    /// The sessions whose failed attempt was the last reported event.
+    /// The sessions whose last reported event was a failed attempt.
     private var retrying: Set<SessionID> = []
 
     /// A line for an event; nil if users don't need the event, or an earlier line contained the same information.

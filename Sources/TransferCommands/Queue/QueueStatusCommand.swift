@@ -51,7 +51,8 @@ struct QueueStatusCommand: AsyncParsableCommand {
 }
 
 extension JSONValue {
-    /// The output of `queue status`. `remaining` is the number of sessions that run or start automatically, `rate` is the current rate, and `rateLimit` is the limit.
+    /// The output of `queue status`. `remaining` is the number of sessions that run or start automatically. `rate` is the current rate, and
+    /// `rateLimit` is its limit.
     fileprivate init(_ status: QueueStatus, _ remaining: Int, _ statistics: QueueStatistics) {
         self = [
             "mode": .string(status.mode.rawValue),

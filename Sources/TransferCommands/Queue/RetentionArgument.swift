@@ -1,7 +1,7 @@
 import ArgumentParser
 import TransferKit
 
-/// Which completed sessions stay in the queue: all (`forever`), the last N, or those completed within a time such as `7d`.
+/// The completed sessions that stay in the queue: all (`forever`), the last N, or the sessions completed within a time such as `7d`.
 struct RetentionArgument: ExpressibleByArgument {
     let retention: Retention
 

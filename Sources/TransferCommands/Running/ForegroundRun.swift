@@ -89,7 +89,7 @@ struct ForegroundRun {
         return found
     }
 
-    /// Whether the summary must name a reason for waiting, because the user may have to act on this machine or on another session.
+    /// Whether the summary must name a reason for waiting, because the user may have to change this machine or another session.
     private static func isObstacle(_ reason: WaitReason) -> Bool {
         switch reason {
         case .diskBelowFloor, .noSpace, .transportMissing, .networkConstraint, .lastRunNotEnded, .runsNotEnded, .storageRefusesChanges: true

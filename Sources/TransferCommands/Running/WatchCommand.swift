@@ -116,8 +116,8 @@ struct WatchCommand: AsyncParsableCommand {
         let (output, isJSON) = (CommandContext.current.output, common.json)
         for try await event in events {
             if case .gap(let from, _) = event.kind, from <= progress.last {
-                // The last known revision is beyond the end of the log, for example because the store was restored from a backup. Continue
-                // from the end of the log.
+                // The last known revision is beyond the end of the log, for example because the storage folder was restored from a backup.
+                // Continue from the end of the log.
                 progress.last = from - 1
             } else {
                 progress.last = max(progress.last, event.revision)
@@ -131,7 +131,7 @@ struct WatchCommand: AsyncParsableCommand {
                     await output.write(line + "\n")
                 }
             }
-            // Nothing can be printed any more.
+            // No further output is possible.
             if output.failure != nil { return }
             if let last, event.revision >= last { return }
         }

@@ -5,7 +5,7 @@ import TransferKit
 
 /// Formats the items of a session as text.
 enum ItemDescription {
-    /// The maximum number of characters shown of the text of a server's response.
+    /// The maximum number of characters to show from the text of a server's response.
     private static let answerLimit = 300
 
     /// A table of items, followed by errors, warnings, responses and unfinished content.

@@ -18,13 +18,13 @@ enum SessionDescription {
         ]
     }
 
-    /// Why the session does not run, in a few words; empty if the state says it.
+    /// Why the session does not run, in a few words; empty if its state explains this.
     private static func reason(_ session: SessionStatus) -> String {
         let text = session.why.map { reason($0, session.error) } ?? (session.state == .failed ? session.error?.message ?? "" : "")
         return text.columns > reasonWidth ? text.fitted(to: reasonWidth) : text
     }
 
-    /// Why a session waits, in a few words; empty if it only waits for its turn.
+    /// Why a session waits, in a few words; empty if the session only waits for its turn.
     ///
     /// - Parameter error: The error of the session's last attempt.
     static func reason(_ why: WaitReason, _ error: TransferError?) -> String {

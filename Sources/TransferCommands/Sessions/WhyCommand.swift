@@ -62,7 +62,8 @@ struct WhyCommand: AsyncParsableCommand {
         }
     }
 
-    /// The last error, unless the reason contains it, the reason, and how to run the queue if it is not running.
+    /// Joins the last error (unless the reason contains it), the reason, a reference to the documentation, and advice if the queue is not
+    /// running.
     private static func sentence(_ why: WaitReason, _ error: TransferError?, _ mode: QueueStatus.Mode, isWaiting: Bool) -> String {
         var sentences: [String] = []
         switch why {

@@ -12,12 +12,12 @@ import SystemPackage
 /// The bytes of a stream: standard input, or the output of a command.
 final class ProducerInput: Sendable {
     private static let chunkSize = 256 * 1024
-    /// How often a read checks whether its task was cancelled, in milliseconds.
+    /// The interval, in milliseconds, at which a read checks whether its task was cancelled.
     private static let pollInterval: CInt = 200
 
     private let descriptor: FileDescriptor
     private let command: ProducerCommand?
-    /// Reads block, so they run on a dispatch queue of their own.
+    /// Reads block, so they run on a separate dispatch queue.
     private let queue = DispatchQueue(label: "transferq.input")
 
     /// - Parameter command: The command whose output is sent; nil for standard input.

@@ -139,7 +139,7 @@ struct StreamCommand: AsyncParsableCommand {
 
     private static let pollInterval = Duration.milliseconds(200)
 
-    /// How long to wait for the end of a session whose input failed. A session that has not started does not end until it starts.
+    /// The time to wait for the end of a session whose input failed. A session that has not started does not end until it starts.
     private static let failureDelay = Duration.seconds(10)
 
     /// Sends the input until the session ends.
@@ -167,7 +167,7 @@ struct StreamCommand: AsyncParsableCommand {
         var failure: CommandFailure?
         if case .failure(let error) = await copying.result {
             input.cancel()
-            // If the session ended first, the command was ended for this reason.
+            // If the session ended first, this process has terminated the command, so the command's failure does not count.
             failure = hasEnded.withLock { $0 } ? nil : error as? CommandFailure
         }
         if failure != nil {
@@ -207,7 +207,7 @@ private struct StreamTarget: Sendable {
     /// Waits for the end of the session. Throws the session's error if the session did not complete.
     let end: @Sendable () async throws -> SessionStatus
 
-    /// The time that a signal may take to reach this process after it has ended the program at the other end of the pipe.
+    /// The time to wait for a signal after the end of the input. Ctrl-C may end the program at the other end of the pipe first.
     private static let signalDelay = Duration.milliseconds(200)
 
     /// Sends the whole input. If the input fails, the stream and its item fail.
@@ -217,7 +217,7 @@ private struct StreamTarget: Sendable {
         do {
             while let chunk = try await input.next() { try await write(chunk) }
             try await input.checkEnd()
-            // Ctrl-C also ends the program that writes to the pipe, so the input may end before the signal is handled here.
+            // Ctrl-C also ends the program that writes to the pipe, so the input may end before this process handles the signal.
             try await Task.sleep(for: Self.signalDelay)
             if isInterrupted() { throw CancellationError() }
         } catch let error as CommandFailure {

@@ -6,7 +6,7 @@ import TransferKit
 /// Reports on the terminal why a stream waits, because its producer waits too.
 struct StreamObserver: Sendable {
     private static let interval = Duration.seconds(1)
-    /// The free space, in bytes, below which the storage folder can't take the next bytes of a stream.
+    /// The minimum free space, in bytes, that the storage folder needs for the next bytes of a stream.
     private static let leastSpace: Int64 = 1 << 20
 
     let queue: any ControllableQueue
@@ -29,7 +29,7 @@ struct StreamObserver: Sendable {
         }
     }
 
-    /// The reason why the stream does not move; nil if it moves. Omits times, so that each retry does not count as a new reason.
+    /// The reason why the stream makes no progress; nil if there is none. Omits times, so that a retry does not count as a new reason.
     private func reason(_ status: SessionStatus) async -> String? {
         switch (status.state, status.why) {
         case (.waiting, .retry?): status.error?.description
