@@ -186,9 +186,8 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
             logger: attempt.logger, waiting: { reporter.reportActivity() }
         ) { connection in
             // Only a new connection shows that the server currently accepts logins.
-            let isNew = !connection.client.isReady
+            if connection.isNew { reporter.reportAuthenticatedResponse() }
             var features = try await connection.client.features()
-            if isNew { reporter.reportAuthenticatedResponse() }
             if !server.options.sync { features.extensions.removeAll { $0 == ProtocolExtension.fsync.rawValue } }
             return try await body(connection, features)
         }

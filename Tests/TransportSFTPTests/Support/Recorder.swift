@@ -3,7 +3,7 @@ import TransferCore
 
 /// Records the reports of an attempt.
 final class Recorder: Sendable {
-    private let state = Locked<(checkpoints: [Checkpoint], sent: [Int64])>(([], []))
+    private let state = Locked<(checkpoints: [Checkpoint], sent: [Int64], logins: Int)>(([], [], 0))
     private let isOver = Locked(false)
 
     /// Whether the attempt has finished, so tests that wait for a report can stop.
@@ -13,10 +13,13 @@ final class Recorder: Sendable {
 
     var checkpoints: [Checkpoint] { state.withLock { $0.checkpoints } }
     var sent: [Int64] { state.withLock { $0.sent } }
+    /// The number of reported authenticated responses.
+    var logins: Int { state.withLock { $0.logins } }
 
     var reporter: AttemptReporter {
         AttemptReporter(
             progress: { sent, _ in self.state.withLock { $0.sent.append(sent) } },
-            checkpoint: { checkpoint in self.state.withLock { $0.checkpoints.append(checkpoint) } })
+            checkpoint: { checkpoint in self.state.withLock { $0.checkpoints.append(checkpoint) } },
+            answer: { self.state.withLock { $0.logins += 1 } })
     }
 }

@@ -91,6 +91,18 @@ import TransportSFTP
         }
     }
 
+    /// A login proves that the server works again after an outage. A connection that is already open proves nothing.
+    @Test func reportsLoginOfNewConnection() async throws {
+        try await ProcessFixture.with { fixture in
+            let first = TestTransfer(fixture, "1.bin")
+            _ = try await first.upload(first.source(content(10)))
+            #expect(first.recorder.logins == 1)
+            let second = TestTransfer(fixture, "2.bin")
+            _ = try await second.upload(second.source(content(10)))
+            #expect(second.recorder.logins == 0)
+        }
+    }
+
     // MARK: Folders
 
     @Test func createsFolders() async throws {

@@ -228,13 +228,6 @@ package final class SFTPClient: Sendable {
         if let result { call(result) }
     }
 
-    /// Whether the server has reported its features and the session has not ended.
-    var isReady: Bool {
-        state.withLock { state in
-            if case .ready = state.phase { true } else { false }
-        }
-    }
-
     /// Whether the session has not ended.
     package var isOpen: Bool {
         state.withLock { state in

@@ -11,7 +11,7 @@ actor ConnectionPool {
     private struct Member {
         let number: Int
         let link: any SFTPLink
-        let connection: PooledConnection
+        var connection: PooledConnection
         var files = 0
         /// Closes the connection after it has been idle for ``PoolPolicy/idleTime``.
         var idleTimer: Task<Void, Never>?
@@ -119,8 +119,10 @@ actor ConnectionPool {
                 group.members[index].files += 1
                 group.members[index].idleTimer?.cancel()
                 group.members[index].idleTimer = nil
+                let member = group.members[index]
+                group.members[index].connection.isNew = false
                 groups[endpoint] = group
-                return (group.members[index].number, group.members[index].connection)
+                return (member.number, member.connection)
             }
             let arrival = Once<Void>()
             group.waiters.append(arrival)

@@ -36,6 +36,8 @@ struct PooledConnection: Sendable {
     let client: SFTPClient
     let checksums: RemoteChecksums
     let hostKeyFingerprint: String?
+    /// Whether no file has used the connection before, so the server has just accepted the login.
+    var isNew = true
 }
 
 /// Lends additional connections for the transfer of one large file, preferably connections that no other file uses.
