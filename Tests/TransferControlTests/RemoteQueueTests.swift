@@ -216,6 +216,21 @@ import TransportTesting
         }
     }
 
+    /// The URLs of the items of one session exceed the maximum size of a message.
+    @Test func sendsItemsWithLongURLs() async throws {
+        try await ControlFixture.with { fixture in
+            let url = "https://example.com/files?signature=" + String(repeating: "a", count: 3_900)
+            let items = try (0..<3_000).map {
+                var item = TransferItem.data(Data("x".utf8), as: try RemotePath("\($0)"))
+                item.creationURL = url
+                return item
+            }
+            let request = try SessionRequest.upload(items: items, to: "a")
+            #expect(try await fixture.remote.add([request], held: true) == [request.id])
+            #expect(try await fixture.queue.status(of: request.id).statistics.files == 3_000)
+        }
+    }
+
     /// The client combines several small sessions into one message.
     @Test func addsSessionsOfAnySize() async throws {
         try await ControlFixture.with { fixture in

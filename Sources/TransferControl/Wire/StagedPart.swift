@@ -150,7 +150,10 @@ struct ItemRecord: Codable, Sendable {
 
     /// The approximate size in a message, in bytes.
     var cost: Int {
-        128 + ((path?.count ?? 0) + (data?.count ?? 0) + (destination?.count ?? 0)) * 4 / 3 + (parts ?? []).reduce(0) { $0 + $1.cost }
+        // JSON encodes a byte of a string in up to six bytes.
+        let urls = 6 * ((uploadURL?.utf8.count ?? 0) + (creationURL?.utf8.count ?? 0))
+        let binary = ((path?.count ?? 0) + (data?.count ?? 0) + (destination?.count ?? 0)) * 4 / 3
+        return (parts ?? []).reduce(128 + urls + binary) { $0 + $1.cost }
     }
 
     /// Creates the item.

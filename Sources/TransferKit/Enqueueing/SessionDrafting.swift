@@ -45,7 +45,15 @@ extension SessionRequest {
 
 extension [TransferItem] {
     /// The folder of the first local file; nil if no item is a local file.
-    var localFolder: FilePath? { lazy.compactMap(\.source).first?.removingLastComponent() }
+    var localFolder: FilePath? { lazy.compactMap(\.firstSource).first?.removingLastComponent() }
+}
+
+extension TransferItem {
+    /// The local file or folder of the item, or the first local file of its form.
+    fileprivate var firstSource: FilePath? {
+        guard case .form(let parts) = content else { return source }
+        return parts.lazy.compactMap { if case .path(let path) = $0.content { path } else { nil } }.first
+    }
 }
 
 extension SessionDraft {
