@@ -8,7 +8,7 @@ import TransportSFTP
     private func range(_ number: Int64) -> Range<Int64> { number * Self.piece..<(number + 1) * Self.piece }
 
     @Test func mergesRangesAfterGap() {
-        var prefix = AcknowledgedPrefix(from: 0)
+        var prefix = ConfirmedPrefix(from: 0)
         for number in 1..<100_000 as Range<Int64> { prefix.insert(range(number)) }
         #expect(prefix.end == 0 && prefix.islandCount == 1)
         prefix.insert(range(0))
@@ -18,7 +18,7 @@ import TransportSFTP
     @Test(arguments: 0..<50) func acceptsRangesInAnyOrder(seed: UInt64) {
         var generator = Generator(state: seed)
         let count = Int64.random(in: 1...300, using: &generator)
-        var prefix = AcknowledgedPrefix(from: 0)
+        var prefix = ConfirmedPrefix(from: 0)
         var confirmed: Set<Int64> = []
         for number in (0..<count).shuffled(using: &generator) {
             // The same range may be acknowledged again.

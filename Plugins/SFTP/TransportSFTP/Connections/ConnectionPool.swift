@@ -50,9 +50,9 @@ actor ConnectionPool {
             guard mayOpen(policy) else { return false }
             // Each waiting task gets one of the connections that are being opened. If none is left for this task, it needs another one.
             if isForUnused { return openings.count <= waiters.count }
-            let files = members.reduce(0) { $0 + ($1.isBusy ? max($1.files, policy.filesBeforeNext) : $1.files) }
-            return members.allSatisfy { $0.isBusy || $0.files >= policy.filesBeforeNext }
-                && files >= policy.filesBeforeNext * (members.count + openings.count)
+            let files = members.reduce(0) { $0 + ($1.isBusy ? max($1.files, policy.filesPerConnection) : $1.files) }
+            return members.allSatisfy { $0.isBusy || $0.files >= policy.filesPerConnection }
+                && files >= policy.filesPerConnection * (members.count + openings.count)
         }
 
         /// Returns whether the pool may open another connection now.

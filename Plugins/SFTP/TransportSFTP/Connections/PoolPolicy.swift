@@ -3,7 +3,7 @@ import TransferCore
 /// The rules for sharing connections to endpoints, and their time limits.
 package struct PoolPolicy: Sendable {
     /// The number of files per connection at which the pool opens another connection. A busy connection counts as having this many files.
-    package var filesBeforeNext = 2
+    package var filesPerConnection = 2
     /// The maximum number of connections that the pool opens at the same time after the first one. OpenSSH's server by default allows 10
     /// unauthenticated connections from all clients together (`MaxStartups`, sshd_config(5)).
     package var maximumOpenings = 3

@@ -107,9 +107,9 @@ struct SFTPDownload {
 
     private func receive(_ version: RemoteVersion, from handle: Handle, into writer: FileWriter) async throws {
         let start = writer.start
-        let progress = TransferProgressRecord(reporter, from: start)
+        let progress = DownloadProgress(reporter, from: start)
         if start > 0 { progress.update(confirmed: start) }
-        let prefix = Locked(AcknowledgedPrefix(from: start))
+        let prefix = Locked(ConfirmedPrefix(from: start))
         let total = Locked(start)
         let (positions, continuation) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))
         do {

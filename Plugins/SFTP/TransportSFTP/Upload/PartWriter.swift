@@ -7,7 +7,7 @@ import TransportSupport
 final class PartWriter: Sendable {
     private struct State {
         /// The progress of each range of this writer, by the index of the range.
-        var prefixes: [Int: AcknowledgedPrefix] = [:]
+        var prefixes: [Int: ConfirmedPrefix] = [:]
         /// The number of confirmed bytes before the first gap of each range, summed over all ranges of this writer.
         var count: Int64 = 0
         /// The number of write requests without a response or an error.
@@ -75,7 +75,7 @@ final class PartWriter: Sendable {
                 defer { continuation.finish() }
                 var end: Int64 = 0
                 while let range = self.record.assignRange() {
-                    self.state.withLock { $0.prefixes[range.index] = AcknowledgedPrefix(from: range.start) }
+                    self.state.withLock { $0.prefixes[range.index] = ConfirmedPrefix(from: range.start) }
                     end = try await self.write(range.index, from: range.start) { continuation.yield($0) }
                 }
                 return end

@@ -1,6 +1,6 @@
 /// Tracks the position up to which all bytes of a range are confirmed: by the server for an upload, by the disk for a download. The pieces
 /// of the range can be inserted in any order.
-package struct AcknowledgedPrefix: Sendable {
+package struct ConfirmedPrefix: Sendable {
     /// The position up to which all bytes are confirmed.
     package private(set) var end: Int64
     /// The confirmed ranges after the first gap, in order. Adjacent ranges are merged, so there is one range per gap.

@@ -2,7 +2,7 @@ import Locking
 import TransferCore
 
 /// Reports the progress of a download. Never reports a lower number than before. Can be used from any thread.
-final class TransferProgressRecord: Sendable {
+final class DownloadProgress: Sendable {
     private let reporter: AttemptReporter
     private let state: Locked<(sent: Int64, confirmed: Int64)>
 
