@@ -134,7 +134,7 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
     ///
     /// - Throws: A `TransferError`, or `CancellationError`.
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
-        let server = try HTTPServer(attempt, resources: resources)
+        let server = try HTTPEndpointClient(attempt, resources: resources)
         return try await within(server.options.transferTimeout, of: server) {
             switch attempt.payload {
             case .download(let destination):
@@ -157,7 +157,7 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
     ///
     /// - Throws: A `TransferError`, or `CancellationError`.
     public func check(_ endpoint: Endpoint, credentials: any CredentialProvider) async throws -> EndpointReport {
-        try await HTTPServer(endpoint, credentials: credentials, resources: resources).report()
+        try await HTTPEndpointClient(endpoint, credentials: credentials, resources: resources).report()
     }
 
     /// Closes all connections and stops the network threads. Running requests fail.
@@ -167,7 +167,7 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
 
     /// Cancels an attempt that exceeds its time limit.
     private func within(
-        _ limit: Duration?, of server: HTTPServer, _ body: @escaping @Sendable () async throws -> TransferReceipt
+        _ limit: Duration?, of server: HTTPEndpointClient, _ body: @escaping @Sendable () async throws -> TransferReceipt
     ) async throws -> TransferReceipt {
         guard let limit else { return try await body() }
         return try await withThrowingTaskGroup(of: TransferReceipt?.self) { group in

@@ -16,13 +16,13 @@ struct HTTPUpload {
     private static let toleratedEarlySuccesses = 2
 
     let attempt: FileAttempt
-    let server: HTTPServer
+    let server: HTTPEndpointClient
     let disks: DiskThreads
     let reporter: AttemptReporter
     let folders: FolderCreation
 
     init(
-        _ attempt: FileAttempt, to server: HTTPServer, on disks: DiskThreads, creating folders: FolderCreation,
+        _ attempt: FileAttempt, to server: HTTPEndpointClient, on disks: DiskThreads, creating folders: FolderCreation,
         reporting reporter: AttemptReporter
     ) {
         self.attempt = attempt

@@ -8,7 +8,7 @@ import TransportSupport
 /// Uses the best evidence that the server offers: a checksum of the stored file (`Repr-Digest`, RFC 9530), an entity tag that equals a
 /// checksum of the content, the content itself, or only its size.
 struct UploadVerification {
-    let server: HTTPServer
+    let server: HTTPEndpointClient
     /// The URL of the file.
     let url: String
     let file: FileReader
@@ -145,7 +145,8 @@ struct UploadVerification {
         headers["Accept-Encoding"] = "identity"
         let answer = try await server.send(
             method, to: url, headers: headers, sink: sink, writingOn: sink == nil ? nil : threads,
-            pacing: { reporter.allowance(upTo: $0) }, progress: { _ in reporter.reportActivity() }, prepare: HTTPServer.removeConditions)
+            pacing: { reporter.allowance(upTo: $0) }, progress: { _ in reporter.reportActivity() },
+            prepare: HTTPEndpointClient.removeConditions)
         // A temporary failure does not show what the server offers.
         if let failure = answer.commonFailure, answer.status != 501 { throw failure }
         return answer

@@ -56,7 +56,7 @@ enum BodySource {
     }
 
     /// Passes a chunk from a reader thread to its file. In a sequence, only the first source requests chunks.
-    func receive(_ chunk: FileChunk) {
+    func receive(_ chunk: FileReadBuffer) {
         switch self {
         case .file(let body): body.receive(chunk)
         case .sequence(let parts): parts.first?.receive(chunk)

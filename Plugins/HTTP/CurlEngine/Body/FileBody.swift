@@ -10,7 +10,7 @@ import TransportSupport
 #endif
 
 /// A buffer for a chunk of a file. A reader thread fills it.
-struct FileChunk: Sendable {
+struct FileReadBuffer: Sendable {
     /// The position of the chunk in the file.
     var offset: Int64
     let storage: TransferBuffer
@@ -41,10 +41,10 @@ final class FileBody {
     private var position: Int64
     private let end: Int64
     /// Reads a chunk on a reader thread and sends it back to the loop.
-    private let readElsewhere: (FileChunk) throws(TransferError) -> Void
+    private let readElsewhere: (FileReadBuffer) throws(TransferError) -> Void
     /// The chunks from reader threads, in file order, until libcurl has received all their bytes. libcurl has already received the bytes
     /// before `position`.
-    private var delivered: [FileChunk] = []
+    private var delivered: [FileReadBuffer] = []
     private var spare: TransferBuffer?
     private var isReadingElsewhere = false
     private var canReadCached: Bool
@@ -52,7 +52,7 @@ final class FileBody {
     /// - Parameter canReadCached: Whether to read cached bytes directly, if the file system supports that.
     init(
         _ file: FileReader, offset: Int64, length: Int64, canReadCached: Bool,
-        readElsewhere: @escaping (FileChunk) throws(TransferError) -> Void
+        readElsewhere: @escaping (FileReadBuffer) throws(TransferError) -> Void
     ) {
         self.file = file
         self.canReadCached = canReadCached
@@ -82,13 +82,13 @@ final class FileBody {
     }
 
     /// Stores a chunk from a reader thread.
-    func receive(_ chunk: FileChunk) {
+    func receive(_ chunk: FileReadBuffer) {
         isReadingElsewhere = false
         delivered.append(chunk)
     }
 
     /// Copies bytes of a delivered chunk into the buffer, and drops the chunk when libcurl has received all of it.
-    private func copyBytes(from chunk: FileChunk, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    private func copyBytes(from chunk: FileReadBuffer, into buffer: UnsafeMutableRawBufferPointer) -> Int {
         let start = Int(position - chunk.offset)
         let count = min(buffer.count, chunk.count - start)
         unsafe buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: chunk.storage.bytes[start..<start + count]))
@@ -121,11 +121,11 @@ final class FileBody {
         spare = nil
         isReadingElsewhere = true
         let limit = unsafe Int(min(Int64(storage.bytes.count), end - offset))
-        try readElsewhere(FileChunk(offset: offset, storage: storage, limit: limit))
+        try readElsewhere(FileReadBuffer(offset: offset, storage: storage, limit: limit))
     }
 
     /// Fills a chunk from the disk, and passes it to the observer. Called on a reader thread, because it blocks.
-    static func fill(_ chunk: FileChunk, from file: FileReader, observedBy observe: (@Sendable (RawSpan) -> Void)?) -> FileChunk {
+    static func fill(_ chunk: FileReadBuffer, from file: FileReader, observedBy observe: (@Sendable (RawSpan) -> Void)?) -> FileReadBuffer {
         var chunk = chunk
         let bytes = unsafe chunk.storage.bytes
         var count: Int

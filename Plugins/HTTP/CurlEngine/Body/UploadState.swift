@@ -12,7 +12,7 @@ struct UploadState {
 
     private var source: BodySource
     private let isChunked: Bool
-    private var pace: Pace
+    private var pace: TransferPacer
     private let progress: (@Sendable (Int64) -> Void)?
     /// The number of bytes that libcurl adds to the bytes read so far, to frame them as HTTP chunks.
     private var framing: Int64 = 0
@@ -22,7 +22,7 @@ struct UploadState {
     init(_ pending: PendingRequest, source: BodySource) {
         self.source = source
         isChunked = pending.request.isChunked
-        pace = Pace(pending.isDownload ? nil : pending.pacing)
+        pace = TransferPacer(pending.isDownload ? nil : pending.pacing)
         progress = pending.isDownload ? nil : pending.progress
     }
 
@@ -53,7 +53,7 @@ struct UploadState {
         }
     }
 
-    mutating func receive(_ chunk: FileChunk) {
+    mutating func receive(_ chunk: FileReadBuffer) {
         source.receive(chunk)
     }
 

@@ -7,7 +7,7 @@ enum LoopCommand: Sendable {
     case start(PendingRequest)
     case cancel(PendingRequest.ID)
     /// A reader thread has read a chunk of a file in the request's body, or failed to read it.
-    case uploadChunkRead(PendingRequest.ID, FileChunk)
+    case uploadChunkRead(PendingRequest.ID, FileReadBuffer)
     /// The ``HTTPBodyStream`` of the request's body has more bytes, or has ended.
     case uploadStreamGrew(PendingRequest.ID)
     /// A writer thread has written the requested number of chunks of the response's body, or failed to write one.

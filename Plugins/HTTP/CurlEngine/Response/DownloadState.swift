@@ -2,7 +2,7 @@ import CCurl
 import TransferCore
 
 /// A chunk of a response's body: a buffer that moves between the loop and the sink.
-struct WriteChunk: Sendable {
+struct WriteBuffer: Sendable {
     let storage: TransferBuffer
     /// The number of bytes in the storage that belong to the chunk.
     var count = 0
@@ -37,9 +37,9 @@ struct DownloadState {
     /// Requests a writer thread for the chunks in the queue.
     private let writeElsewhere: (WriteQueue) throws(TransferError) -> Void
     private let extraChunks: ChunkAllowance
-    private var pace: Pace
+    private var pace: TransferPacer
     private let progress: (@Sendable (Int64) -> Void)?
-    private var gathering: WriteChunk?
+    private var gathering: WriteBuffer?
     /// On a lane, the size limit of the current chunk. The limit makes chunks end at file offsets that are multiples of `chunkSize`,
     /// because the system writes whole pages faster.
     private var laneLimit = 0
@@ -68,7 +68,7 @@ struct DownloadState {
         self.extraChunks = extraChunks
         self.writeElsewhere = writeElsewhere
         self.progress = progress
-        pace = Pace(pacing)
+        pace = TransferPacer(pacing)
     }
 
     /// The time at which to consult the rate limits again; nil unless the rate limits pause the transfer.
@@ -120,7 +120,7 @@ struct DownloadState {
         var rest = unsafe bytes[...]
         do {
             while unsafe !rest.isEmpty {
-                var chunk = gathering ?? WriteChunk(storage: spares.popLast() ?? TransferBuffer(count: Self.chunkSize))
+                var chunk = gathering ?? WriteBuffer(storage: spares.popLast() ?? TransferBuffer(count: Self.chunkSize))
                 if chunk.count == 0 { laneLimit = Self.chunkSize - Int(truncatingIfNeeded: sink.offset % Int64(Self.chunkSize)) }
                 let end = unsafe min(chunk.count + rest.count, laneLimit)
                 let piece = unsafe rest.prefix(end - chunk.count)
@@ -186,14 +186,14 @@ struct DownloadState {
         pace.resumesAt = nil
     }
 
-    private mutating func makeChunk() -> WriteChunk? {
-        if let storage = spares.popLast() { return WriteChunk(storage: storage) }
+    private mutating func makeChunk() -> WriteBuffer? {
+        if let storage = spares.popLast() { return WriteBuffer(storage: storage) }
         if chunks >= Self.ownChunks {
             guard chunks < Self.maximumChunks, extraChunks.left > 0 else { return nil }
             extraChunks.left -= 1
         }
         chunks += 1
-        return WriteChunk(storage: TransferBuffer(count: Self.chunkSize))
+        return WriteBuffer(storage: TransferBuffer(count: Self.chunkSize))
     }
 
     private mutating func handOver() throws(TransferError) {
@@ -204,7 +204,7 @@ struct DownloadState {
     }
 
     /// Writes a chunk to the sink. Called on a writer thread.
-    static func write(_ chunk: WriteChunk, to sink: any HTTPResponseSink) -> WriteChunk {
+    static func write(_ chunk: WriteBuffer, to sink: any HTTPResponseSink) -> WriteBuffer {
         var chunk = chunk
         do {
             try sink.write(unsafe UnsafeRawBufferPointer(rebasing: chunk.storage.bytes[..<chunk.count]).bytes)

@@ -5,9 +5,9 @@ import TransferCore
 /// sink.
 final class WriteQueue: Sendable {
     private struct State {
-        var chunks: [WriteChunk] = []
+        var chunks: [WriteBuffer] = []
         /// The written and failed chunks that the loop has not collected yet.
-        var written: [WriteChunk] = []
+        var written: [WriteBuffer] = []
         /// The number of unwritten chunks, including the one being written.
         var unwritten = 0
         /// The number of unwritten chunks at which to notify the loop; nil if no notification is requested.
@@ -21,7 +21,7 @@ final class WriteQueue: Sendable {
     private let state = Locked(State())
 
     /// - Returns: Whether the caller must request a writer thread.
-    func append(_ chunk: WriteChunk) -> Bool {
+    func append(_ chunk: WriteBuffer) -> Bool {
         state.withLock { state in
             state.chunks.append(chunk)
             state.unwritten += 1
@@ -39,7 +39,7 @@ final class WriteQueue: Sendable {
     }
 
     /// Removes and returns the chunks that were written or failed. Called by the loop.
-    func collectWritten() -> [WriteChunk] {
+    func collectWritten() -> [WriteBuffer] {
         state.withLock { state in
             defer { state.written = [] }
             return state.written
@@ -72,7 +72,7 @@ final class WriteQueue: Sendable {
         return true
     }
 
-    private func next() -> WriteChunk? {
+    private func next() -> WriteBuffer? {
         state.withLock { state in
             guard !state.isClosed, !state.chunks.isEmpty else {
                 state.isServed = false
@@ -83,7 +83,7 @@ final class WriteQueue: Sendable {
     }
 
     /// - Returns: Whether to notify the loop.
-    private func recordWritten(_ chunk: WriteChunk) -> Bool {
+    private func recordWritten(_ chunk: WriteBuffer) -> Bool {
         state.withLock { state in
             state.written.append(chunk)
             state.unwritten -= 1
@@ -99,7 +99,7 @@ final class WriteQueue: Sendable {
     }
 }
 
-/// A budget of extra chunks (``WriteChunk``), shared by all transfers of a loop. The two chunks that each transfer can always have do not count
+/// A budget of extra chunks (``WriteBuffer``), shared by all transfers of a loop. The two chunks that each transfer can always have do not count
 /// against the budget. Confined to the loop's thread.
 final class ChunkAllowance {
     /// 16 chunks of 256 KiB are 4 MiB of memory.

@@ -3,7 +3,7 @@ import TransferCore
 
 extension HTTPDownload {
     /// Downloads all missing bytes, and saves checkpoints.
-    func fetch(into part: DownloadPart) async throws {
+    func fetch(into part: PartFile) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 defer { part.endCheckpointsDue() }
@@ -17,7 +17,7 @@ extension HTTPDownload {
     /// Downloads all missing ranges, over several connections if possible. A server may allow fewer connections: if one connection has a
     /// transient failure without a requested delay (`Retry-After`), the other connections request its remaining bytes. Any other failure
     /// ends the attempt.
-    private func fetchAll(into part: DownloadPart) async throws {
+    private func fetchAll(into part: PartFile) async throws {
         let ends = try await withThrowingTaskGroup(of: [TransferError?].self) { group in
             if let length = part.known?.length {
                 for _ in 0..<part.plan({ $0.connections(of: length, underWay: 0) }) { group.addTask { [try await work(on: part)] } }
@@ -39,7 +39,7 @@ extension HTTPDownload {
 
     /// Runs further connections, but only after the first response has described the file and some of its bytes were written. If they
     /// started earlier, two requests could open the part file.
-    private func runOtherConnections(on part: DownloadPart) async throws -> [TransferError?] {
+    private func runOtherConnections(on part: PartFile) async throws -> [TransferError?] {
         for await _ in part.opened { break }
         guard part.writer != nil, let length = part.remote?.length else { return [] }
         let connections = part.plan { $0.connections(of: length, underWay: 1) } - 1
@@ -53,7 +53,7 @@ extension HTTPDownload {
     ///
     /// - Returns: The transient failure, without a requested delay, that ended the requests early; nil if no range is left.
     /// - Throws: Any other failure.
-    private func work(on part: DownloadPart) async throws -> TransferError? {
+    private func work(on part: PartFile) async throws -> TransferError? {
         while let range = part.plan({ $0.nextRange() }) {
             do {
                 try await fetch(range, of: part)
@@ -64,7 +64,7 @@ extension HTTPDownload {
         return nil
     }
 
-    private func fetch(_ range: FileRange, of part: DownloadPart) async throws {
+    private func fetch(_ range: FileRange, of part: PartFile) async throws {
         let sink = RangeSink(range, of: part, at: source, check: check)
         do {
             let reporter = reporter
@@ -79,7 +79,7 @@ extension HTTPDownload {
         }
     }
 
-    private func headers(for range: FileRange, of part: DownloadPart) -> HTTPHeaders {
+    private func headers(for range: FileRange, of part: PartFile) -> HTTPHeaders {
         // The content must not be encoded, because positions count the bytes of the file.
         var headers: HTTPHeaders = ["Accept-Encoding": "identity"]
         headers["Range"] = range.headerValue
@@ -89,7 +89,7 @@ extension HTTPDownload {
     }
 
     /// Interprets a response that is not the requested file or range.
-    private func interpretRefusal(_ answer: (response: HTTPResponse, refusal: TransferError), to range: FileRange, of part: DownloadPart)
+    private func interpretRefusal(_ answer: (response: HTTPResponse, refusal: TransferError), to range: FileRange, of part: PartFile)
         throws(TransferError)
     {
         guard answer.response.status == 416, range.headerValue != nil else { throw answer.refusal }

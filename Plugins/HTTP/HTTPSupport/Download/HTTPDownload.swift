@@ -82,7 +82,7 @@ package struct HTTPDownload: Sendable {
                 received.prefix > 0
                     ? FileRange(start: received.prefix) : source.quirks.ignoresRanges(source.file) ? .whole : plan.first)
         }
-        let part = DownloadPart(
+        let part = PartFile(
             destination, isNamedByServer: isNamedByServer, continuing: writer, of: known, having: received, plan: plan, on: threads,
             reporter: reporter)
         do {
@@ -90,9 +90,9 @@ package struct HTTPDownload: Sendable {
             let receipt = try await complete(part)
             source.quirks.recordCompletion(source.file)
             return receipt
-        } catch let inPlace as DownloadPart.IsInPlace {
+        } catch let inPlace as PartFile.IsInPlace {
             return try await finish(inPlace.writer, nil, size: inPlace.writer.start)
-        } catch let upToDate as DownloadPart.IsUpToDate {
+        } catch let upToDate as PartFile.IsUpToDate {
             let size = upToDate.remote.length ?? 0
             reporter.report(sent: size, confirmed: size)
             return receipt(for: size, at: destination.named(by: upToDate.remote).path)
@@ -106,27 +106,27 @@ package struct HTTPDownload: Sendable {
     }
 
     /// Syncs the received bytes and saves a checkpoint for them, if a sync is due and a later attempt can resume.
-    func syncAndSaveIfDue(_ part: DownloadPart) async throws {
+    func syncAndSaveIfDue(_ part: PartFile) async throws {
         guard part.remote?.validator != nil, let writer = part.writer, let extent = part.extent,
             try await writer.syncIfDue(upTo: extent.mark)
         else { return }
         try await save(extent, of: part)
     }
 
-    private func syncAndSave(_ part: DownloadPart) async throws {
+    private func syncAndSave(_ part: PartFile) async throws {
         guard part.remote?.validator != nil, let writer = part.writer, let extent = part.extent else { return }
         try await writer.sync(upTo: extent.mark)
         try await save(extent, of: part)
     }
 
     /// - Parameter extent: The bytes that were written before the sync.
-    private func save(_ extent: DownloadPart.Extent, of part: DownloadPart) async throws {
+    private func save(_ extent: PartFile.Extent, of part: PartFile) async throws {
         guard let remote = part.remote, extent.received.prefix > 0 else { return }
         try await reporter.save(try remote.checkpoint(of: extent.received))
         part.confirm(extent.received.prefix)
     }
 
-    private func complete(_ part: DownloadPart) async throws -> TransferReceipt {
+    private func complete(_ part: PartFile) async throws -> TransferReceipt {
         let writer = try await threads.run { try part.open() }
         let (remote, size) = (part.remote, part.received.prefix)
         if let length = remote?.length, length != size {

@@ -22,12 +22,12 @@ final class RangeSink: HTTPResponseSink {
     }
 
     private let range: FileRange
-    private let part: DownloadPart
+    private let part: PartFile
     private let source: DownloadSource
     private let check: DigestCheck
     private let state: Locked<State>
 
-    init(_ range: FileRange, of part: DownloadPart, at source: DownloadSource, check: DigestCheck) {
+    init(_ range: FileRange, of part: PartFile, at source: DownloadSource, check: DigestCheck) {
         self.range = range
         self.part = part
         self.source = source

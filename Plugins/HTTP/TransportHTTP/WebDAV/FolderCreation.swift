@@ -43,7 +43,7 @@ final class FolderCreation: Sendable {
     ///   - session: The ID of the session.
     /// - Returns: The state of the innermost folder.
     /// - Throws: A ``TransferError`` if the server is unavailable, full or rejects the credentials; or `CancellationError`.
-    func ensure(_ folders: ArraySlice<String>, in session: String, at server: HTTPServer) async throws -> Outcome {
+    func ensure(_ folders: ArraySlice<String>, in session: String, at server: HTTPEndpointClient) async throws -> Outcome {
         guard let url = folders.last else { return .exists }
         let folder = Folder(session: session, url: url)
         if let outcome = known.withLock({ $0[folder] }) { return outcome }
@@ -70,12 +70,14 @@ final class FolderCreation: Sendable {
         }
     }
 
-    private func create(_ url: String, in parents: ArraySlice<String>, _ session: String, at server: HTTPServer) async throws -> Outcome {
-        var answer = try await server.send("MKCOL", to: url, prepare: HTTPServer.removeConditions)
+    private func create(_ url: String, in parents: ArraySlice<String>, _ session: String, at server: HTTPEndpointClient) async throws
+        -> Outcome
+    {
+        var answer = try await server.send("MKCOL", to: url, prepare: HTTPEndpointClient.removeConditions)
         // 409: a parent is missing. Some servers respond with 404.
         if answer.status == 409 || answer.status == 404, !parents.isEmpty {
             if case .refused(let error) = try await ensure(parents, in: session, at: server) { return .refused(error) }
-            answer = try await server.send("MKCOL", to: url, prepare: HTTPServer.removeConditions)
+            answer = try await server.send("MKCOL", to: url, prepare: HTTPEndpointClient.removeConditions)
         }
         switch answer.status {
         case 200..<300: return .created

@@ -15,6 +15,6 @@ extension HTTPTransport: FolderListing {
     /// - Throws: A `TransferError`, `CancellationError`, or the error of `receive`.
     public func list(_ attempt: ListingAttempt, receive: @escaping @Sendable ([RemoteEntry]) async throws -> Void) async throws {
         try validateListing(at: attempt.endpoint)
-        try await WebDAVListing(attempt, at: try HTTPServer(attempt, resources: resources), receive: receive).run()
+        try await WebDAVListing(attempt, at: try HTTPEndpointClient(attempt, resources: resources), receive: receive).run()
     }
 }

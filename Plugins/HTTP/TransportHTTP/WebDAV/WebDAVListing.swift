@@ -12,11 +12,11 @@ struct WebDAVListing: Sendable {
     private static let body = Array(
         #"<?xml version="1.0" encoding="utf-8"?><propfind xmlns="DAV:"><prop><resourcetype/><getcontentlength/></prop></propfind>"#.utf8)
 
-    private let server: HTTPServer
+    private let server: HTTPEndpointClient
     private let path: RemotePath
     private let receive: @Sendable ([RemoteEntry]) async throws -> Void
 
-    init(_ attempt: ListingAttempt, at server: HTTPServer, receive: @escaping @Sendable ([RemoteEntry]) async throws -> Void) {
+    init(_ attempt: ListingAttempt, at server: HTTPEndpointClient, receive: @escaping @Sendable ([RemoteEntry]) async throws -> Void) {
         self.server = server
         path = attempt.remotePath
         self.receive = receive

@@ -1,7 +1,7 @@
 import TransferCore
 
 /// Applies the rate limits to one direction of a transfer. Confined to the loop's thread.
-struct Pace {
+struct TransferPacer {
     private let allowance: (@Sendable (Int) -> Allowance)?
     /// The number of allowed bytes that have not been transferred yet.
     private var credit = 0

@@ -5,7 +5,7 @@ import TransferCore
 import TransportSupport
 
 /// Sends requests to an HTTP endpoint, for one attempt or for a check of the endpoint.
-struct HTTPServer {
+struct HTTPEndpointClient {
     let plan: SessionPlan
     /// The URL for this upload only, which may be secret; nil to use the endpoint's address.
     let givenURL: String?

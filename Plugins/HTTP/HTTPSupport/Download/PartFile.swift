@@ -5,7 +5,7 @@ import TransferCore
 import TransportSupport
 
 /// The part file of a download, and its missing ranges. All requests of the download share it.
-final class DownloadPart: Sendable {
+final class PartFile: Sendable {
     /// Thrown to end the request if the overwrite policy keeps the existing file, so no download is needed.
     struct IsUpToDate: Error {
         var remote: RemoteFile
