@@ -31,7 +31,7 @@ import TransferKit
                 files: 3, filesDone: 2, filesFailed: 1, bytesTotal: .max, bytesDone: .min, bytesSent: -1, filesUnsized: 4, rate: 0.1,
                 averageRate: .infinity, secondsElapsed: .pi, secondsRemaining: .leastNonzeroMagnitude)
             var next = plain
-            next.why = .order(behind: plain.id)
+            next.why = .order(after: plain.id)
             sessions = [plain, odd, next, plain]
         }
         return sessions

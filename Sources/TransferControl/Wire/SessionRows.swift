@@ -160,7 +160,7 @@ private struct RowReader {
     /// Decodes the properties that the template of a session lacks.
     mutating func read(_ session: inout SessionStatus) throws(QueueError) {
         session.id = try id()
-        if let previous = try optional({ reader throws(QueueError) in try reader.id() }) { session.why = .order(behind: previous) }
+        if let previous = try optional({ reader throws(QueueError) in try reader.id() }) { session.why = .order(after: previous) }
         session.index = try number()
         session.name = String(decoding: try content(), as: UTF8.self)
         session.context = try optional { reader throws(QueueError) in try reader.content() }

@@ -45,9 +45,9 @@ public actor TransferQueue: ControllableQueue {
     private var refusedUntil: Duration?
     var refusal: StorageRefusal?
     /// Sessions that changed after their run had begun, but before ``live`` contained the run. The run may have read the session before the change.
-    var stale: Set<SessionKey> = []
+    var changedBeforeRun: Set<SessionKey> = []
     /// The serial number of the latest read of the options of each session whose options are being read. Results of earlier reads are ignored.
-    var refreshes: [SessionKey: UInt64] = [:]
+    var latestRefresh: [SessionKey: UInt64] = [:]
     var lastRefresh: UInt64 = 0
     /// Whether the scheduler contains changes that are not stored yet.
     private var isCommitting = false

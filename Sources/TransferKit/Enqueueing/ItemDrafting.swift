@@ -67,7 +67,7 @@ struct ItemDrafting {
                     .permanent, .unsupported,
                     "\(item.shownName) has both an upload URL and a creation URL. Remove the creation URL, because the upload exists.")
             }
-            if direction == .download, !item.isReceived {
+            if direction == .download, !item.isDownload {
                 throw TransferError(.permanent, .unsupported, "\(item.shownName) is an upload item, but its session is a download.")
             }
             switch item.content {
@@ -264,7 +264,7 @@ extension TransferItem {
     }
 
     /// Whether the item is downloaded.
-    var isReceived: Bool {
+    var isDownload: Bool {
         switch content {
         case .remote, .remoteFolder: true
         case .path, .data, .stream, .form: false

@@ -39,9 +39,9 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     /// number of these runs.
     case runsNotEnded(Int)
     /// The queue is strict, and an earlier session has not finished.
-    case strictOrder(behind: SessionID)
+    case strictOrder(after: SessionID)
     /// Another waiting session starts first.
-    case order(behind: SessionID)
+    case order(after: SessionID)
     /// The session is next, but all slots of the queue are in use.
     case queueLimit
     /// The session is next, but all slots of its account are in use.

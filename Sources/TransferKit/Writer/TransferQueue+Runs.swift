@@ -42,17 +42,17 @@ extension TransferQueue {
     func refresh(_ key: SessionKey) {
         guard let run = live[key] else {
             // The run has begun, but may have read the session before the change.
-            if scheduler.sessionIndex.live.contains(key) { stale.insert(key) }
+            if scheduler.sessionIndex.live.contains(key) { changedBeforeRun.insert(key) }
             return
         }
         lastRefresh += 1
         let number = lastRefresh
-        refreshes[key] = number
+        latestRefresh[key] = number
         Task { [store] in
             let record = try? await store.sessions([key]).first
             // If the options changed again during this read, the result may be outdated. Only the result of the last read counts.
-            guard refreshes[key] == number else { return }
-            refreshes[key] = nil
+            guard latestRefresh[key] == number else { return }
+            latestRefresh[key] = nil
             guard let record, live[key] === run else { return }
             run.update(record.options)
             run.update(context: record.status.context)
@@ -64,7 +64,7 @@ extension TransferQueue {
     /// Notifies a running session of added items.
     func notifyRun(of items: ItemFigures, in key: SessionKey) {
         guard let run = live[key] else {
-            if scheduler.sessionIndex.live.contains(key) { stale.insert(key) }
+            if scheduler.sessionIndex.live.contains(key) { changedBeforeRun.insert(key) }
             return
         }
         run.grow(items)
@@ -162,7 +162,7 @@ extension TransferQueue {
                 group.addTask { [clock = configuration.clock, logger = configuration.logger] in
                     let message = "The transport \"\(transport.id)\" did not shut down within \(Self.endLimit)."
                     do {
-                        try await Deadline.run(for: Self.endLimit, clock, message) { await transport.shutdown() }
+                        try await TimeLimit.run(for: Self.endLimit, clock, message) { await transport.shutdown() }
                     } catch {
                         logger.error("\(message)")
                     }
@@ -189,7 +189,7 @@ extension TransferQueue {
         defer { throughput.end(number, moved: run.moved, at: configuration.clock.now()) }
         guard let account = scheduler.sessionIndex[key]?.account else {
             live[key] = nil
-            stale.remove(key)
+            changedBeforeRun.remove(key)
             return mailbox.post(.report(RunEvent(key: key, run: number, content: .ended(.interrupted))))
         }
         logger[metadataKey: "account"] = (scheduler.accounts[account]?.account.name).map { "\($0)" }
@@ -212,7 +212,7 @@ extension TransferQueue {
             hub.publishUnnumbered(kind, at: clock.date())
         }
         pacer.setRate(record.options.rateLimit, session: key)
-        if stale.remove(key) != nil {
+        if changedBeforeRun.remove(key) != nil {
             refresh(key)
             if let fresh = try? await store.sessions([key]).first { run.rebase(fresh.status.statistics) }
         }

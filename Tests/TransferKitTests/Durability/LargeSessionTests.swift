@@ -16,7 +16,7 @@ import TransportTesting
         case waitingFiles, waitingFolders, waitingBlobs, waitingStreams, waitingDownloads, waitingRemoteFolders
         case checkpoints, tags
 
-        fileprivate var isReceived: Bool { [.downloads, .waitingDownloads, .waitingRemoteFolders].contains(self) }
+        fileprivate var isDownload: Bool { [.downloads, .waitingDownloads, .waitingRemoteFolders].contains(self) }
 
         fileprivate var rows: String {
             switch self {
@@ -97,7 +97,7 @@ import TransportTesting
                 SELECT 0 UNION ALL SELECT n + 1 FROM all_numbers WHERE n + 1 < \(Self.count)
             ) SELECT n FROM all_numbers
             """, rows, "DROP TABLE numbers")
-        if content.isReceived { try change("UPDATE session SET direction = 'download', folder = CAST('/to' AS BLOB) WHERE key = 1") }
+        if content.isDownload { try change("UPDATE session SET direction = 'download', folder = CAST('/to' AS BLOB) WHERE key = 1") }
         store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)
         try await store.commit([write])
         await store.close()

@@ -84,7 +84,7 @@ import TransferKit
                 _ = try await store.sweep()
                 return nil
             } catch {
-                #expect(!error.isLasting, "the deletion continues when the folder is back")
+                #expect(!error.isPermanent, "the deletion continues when the folder is back")
                 return error.error
             }
         }

@@ -116,7 +116,7 @@ import TransferKit
         try queue.pass(seconds: 30)
         // C waits like any other session, and does not displace a session again.
         #expect(queue.line == "A=running B=waiting C=waiting")
-        #expect(queue.why("C") == .order(behind: SessionID(named: "B")))
+        #expect(queue.why("C") == .order(after: SessionID(named: "B")))
     }
 
     @Test(arguments: [SessionOperation.hold, .yield, .cancel(), .remove()])

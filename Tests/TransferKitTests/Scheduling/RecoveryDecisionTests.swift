@@ -80,7 +80,7 @@ import TransferKit
 
     @Test func lostUploadStartsOverOnce() {
         #expect(decision(.resumeLost) == .restart)
-        #expect(decision(.resumeLost, History(failures: 2, hasRestarted: true)) == .giveUpFile)
+        #expect(decision(.resumeLost, History(failures: 2, mustNotRestart: true)) == .giveUpFile)
         #expect(decision(.resumeLost, History(failures: 1, mismatches: 1)) == .restart)
         #expect(decision(.resumeLost, History(failures: 1, mismatches: 2)) == .giveUpFile)
     }

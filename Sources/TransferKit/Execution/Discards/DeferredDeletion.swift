@@ -119,13 +119,13 @@ package final class DeferredDeletion: Sendable {
                     try await store.finishResets()
                     try await store.finishDiscards()
                 } catch {
-                    throw SweepFailure(session: nil, isLasting: false, error: error)
+                    throw SweepFailure(session: nil, isPermanent: false, error: error)
                 }
             } catch {
                 state.withLock { $0.isDue = true }
                 guard !Task.isCancelled else { continue }
                 logger.error("Cannot complete deferred deletions. \(error.error.message)")
-                if error.isLasting, let session = error.session {
+                if error.isPermanent, let session = error.session {
                     skipped.insert(session)
                 } else {
                     try? await clock.sleep(Self.retryDelay)

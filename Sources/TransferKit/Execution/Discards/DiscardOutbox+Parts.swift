@@ -29,7 +29,7 @@ extension DiscardOutbox {
         let failures = Locked<[Int: TransferError]>([:])
         let result = await Self.result {
             let message = "This machine took longer than \(Self.timeout) to remove part files of downloads."
-            try await Deadline.run(for: Self.timeout, clock, message) { [parts] in
+            try await TimeLimit.run(for: Self.timeout, clock, message) { [parts] in
                 let found = await parts.remove(items.map(\.checkpoint))
                 failures.withLock { $0 = found }
             }

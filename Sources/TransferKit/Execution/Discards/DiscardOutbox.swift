@@ -93,7 +93,7 @@ final class DiscardOutbox: Sendable {
             state.mayHaveDue = true
         }
         begin()
-        try? await Deadline.run(for: limit, clock, "Some remote content has not been removed yet.") { await self.waitUntilQuiet() }
+        try? await TimeLimit.run(for: limit, clock, "Some remote content has not been removed yet.") { await self.waitUntilQuiet() }
     }
 
     /// Waits until no removal is due, or the store has failed. While the queue is stopped, waits only for the removal of part files.
@@ -118,7 +118,7 @@ final class DiscardOutbox: Sendable {
             return state.worker
         }
         await worker?.value
-        try? await Deadline.run(for: Self.shutdownLimit, clock, "Some part files have not been removed yet.") { await self.removeParts() }
+        try? await TimeLimit.run(for: Self.shutdownLimit, clock, "Some part files have not been removed yet.") { await self.removeParts() }
         let waiters = state.withLock { state in
             defer { state.waiters = [] }
             return state.waiters
@@ -332,7 +332,7 @@ final class DiscardOutbox: Sendable {
         }
         let result = await Self.result {
             let message = "\(item.endpoint.location) took longer than \(Self.timeout) to remove content of a session."
-            try await Deadline.run(for: Self.timeout, clock, message) { [credentials] in
+            try await TimeLimit.run(for: Self.timeout, clock, message) { [credentials] in
                 try await transport.discard(item.checkpoint, at: item.endpoint, credentials: credentials)
             }
         }

@@ -20,7 +20,7 @@ extension EndpointAvailability {
     /// The account with its endpoints in the order in which the file tries them. For a folder, leaves out endpoints that can't list folders,
     /// unless no endpoint can.
     func ordered(for file: PendingFile, _ transports: [TransportID: any Transport]) -> EndpointAvailability {
-        let preferred = preferring(file.kind.isReceived ? .download : .upload, size: file.size)
+        let preferred = preferring(file.kind.isDownload ? .download : .upload, size: file.size)
         let canList = { (endpoint: Endpoint) in endpoint.canList(with: transports) }
         if file.kind == .remoteFolder { return preferred.registered.contains(where: canList) ? preferred.keeping(canList) : preferred }
         // A listed file is first requested from endpoints that can list folders, because one of these endpoints listed it. At other

@@ -208,14 +208,14 @@ struct FileRunner: Sendable {
             others.removeAll(where: avoided.contains)
         }
         return RecoveryDecision.History(
-            failures: history.failures, violations: history.violations, hasRestarted: !history.mayRestart,
+            failures: history.failures, violations: history.violations, mustNotRestart: !history.mayRestart,
             mismatches: history.mismatches, sourceChanges: history.sourceChanges,
             hasCheckpoint: keptBytes[endpoint.address, default: 0] > 0,
             mayFallBack: history.mayFallBack(from: endpoint, after: availability.account.fallbackAfter, uptime: uptime),
             hasNextEndpoint: !others.isEmpty, othersMayWork: history.failedEndpoints.values.contains { $0 != .unsupported },
             isAuthenticated: context.endpoints.isAuthenticated(endpoint), outageAttempts: history.outages[endpoint]?.attempts ?? 0,
             isOutageTooLong: history.isOutage(of: endpoint, longerThan: context.options.retry.giveUpAfter, uptime: uptime),
-            isOfFile: !history.isOutage, isCostly: history.isCostly)
+            concernsOnlyThisFile: !history.isOutage, isCostly: history.isCostly)
     }
 
     private func reportEndpointFailure(_ error: TransferError, _ endpoint: Endpoint, failuresBefore: Int, at uptime: Duration) async {

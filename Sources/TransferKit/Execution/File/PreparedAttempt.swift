@@ -59,7 +59,7 @@ final class EndpointActivity: Sendable {
         connected()
         if !wasConfirmed.load(ordering: .relaxed), !wasConfirmed.exchange(true, ordering: .relaxed) {
             context.endpoints.authenticated(endpoint)
-            record.works(endpoint)
+            record.recordResponse(of: endpoint)
         }
         liveness.responded()
         reportActivity()

@@ -41,7 +41,7 @@ package struct FileWindow: Sendable {
     }
 
     /// Records the size of a file in flight.
-    package mutating func learn(_ position: Int64, size: Int64) {
+    package mutating func setSize(of position: Int64, size: Int64) {
         if sizes[position] != nil { sizes[position] = size }
     }
 

@@ -15,7 +15,7 @@ final class RunNames: Sendable {
     /// - Throws: ``TransferError`` of the class ``FailureClass/unsupported``, because other endpoints may keep all files; an error of the
     ///   store.
     func check(_ file: PendingFile, at endpoint: Endpoint, _ transport: any Transport, in context: RunContext) async throws {
-        guard !file.kind.isReceived, file.uploadCapability == nil, let transport = transport as? any FileNaming else { return }
+        guard !file.kind.isDownload, file.uploadCapability == nil, let transport = transport as? any FileNaming else { return }
         let collisions = try await collisions(in: context)
         guard !collisions.isEmpty else { return }
         let name = Data(file.destination)

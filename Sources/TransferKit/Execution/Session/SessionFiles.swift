@@ -103,7 +103,7 @@ struct SessionFiles {
         if let end { return try end.get() }
         // All files may have been completed despite the interruption.
         guard feed.isFinished, waiting.isEmpty, !leavesFiles else { throw CancellationError() }
-        return .finished(failure: summary, itemsSeen: feed.filesSeen ?? 0)
+        return .finished(failure: summary, filesSeen: feed.filesSeen ?? 0)
     }
 
     // MARK: Starting
@@ -225,7 +225,7 @@ struct SessionFiles {
     /// Whether a file may start. A file of unknown size counts as small.
     private mutating func admits(_ file: PendingFile) -> Bool {
         let (size, limit) = (file.size ?? 0, context.options.filesInFlight)
-        if limit == nil { for file in context.live.activeFiles { window.learn(file.position, size: file.size ?? 0) } }
+        if limit == nil { for file in context.live.activeFiles { window.setSize(of: file.position, size: file.size ?? 0) } }
         return window.admits(size: size, limit: limit)
     }
 
@@ -268,12 +268,12 @@ struct SessionFiles {
         if case .completed = outcome { return }
         if case .givenUp(let error) = outcome {
             giveUp(runner.file, error)
-            if context.options.onItemFailure == .failSession { stop(with: .success(.finished(failure: error, itemsSeen: .max))) }
+            if context.options.onItemFailure == .failSession { stop(with: .success(.finished(failure: error, filesSeen: .max))) }
             return
         }
         if case .sessionFailed(let error) = outcome {
             giveUp(runner.file, error)
-            stop(with: .success(.finished(failure: error, itemsSeen: .max)))
+            stop(with: .success(.finished(failure: error, filesSeen: .max)))
             return
         }
         leavesFiles = true
@@ -341,7 +341,7 @@ struct SessionFiles {
         if let unavailable { return .endpointsUnavailable(unavailable) }
         guard feed.isFinished || !mayTakeNew else { return nil }
         guard let next = waiting.values.min(by: { $0.dueAt < $1.dueAt }) else {
-            return .finished(failure: summary, itemsSeen: feed.filesSeen ?? 0)
+            return .finished(failure: summary, filesSeen: feed.filesSeen ?? 0)
         }
         let delay = next.dueAt - context.clock.now()
         guard delay > RetryPolicy.maximumInPlaceDelay else { return nil }

@@ -64,7 +64,7 @@ package struct SessionRunner: Sendable {
         let failure = try await context.store.firstFailure(of: context.key)
         // An earlier process may have ended after it stored the failure of a file, but before the session failed.
         if let failure, context.options.onItemFailure == .failSession || failure.failureClass == .remoteFull {
-            return .finished(failure: failure, itemsSeen: .max)
+            return .finished(failure: failure, filesSeen: .max)
         }
         return try await files.run(after: failure)
     }

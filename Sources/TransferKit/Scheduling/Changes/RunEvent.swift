@@ -18,7 +18,7 @@ package struct RunEvent: Sendable, Codable {
         /// connected.
         case connected
         /// An event of one file, to be stored and published.
-        case file(position: Int64, FileReport)
+        case file(position: Int64, FileEvent)
         /// A step of reading the session's folders, to be stored.
         case expansion(ExpansionStep)
         /// The run requests permission to probe an endpoint that failed too often. ``InputResult/isGranted`` contains the decision.
@@ -52,7 +52,7 @@ package struct RunEvent: Sendable, Codable {
 }
 
 /// An event of one file.
-package enum FileReport: Sendable, Codable {
+package enum FileEvent: Sendable, Codable {
     /// A checkpoint and the identity of the source file. The identity is nil for a download.
     case checkpoint(Checkpoint, endpoint: Endpoint, generation: Int64, SourceIdentity?)
     case size(Int64)
@@ -67,9 +67,9 @@ package enum FileReport: Sendable, Codable {
 package enum RunOutcome: Sendable, Codable {
     /// All files are done, or the session failed. `failure` is the error of the first failed file or of the session, if any.
     ///
-    /// `itemsSeen` is the number of files that the session had when the run read the last file. `Int64.max` ends the session even if items
+    /// `filesSeen` is the number of files that the session had when the run read the last file. `Int64.max` ends the session even if items
     /// were added during the run, unless the run was interrupted.
-    case finished(failure: TransferError?, itemsSeen: Int64)
+    case finished(failure: TransferError?, filesSeen: Int64)
     /// The queue interrupted the run.
     case interrupted
     /// The next attempt is due after a delay.

@@ -34,7 +34,7 @@ package enum StoreWrite: Sendable {
     case setEndpoint(SessionKey, String, TransportID)
     case attemptFailed(SessionKey, TransferError, isRepeated: Bool)
     case endSession(SessionKey, TransferError?, Date)
-    case file(SessionKey, position: Int64, FileReport)
+    case file(SessionKey, position: Int64, FileEvent)
     /// Adds running times in milliseconds to a session (nil if it was removed) and to the queue.
     case ran(SessionKey?, Int64, queue: Int64)
 

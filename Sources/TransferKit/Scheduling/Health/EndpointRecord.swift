@@ -65,7 +65,7 @@ final class EndpointRecord: Sendable {
     }
 
     /// Records that the endpoint responded in an attempt.
-    func works(_ endpoint: Endpoint) {
+    func recordResponse(of endpoint: Endpoint) {
         state.withLock { state in
             state.known[endpoint]?.avoidedUntil = nil
             state.known[endpoint]?.isDown = false

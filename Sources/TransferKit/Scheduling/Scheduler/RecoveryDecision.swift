@@ -24,7 +24,7 @@ package enum RecoveryDecision: Equatable {
         /// The number of consecutive attempts that did not reach the current endpoint, including the last attempt.
         package var outageAttempts = 0
         /// Whether a failure that looks like an outage concerns only this file, not the current endpoint. Ignored for other failures.
-        package var isOfFile = false
+        package var concernsOnlyThisFile = false
         /// Whether the last attempt moved many bytes. In an outage, the queue repeats such an attempt later than others, to avoid moving
         /// the bytes again and again.
         package var isCostly = false
@@ -33,7 +33,7 @@ package enum RecoveryDecision: Equatable {
         /// The number of consecutive protocol violations, including the last violation.
         package var violations = 0
         /// Whether the file must not restart again: it made no progress since a restart, or no new progress in several restarts.
-        package var hasRestarted = false
+        package var mustNotRestart = false
         /// The number of times that the transferred content had a wrong checksum, including the last time.
         package var mismatches = 0
         /// The number of restarts because the file's content changed.
@@ -50,18 +50,18 @@ package enum RecoveryDecision: Equatable {
         package var isAuthenticated = false
 
         package init(
-            failures: Int = 0, violations: Int = 0, hasRestarted: Bool = false, mismatches: Int = 0, sourceChanges: Int = 0,
+            failures: Int = 0, violations: Int = 0, mustNotRestart: Bool = false, mismatches: Int = 0, sourceChanges: Int = 0,
             hasCheckpoint: Bool = false,
             mayFallBack: Bool = false, hasNextEndpoint: Bool = false, othersMayWork: Bool = false, isAuthenticated: Bool = false,
-            outageAttempts: Int = 0, isOutageTooLong: Bool = false, isOfFile: Bool = false, isCostly: Bool = false
+            outageAttempts: Int = 0, isOutageTooLong: Bool = false, concernsOnlyThisFile: Bool = false, isCostly: Bool = false
         ) {
-            self.isOfFile = isOfFile
+            self.concernsOnlyThisFile = concernsOnlyThisFile
             self.isCostly = isCostly
             self.failures = failures
             self.outageAttempts = outageAttempts
             self.isOutageTooLong = isOutageTooLong
             self.violations = violations
-            self.hasRestarted = hasRestarted
+            self.mustNotRestart = mustNotRestart
             self.mismatches = mismatches
             self.sourceChanges = sourceChanges
             self.hasCheckpoint = hasCheckpoint
@@ -121,7 +121,7 @@ package enum RecoveryDecision: Equatable {
     ///
     /// - Parameter fraction: A random number in 0 ..< 1.
     package init(error: TransferError, history: History, rules: Rules, fraction: Double) {
-        let isOutage = Self.isOutage(error) && !history.isOfFile
+        let isOutage = Self.isOutage(error) && !history.concernsOnlyThisFile
         let isExhausted = !isOutage && history.failures >= rules.retry.maximumAttempts
         let retryOrGiveUp: RecoveryDecision
         if isExhausted {
@@ -149,7 +149,7 @@ package enum RecoveryDecision: Equatable {
             self = .blockAccount
         case .resumeLost:
             // After a second wrong checksum, the file is given up even if bytes were transferred since the restart.
-            self = history.hasRestarted || history.mismatches > 1 ? .giveUpFile : .restart
+            self = history.mustNotRestart || history.mismatches > 1 ? .giveUpFile : .restart
         case .sourceChanged:
             // A file that is written continuously can't be sent.
             self = rules.onSourceChange == .restart && history.sourceChanges < rules.retry.maximumAttempts ? .restart : .giveUpFile

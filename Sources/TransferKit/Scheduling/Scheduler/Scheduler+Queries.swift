@@ -130,16 +130,16 @@ extension Scheduler {
     private func orderReason(_ entry: Entry, at now: DualInstant) -> WaitReason? {
         if settings.ordering == .strict, entry.startPriority != .now {
             guard hasTurn(entry) else {
-                return sessionIndex.unfinished.first.flatMap { sessionIndex[$0] }.map { .strictOrder(behind: $0.id) }
+                return sessionIndex.unfinished.first.flatMap { sessionIndex[$0] }.map { .strictOrder(after: $0.id) }
             }
             let earlier = strictTurns.last { $0.rank < entry.rank && $0.isEligible && ability(of: $0, at: now).isAble }
-            if let earlier { return .order(behind: earlier.id) }
+            if let earlier { return .order(after: earlier.id) }
             // In a strict queue, only sessions with the start priority `now` start before the sessions in queue order.
             let claimants = sessionIndex.claimants.compactMap { sessionIndex[$0] }
             let able = claimants.filter { !$0.conditions.contains(.stopping) && ability(of: $0, at: now).isAble }
-            return able.max { sessionIndex.standing($0) < sessionIndex.standing($1) }.map { .order(behind: $0.id) }
+            return able.max { sessionIndex.standing($0) < sessionIndex.standing($1) }.map { .order(after: $0.id) }
         }
-        return sessionIndex.last(before: entry) { ability(of: $0, at: now).isAble }.map { .order(behind: $0.id) }
+        return sessionIndex.last(before: entry) { ability(of: $0, at: now).isAble }.map { .order(after: $0.id) }
     }
 
     private func slotReason(_ entry: Entry) -> WaitReason? {

@@ -84,7 +84,7 @@ extension Scheduler {
         }
     }
 
-    private mutating func handle(_ report: FileReport, position: Int64, of entry: Entry, _ transaction: inout Transaction) {
+    private mutating func handle(_ report: FileEvent, position: Int64, of entry: Entry, _ transaction: inout Transaction) {
         transaction.writes.append(.file(entry.key, position: position, report))
         switch report {
         // A checkpoint without bytes is saved before a request, so it proves no progress.

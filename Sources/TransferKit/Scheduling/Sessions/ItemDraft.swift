@@ -23,7 +23,7 @@ package enum ItemKind: String, Sendable, Codable {
     package var isSpooled: Bool { self == .blob || self == .stream || self == .form }
 
     /// Whether the item is received from the server.
-    package var isReceived: Bool { self == .download || self == .remoteFolder }
+    package var isDownload: Bool { self == .download || self == .remoteFolder }
 
     /// The remote path of an item of this kind, from the stored bytes.
     func remotePath(_ bytes: [UInt8]) throws(TransferError) -> RemotePath {

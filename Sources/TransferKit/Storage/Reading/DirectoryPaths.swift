@@ -54,7 +54,7 @@ struct DirectoryPaths {
             }
             return Location(source: path.bytes, destination: [UInt8](destination))
         }
-        let path = kind.isReceived ? try received([UInt8](source), in: db) : sources.path(kind, [UInt8](source))
+        let path = kind.isDownload ? try received([UInt8](source), in: db) : sources.path(kind, [UInt8](source))
         return Location(source: path, destination: [UInt8](destination))
     }
 
@@ -98,9 +98,9 @@ struct DirectoryPaths {
             }
             guard let parent = try row.decode(Int64?.self, atIndex: 0) else {
                 let source = [UInt8](try row.decode(Data.self, atIndex: 1))
-                let isReceived = try folder(in: db) != nil
+                let isDownload = try folder(in: db) != nil
                 location = Location(
-                    source: isReceived ? try received(source, in: db) : sources.path(.folder, source),
+                    source: isDownload ? try received(source, in: db) : sources.path(.folder, source),
                     destination: [UInt8](try row.decode(Data.self, atIndex: 2)))
                 known[number] = location
                 break

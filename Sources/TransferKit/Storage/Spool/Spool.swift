@@ -162,7 +162,7 @@ package struct Spool: Sendable {
 
 extension QueueStore {
     /// Returns the spool files that a change makes unnecessary. Called before the change is applied.
-    static func blobsFreed(by write: StoreWrite, in db: Database) throws -> [Data] {
+    static func spoolFilesFreed(by write: StoreWrite, in db: Database) throws -> [Data] {
         switch write {
         case .file(let key, let position, .completed):
             try Data.fetchAll(

@@ -128,7 +128,8 @@ extension QueueStore {
     }
 
     /// Moves the checkpoints of one file into the outbox, but deletes the checkpoint at the endpoint `address`, where the file is complete.
-    static func discardCheckpoints(of key: SessionKey, position: Int64, leaving address: String?, at now: Date, in db: Database) throws {
+    static func discardCheckpoints(of key: SessionKey, position: Int64, completedAt address: String?, at now: Date, in db: Database) throws
+    {
         let rows = try StoredRow.fetchAll(
             db.cachedStatement(sql: "SELECT endpoint, data, confirmed, position FROM checkpoint WHERE session = ? AND position = ?"),
             arguments: [key, position])

@@ -9,7 +9,7 @@ extension QueueStore {
         """
 
     /// Stores a report of a run about one of its files.
-    static func apply(_ report: FileReport, to session: SessionKey, position: Int64, at now: Date, in db: Database) throws {
+    static func apply(_ report: FileEvent, to session: SessionKey, position: Int64, at now: Date, in db: Database) throws {
         switch report {
         case .checkpoint(let checkpoint, let endpoint, let generation, let identity):
             try execute(
@@ -38,7 +38,7 @@ extension QueueStore {
                 db, "UPDATE file SET state = ?, error = NULL, receipt = ? WHERE session = ? AND position = ?",
                 [ItemState.completed.rawValue, try StoreCoding.encode(receipt), session, position])
             // The file's content at other endpoints is no longer needed.
-            try discardCheckpoints(of: session, position: position, leaving: endpoint.address, at: now, in: db)
+            try discardCheckpoints(of: session, position: position, completedAt: endpoint.address, at: now, in: db)
             if let leftovers = receipt.leftovers { try discard(leftovers, at: endpoint, position: position, now, in: db) }
             try execute(
                 db, "UPDATE session SET files_done = files_done + 1, bytes_done = \(bounded("bytes_done + ?")) WHERE key = ?",
@@ -49,14 +49,14 @@ extension QueueStore {
                 [ItemState.failed.rawValue, try StoreCoding.encode(error), session, position])
             // The uploaded version of the file no longer exists, so no attempt can resume the upload.
             if error.failureClass == .sourceChanged {
-                try discardCheckpoints(of: session, position: position, leaving: nil, at: now, in: db)
+                try discardCheckpoints(of: session, position: position, completedAt: nil, at: now, in: db)
             }
             try execute(db, "UPDATE session SET files_failed = files_failed + 1 WHERE key = ?", [session])
         case .foundFolder:
-            try discardCheckpoints(of: session, position: position, leaving: nil, at: now, in: db)
+            try discardCheckpoints(of: session, position: position, completedAt: nil, at: now, in: db)
             try makeFolderItem(of: session, position, in: db)
         case .restarted(let generation, let error):
-            try discardCheckpoints(of: session, position: position, leaving: nil, at: now, in: db)
+            try discardCheckpoints(of: session, position: position, completedAt: nil, at: now, in: db)
             try execute(
                 db, "UPDATE file SET generation = ?, error = ? WHERE session = ? AND position = ?",
                 [generation, try StoreCoding.encode(error), session, position])

@@ -131,7 +131,7 @@ extension QueueStore {
         } catch {
             // A deleted or replaced database is not the fault of one session.
             throw SweepFailure(
-                session: session.withLock { $0 }, isLasting: !(error is QueueError) && RefusedWrite(index: 0, reason: error).isLasting,
+                session: session.withLock { $0 }, isPermanent: !(error is QueueError) && RefusedWrite(index: 0, reason: error).isPermanent,
                 error: Self.storageError(error, folder: folder))
         }
     }
@@ -175,6 +175,6 @@ extension QueueStore {
 package struct SweepFailure: Error {
     package var session: SessionKey?
     /// Whether a retry would fail in the same way.
-    package var isLasting: Bool
+    package var isPermanent: Bool
     package var error: QueueError
 }

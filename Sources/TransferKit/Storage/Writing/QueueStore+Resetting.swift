@@ -138,7 +138,7 @@ extension QueueStore {
                     AND CASE WHEN json_valid(error) THEN json_extract(error, '$.failureClass') END = ?
                 """, arguments: range + [FailureClass.sourceChanged.rawValue])
         for position in positions {
-            try discardCheckpoints(of: key, position: position, leaving: nil, at: now, in: db)
+            try discardCheckpoints(of: key, position: position, completedAt: nil, at: now, in: db)
             try execute(db, "UPDATE file SET generation = generation + 1 WHERE session = ? AND position = ?", [key, position])
         }
     }

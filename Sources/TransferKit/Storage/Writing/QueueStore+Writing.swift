@@ -30,7 +30,7 @@ extension QueueStore {
                 for (index, write) in writes.enumerated() {
                     do {
                         try totals.willApply(write)
-                        transaction.freed += try Self.blobsFreed(by: write, in: db)
+                        transaction.freed += try Self.spoolFilesFreed(by: write, in: db)
                         try Self.apply(write, to: db, &transaction)
                     } catch {
                         throw RefusedWrite(index: index, reason: error)
@@ -38,7 +38,7 @@ extension QueueStore {
                 }
                 do {
                     try totals.writeTotals()
-                } catch  where RefusedWrite(index: 0, reason: error).isLasting {
+                } catch  where RefusedWrite(index: 0, reason: error).isPermanent {
                     // If the totals can't be updated because of a damaged row, the changes are still committed.
                 }
                 // If the outbox can't be read, the changes are still committed, and removals are assumed to be due.

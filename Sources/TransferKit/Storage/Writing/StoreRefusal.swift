@@ -22,7 +22,7 @@ struct RefusedWrite: Error {
 
     /// Whether a retry would fail in the same way, because the change itself or a damaged row is the cause. A ``QueueError`` means that the rows
     /// do not permit the change. Otherwise, the disk, another process or the machine is the cause (sqlite.org/rescode.html).
-    var isLasting: Bool {
+    var isPermanent: Bool {
         guard let error = reason as? DatabaseError else {
             return reason is EncodingError || reason is DecodingError || reason is RowDecodingError
                 || reason is UnreadableColumn || reason is QueueError
@@ -34,7 +34,7 @@ struct RefusedWrite: Error {
     }
 
     var culprit: StoreRefusal.Culprit? {
-        guard isLasting else { return nil }
+        guard isPermanent else { return nil }
         return StoreRefusal.Culprit(index: index, isTooLarge: (reason as? DatabaseError)?.resultCode == .SQLITE_TOOBIG)
     }
 }

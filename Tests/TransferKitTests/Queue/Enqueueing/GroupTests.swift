@@ -54,7 +54,7 @@ import TransportTesting
         #expect(
             try await queue.status(of: ids[0]).state == .running,
             "the group's first session runs, not the first session of the last transaction")
-        #expect(try await queue.status(of: ids[count - 1]).why == .order(behind: ids[count - 2]))
+        #expect(try await queue.status(of: ids[count - 1]).why == .order(after: ids[count - 2]))
         try await queue.stopAndWait()
     }
 

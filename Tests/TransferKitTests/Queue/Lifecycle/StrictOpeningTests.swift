@@ -23,7 +23,7 @@ import TransportTesting
         try await queue.start()
         while try await first.status.error == nil { await Task.yield() }
         try #require(try await queue.status(of: startedSession).state != .waiting)
-        #expect(try await last.status.why == .strictOrder(behind: first.id))
+        #expect(try await last.status.why == .strictOrder(after: first.id))
         #expect(try await queue.session(startedSession).value.state == .completed)
         await fixture.clock.waitForSleep(of: .seconds(30))
         fixture.clock.advance(by: .seconds(30))

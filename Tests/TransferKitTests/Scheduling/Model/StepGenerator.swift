@@ -71,7 +71,7 @@ struct StepGenerator {
         case 18...20: return .probe(endpoint)
         case 14...15: return .file(position: Int64(number(0...2)), .checkpoint(.part, endpoint: endpoint, generation: 1, .ofModel))
         case 16:
-            let report: FileReport =
+            let report: FileEvent =
                 oneIn(2) ? .completed(TransferReceipt(bytes: 1), endpoint: endpoint) : .restarted(generation: 2, .broken)
             return .file(position: Int64(number(0...2)), report)
         case 0: return .connected
@@ -86,8 +86,8 @@ struct StepGenerator {
     private mutating func outcome(_ account: Account, isEnding: Bool) -> RunOutcome {
         if isEnding, !oneIn(4) { return .interrupted }
         switch number(0...11) {
-        case 0...4: return .finished(failure: nil, itemsSeen: 1)
-        case 5...6: return .finished(failure: .broken, itemsSeen: 1)
+        case 0...4: return .finished(failure: nil, filesSeen: 1)
+        case 5...6: return .finished(failure: .broken, filesSeen: 1)
         case 7: return .backoff(.seconds(number(1...40)), [.broken, .outage, .answeredByProxy][number(0...2)])
         case 8: return .endpointsUnavailable(.broken)
         case 9:

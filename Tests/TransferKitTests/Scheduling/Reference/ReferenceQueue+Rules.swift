@@ -119,9 +119,9 @@ extension ReferenceQueue {
         if let scarceSpace { return .diskBelowFloor(free: scarceSpace, floor: settings.diskFloor) }
         if lacksSpace(session) { return .noSpace(.broken) }
         if mode != .running { return .queueNotRunning }
-        if !isItsTurn(session), let first = sessions.first(where: { $0.isUnfinished }) { return .strictOrder(behind: first.id) }
+        if !isItsTurn(session), let first = sessions.first(where: { $0.isUnfinished }) { return .strictOrder(after: first.id) }
         let before = precedence.filter { $0.run == nil && canStartIfSlotIsFree($0) }.prefix { $0.id != session.id }
-        if let last = before.last { return .order(behind: last.id) }
+        if let last = before.last { return .order(after: last.id) }
         let ofAccount = sessions.filter { $0.account == session.account }
         if slotsInUse(ofAccount: session.account) >= limit(ofAccount: session.account) {
             return holder(among: ofAccount).map { .slotHeld(by: $0) } ?? .accountLimit

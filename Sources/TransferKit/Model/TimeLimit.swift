@@ -2,7 +2,7 @@ import Locking
 import TransferCore
 
 /// A time limit for work that may never end.
-enum Deadline {
+enum TimeLimit {
     /// How long a cancelled call waits for its body to end.
     private static let grace = Duration.seconds(5)
 
