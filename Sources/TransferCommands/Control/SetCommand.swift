@@ -105,7 +105,6 @@ struct SetCommand: OperationCommand {
         try NewSessionOptions.validate(context: context)
         if setTag.contains("") { throw ValidationError("--set-tag is empty. Give it a word, or use --clear tags.") }
         if !ids.isEmpty, tag != nil { throw ValidationError("--tag selects sessions, instead of IDs. To replace their tags: --set-tag") }
-        if filters.failed { throw ValidationError("--failed selects sessions that have ended, and these can't change.") }
         try selection.validate()
     }
 }

@@ -98,6 +98,20 @@ import TransferKit
         #expect(refused.status == 2 && refused.diagnostics.contains("--set-tag"), "\(refused.testDescription)")
     }
 
+    /// Sessions that failed can change, and the changes apply to the retry.
+    @Test func setChangesFailedSessions() async throws {
+        try await LoopbackStudio.with(LoopbackOptions(maximumSize: 5)) { studio in
+            let program = studio.program
+            try program.folder.file("large", size: 6)
+            try program.folder.file("small", size: 5)
+            let ids = try await program.succeed("add", "studio", "large", "small", "large", "--each").lines
+            #expect(try await program.run("run", "--progress", "none").status == 1)
+            #expect(try await program.succeed("set", "--failed", "--name", "again").lines == [ids[0], ids[2]])
+            #expect(try await program.succeed("list", "--failed", "--json").objects().map { $0["name"] as? String } == ["again", "again"])
+            #expect(try await studio.session(ids[1])["name"] as? String == "small")
+        }
+    }
+
     @Test func setClearsProperties() async throws {
         let (program, ids) = try await program(2)
         let words = [
