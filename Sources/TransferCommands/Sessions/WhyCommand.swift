@@ -66,11 +66,14 @@ struct WhyCommand: AsyncParsableCommand {
     /// running.
     private static func sentence(_ why: WaitReason, _ error: TransferError?, _ mode: QueueStatus.Mode, isWaiting: Bool) -> String {
         var sentences: [String] = []
-        switch why {
-        case .accountBlocked, .endpointsUnavailable, .noSpace: break
-        default: sentences += error.map { ["The last attempt failed: \($0.message)"] } ?? []
+        switch (why, error) {
+        case (.retry(let date), let error?):
+            sentences.append("The last attempt failed: \(error.message) The next one is due at \(Figures.date(date)).")
+        case (.accountBlocked, _), (.endpointsUnavailable, _), (.noSpace, _): sentences.append(why.description)
+        default:
+            sentences += error.map { ["The last attempt failed: \($0.message)"] } ?? []
+            if why != .queueNotRunning { sentences.append(why.description) }
         }
-        if why != .queueNotRunning { sentences.append(why.description) }
         if let reference = Troubleshooting.reference(for: error ?? why.error) { sentences.append(reference) }
         if isWaiting, mode != .running {
             sentences.append("\(WaitReason.queueNotRunning) To run it: transferq run, or transferq queue start if a process owns it.")

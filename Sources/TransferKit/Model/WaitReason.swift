@@ -49,7 +49,7 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     /// The session is next, but a paused session keeps the slot that it needs.
     case slotHeld(by: SessionID)
 
-    /// The reason as a sentence for the user.
+    /// The reason as a sentence for the user. Dates are in the time zone of this machine.
     public var description: String {
         switch self {
         case .queueNotRunning: "The queue is not running."
@@ -58,12 +58,12 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
             "The last run was interrupted and has not ended, because a disk, a network share or a transport does not respond. The session starts when that run ends, or after a restart of this process."
         case .yielded: "The session yielded its slot. It starts again after another session has started, or if no other session can start."
         case .displaced(let id): "Session \(id) took this session's slot. This session starts again when session \(id) releases the slot."
-        case .retry(let date): "The last attempt failed; the next one is due at \(date.formatted(.iso8601))."
-        case .notBefore(let date): "The earliest start is \(date.formatted(.iso8601))."
+        case .retry(let date): "The last attempt failed; the next one is due at \(Self.text(of: date))."
+        case .notBefore(let date): "The earliest start is \(Self.text(of: date))."
         case .after(let id, let state): "The session waits for session \(id), which is \(state.rawValue)."
         case .accountBlocked(let error): "The account is blocked. \(error.message)"
         case .endpointsUnavailable(let date, let error):
-            "The account's endpoints failed too often or asked to back off. The next attempt is due at \(date.formatted(.iso8601))."
+            "The account's endpoints failed too often or asked to back off. The next attempt is due at \(Self.text(of: date))."
                 + (error.map { " \($0.message)" } ?? "")
         case .transportMissing(let id): "This process has no transport named \"\(id)\"."
         case .networkConstraint(.expensive): "The network is expensive, and the session may not use it."
@@ -80,4 +80,7 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
         case .slotHeld(let id): "The session is next. The paused session \(id) keeps the slot that it needs."
         }
     }
+
+    /// A date as ISO 8601 in this machine's time zone, with its offset.
+    private static func text(of date: Date) -> String { date.formatted(Date.ISO8601FormatStyle(timeZone: .current)) }
 }

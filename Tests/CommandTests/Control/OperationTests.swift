@@ -1,4 +1,5 @@
 import Foundation
+import ScriptedHTTP
 import TUSLoopback
 import Testing
 import TransferCommands
@@ -57,15 +58,36 @@ import TransferKit
 
     /// The reasons of the session come first, and that nothing runs the queue comes last.
     @Test func explainsWaitingWithoutOwner() async throws {
-        let (program, ids) = try await program(3)
+        var (program, ids) = try await program(3)
+        // Dates are in the time zone of this machine.
+        program.environment = ["TZ": "Asia/Kolkata"]
         try await program.succeed("set", ids[0], "--not-before", "2040-01-02T03:04:05Z")
         try await program.succeed("set", ids[1], "--after", ids[2])
         let (early, dependent) = (try await program.succeed("why", ids[0]).output, try await program.succeed("why", ids[1]).output)
-        #expect(early.hasPrefix("The earliest start is 2040-01-02T03:04:05Z. The queue is not running. To run it: transferq run"))
+        #expect(early.hasPrefix("The earliest start is 2040-01-02T08:34:05+0530. The queue is not running. To run it: transferq run"))
         #expect(dependent.hasPrefix("The session waits for session \(ids[2]), which is waiting. The queue is not running."))
         #expect(try await program.succeed("why", ids[2]).output.hasPrefix("The queue is not running. To run it"))
         let list = try await program.succeed("list").output
-        #expect(list.contains("starts at 2040-01-02T03:04:05Z") && list.contains("after \(ids[2].prefix(8)) (waiting)"), "\(list)")
+        #expect(list.contains("starts at 2040-01-02T08:34:05+0530") && list.contains("after \(ids[2].prefix(8)) (waiting)"), "\(list)")
+    }
+
+    /// The error and the time of the next attempt are in one explanation.
+    @Test func explainsRetry() async throws {
+        let server = try ScriptedServer { _, _ in [.answer(503, ["Retry-After": "3600"])] }
+        defer { server.stop() }
+        var program = try TransferQ()
+        program.environment = ["TZ": "Asia/Kolkata"]
+        try await program.succeed("account", "add", "bucket", "http+put://127.0.0.1:\(server.port)/in/")
+        try program.folder.file("a", size: 1)
+        let id = try await program.succeed("add", "bucket", "a").lines[0]
+        let queue = try RunningQueue(program, "--forever")
+        try await queue.event("didDeactivate", of: id)
+        let why = try await program.succeed("why", id).output
+        queue.command.send(SIGTERM)
+        _ = await queue.command.result()
+        #expect(why.hasPrefix("The last attempt failed: ") && why.contains("503"), "\(why)")
+        #expect(why.contains(/The next one is due at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+0530\./), "\(why)")
+        #expect(why.ranges(of: "attempt failed").count == 1, "\(why)")
     }
 
     @Test(arguments: [["-1"], ["9"], ["x"], []])
