@@ -7,10 +7,9 @@ enum ShortOptions {
 
     /// Options whose value can be mistaken for a short option, such as `-5`. Their own validation checks the value.
     private static let numeric: Set<String> = [
-        "--at", "--chunk", "--context", "--deadline", "--give-up-after", "--keep-completed", "--length", "--limit", "--log-size", "--max",
-        "--max-sessions", "--min-free", "--not-before", "--parallel", "--rate", "--response-timeout", "--since", "--stall-timeout",
-        "--tail",
-        "--timeout",
+        "--at", "--chunk", "--context", "--deadline", "--give-up-after", "--jobs", "--keep-completed", "--length", "--limit", "--log-size",
+        "--max", "--max-sessions", "--min-free", "--not-before", "--parallel", "--rate", "--response-timeout", "--since",
+        "--stall-timeout", "--tail", "--timeout",
     ]
 
     /// The options without a value.

@@ -7,6 +7,10 @@ struct RunLimitOptions: ParsableArguments {
         help: ArgumentHelp("Concurrent sessions (default: the queue's limit).", valueName: "number"))
     var maxSessions: Int?
 
+    /// The former name of `maxSessions`.
+    @Option(parsing: .unconditional, help: .hidden)
+    var jobs: Int?
+
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
@@ -15,11 +19,17 @@ struct RunLimitOptions: ParsableArguments {
     var minFree: ByteCount?
 
     func validate() throws {
-        if let maxSessions, maxSessions < 1 { throw ValidationError("--max-sessions must be at least 1, not \(maxSessions).") }
+        if maxSessions != nil, jobs != nil { throw ValidationError("--max-sessions and --jobs can't be used together.") }
+        for (option, number) in [("--max-sessions", maxSessions), ("--jobs", jobs)] {
+            if let number, number < 1 { throw ValidationError("\(option) must be at least 1, not \(number).") }
+        }
     }
+
+    /// The given limit of concurrent sessions; nil for the queue's limit.
+    var concurrentSessions: Int? { maxSessions ?? jobs }
 
     /// The given options, as arguments.
     var arguments: [String] {
-        (maxSessions.map { ["--max-sessions", "\($0)"] } ?? []) + (minFree.map { ["--min-free", "\($0.bytes)"] } ?? [])
+        (concurrentSessions.map { ["--max-sessions", "\($0)"] } ?? []) + (minFree.map { ["--min-free", "\($0.bytes)"] } ?? [])
     }
 }

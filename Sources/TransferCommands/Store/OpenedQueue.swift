@@ -32,7 +32,7 @@ extension CommonOptions {
     func openedQueue(limits: RunLimitOptions? = nil, logger: Logger? = nil) async throws -> TransferQueue {
         let storage = Storage.folder(try folder(), ownerTimeout: Self.ownerTimeout)
         var configuration = QueueConfiguration(logger: logger ?? self.logger)
-        configuration.maxConcurrentSessionsOverride = limits?.maxSessions
+        configuration.maxConcurrentSessionsOverride = limits?.concurrentSessions
         configuration.diskFloorOverride = limits?.minFree?.bytes
         return try await TransferQueue(
             storage: storage, transports: CommandContext.current.transports.all.map(\.transport), configuration: configuration)

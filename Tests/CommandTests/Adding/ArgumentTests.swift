@@ -42,7 +42,7 @@ import TransferCommands
 
     @Test(arguments: [
         (["add", "studio", "a"], "--at"), (["list"], "--limit"), (["list"], "--max"), (["watch"], "--tail"), (["run"], "--max-sessions"),
-        (["agent", "start"], "--max-sessions"),
+        (["run"], "--jobs"), (["agent", "start"], "--max-sessions"),
         (["agent", "run"], "--max-sessions"), (["queue", "set"], "--max-sessions"), (["queue", "set"], "--min-free"),
         (["queue", "set"], "--keep-completed"), (["agent", "start"], "--log-size"), (["run"], "--min-free"),
         (["account", "add", "two", "https://b.example/"], "--rate"),

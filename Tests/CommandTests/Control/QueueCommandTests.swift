@@ -137,6 +137,28 @@ import TransferKit
         }
     }
 
+    /// `--jobs` is the former name of `--max-sessions`.
+    @Test func acceptsFormerNameOfLimit() async throws {
+        let program = try TransferQ()
+        for command in [["run"], ["agent", "start"], ["agent", "run"]] {
+            #expect(try await !program.run(command + ["--help"]).output.contains("--jobs"))
+            let refused = try await program.run(command + ["--jobs", "0"])
+            #expect(refused.status == 2 && refused.diagnostics.contains("--jobs must be at least 1"), "\(refused.testDescription)")
+            #expect(try await program.run(command + ["--jobs", "2", "--max-sessions", "2"]).status == 2)
+        }
+        func limit() async throws -> Int? {
+            try await program.succeed("queue", "status", "--json").objects().first?["maxSessions"] as? Int
+        }
+        let run = try RunningQueue(program, "--forever", "--jobs", "4")
+        try await run.event("queueStarted")
+        #expect(try await limit() == 4)
+        run.command.send(SIGTERM)
+        #expect(await run.command.result().status == 130)
+        try await program.succeed("agent", "start", "--jobs", "3")
+        #expect(try await limit() == 3)
+        try await program.succeed("agent", "stop")
+    }
+
     /// A change of the stored limit also applies to the current run, even if the run was started with a different limit.
     @Test func appliesStoredLimitToCurrentAndLaterRuns() async throws {
         let program = try TransferQ()
