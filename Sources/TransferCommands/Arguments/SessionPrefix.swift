@@ -18,8 +18,9 @@ enum SessionPrefix {
     static func resolve(_ prefix: String, in queue: any ControllableQueue) async throws -> SessionID {
         if prefix.hasPrefix("#") { return try await session(at: String(prefix.dropFirst()), in: queue) }
         guard prefix.isEmpty || prefix.count >= minimumLength else {
-            let advice = Int(prefix).map { $0 >= 0 ? " For the session at index \($0), write '#\($0)'." : "" } ?? ""
-            throw CommandFailure(.usage, "\"\(prefix)\" is too short. Give at least \(minimumLength) characters of the ID.\(advice)")
+            throw CommandFailure(
+                .usage,
+                "\"\(prefix)\" is too short. Give at least \(minimumLength) characters of the ID.\(indexAdvice(for: prefix))")
         }
         let candidates = prefix.isEmpty ? [] : try await queue.sessionIDs(beginningWith: prefix, limit: limit)
         switch candidates.count {
@@ -47,7 +48,21 @@ enum SessionPrefix {
     private static func unknown(_ prefix: String, in queue: any ControllableQueue) async throws -> CommandFailure {
         let start = String(prefix.prefix(minimumLength - 1))
         let near = prefix.isEmpty ? [] : try await queue.sessionIDs(beginningWith: start, limit: maximumListedCandidates)
-        let advice = near.isEmpty ? "" : " Did you mean \(near.map { SessionDescription.shortID($0) }.joined(separator: " or "))?"
-        return CommandFailure(.rejected, "There is no session \"\(prefix)\".\(advice) To list sessions: transferq list")
+        let advice = near.isEmpty ? "" : " Did you mean \(distinctPrefixes(of: near).joined(separator: " or "))?"
+        return CommandFailure(
+            .rejected, "There is no session \"\(prefix)\".\(advice)\(indexAdvice(for: prefix)) To list sessions: transferq list")
+    }
+
+    /// The shortest prefixes of IDs that differ from each other and end at the end of a group of digits, but at least the short IDs.
+    private static func distinctPrefixes(of ids: [SessionID]) -> [String] {
+        let texts = ids.map(\.description)
+        let prefixes = [SessionDescription.shortIDLength, 13, 18, 23].lazy.map { length in texts.map { String($0.prefix(length)) } }
+        return prefixes.first { Set($0).count == ids.count } ?? texts
+    }
+
+    /// Advice for a number, which the user may have meant as an index; empty for other text.
+    private static func indexAdvice(for text: String) -> String {
+        guard text.allSatisfy({ ("0"..."9").contains($0) }), let index = Int(text) else { return "" }
+        return " For the session at index \(index), write '#\(index)'."
     }
 }

@@ -4,7 +4,10 @@ import TransferKit
 
 /// Formats sessions as text.
 enum SessionDescription {
-    static func shortID(_ id: SessionID) -> String { String(id.description.prefix(8)) }
+    /// The length of the first group of digits of an ID.
+    static let shortIDLength = 8
+
+    static func shortID(_ id: SessionID) -> String { String(id.description.prefix(shortIDLength)) }
 
     private static let reasonWidth = 60
 

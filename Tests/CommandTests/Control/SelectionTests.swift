@@ -53,14 +53,39 @@ import TransferKit
             for id in similar { #expect(ambiguous.diagnostics.contains("\(id)")) }
             let unknown = try await program.run(command, "not-an-id")
             #expect(unknown.status == 4)
-            let near = try await program.run(command, "00abc")
-            #expect(near.status == 4 && near.diagnostics.contains("Did you mean 00ab0000 or 00ab0000?"), "\(near.diagnostics)")
+            #expect(unknown.diagnostics.hasSuffix("There is no session \"not-an-id\". To list sessions: transferq list\n"))
         }
         try await program.succeed("remove", "#17", "#18")
         let length = (4...36).first { length in ids.count(where: { $0.hasPrefix(ids[3].prefix(length)) }) == 1 } ?? 36
         let shown = try await program.succeed("show", String(ids[3].prefix(length)).uppercased(), "--json")
         #expect(try shown.objects().first?["id"] as? String == ids[3])
         #expect(try await listed(program) == ids)
+    }
+
+    /// An ID without a session suggests sessions with similar IDs, with as many characters as distinguish them.
+    @Test(arguments: [
+        (["00ab0000-0000-4000-8000-000000000001", "00ab1000-0000-4000-8000-000000000001"], ["00ab0000", "00ab1000"]),
+        (["00ab0000-0000-4000-8000-000000000001", "00ab0000-0001-4000-8000-000000000001"], ["00ab0000-0000", "00ab0000-0001"]),
+        (
+            ["00ab0000-0000-4000-8000-000000000001", "00ab0000-0000-4000-8000-000000000002"],
+            ["00ab0000-0000-4000-8000-000000000001", "00ab0000-0000-4000-8000-000000000002"]
+        ),
+    ]) func suggestsSimilarIDs(ids: [String], shown: [String]) async throws {
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "one", "https://one.example/")
+        try program.folder.file("a", size: 1)
+        try await add(ids.compactMap { SessionID($0) }, to: program)
+        let near = try await program.run("show", "00abc")
+        let end = "Did you mean \(shown[0]) or \(shown[1])? To list sessions: transferq list\n"
+        #expect(near.status == 4 && near.diagnostics.hasSuffix(end), "\(near.diagnostics)")
+    }
+
+    /// A number without a session may be meant as an index.
+    @Test func explainsIndexForNumber() async throws {
+        let program = try TransferQ()
+        let refused = try await program.run("cancel", "12345")
+        let end = "For the session at index 12345, write '#12345'. To list sessions: transferq list\n"
+        #expect(refused.status == 4 && refused.diagnostics.hasSuffix(end), "\(refused.diagnostics)")
     }
 
     /// Adds sessions with given IDs at the end of the queue.
