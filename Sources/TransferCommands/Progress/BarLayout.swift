@@ -9,13 +9,37 @@ struct BarLayout: Sendable {
     private static let wide = 100
     private static let maximumBar = 40
 
+    /// The progress of a line.
+    enum ShownProgress: Sendable {
+        /// The transferred fraction, 0 to 1.
+        case fraction(Double)
+        /// The number of transferred bytes, if the total is unknown.
+        case bytes(Int64)
+
+        /// The percentage; a dash if the total is unknown.
+        fileprivate var percent: String { if case .fraction(let fraction) = self { "\(Int(fraction * 100))%" } else { "–" } }
+
+        /// The percentage, or the number of bytes.
+        fileprivate var figure: String { if case .bytes(let bytes) = self { Figures.size(bytes) } else { percent } }
+
+        /// A bar with a number of characters between its brackets.
+        fileprivate func bar(_ length: Int) -> String {
+            switch self {
+            case .fraction(let fraction):
+                let filled = Int(fraction * Double(length))
+                return "[" + String(repeating: "#", count: filled) + String(repeating: "-", count: length - filled) + "]"
+            case .bytes: return "[" + BarLayout.padded(figure, length) + "]"
+            }
+        }
+    }
+
     func line(_ name: String, _ statistics: SessionStatistics, width: Int) -> String {
-        let total = statistics.bytesTotal ?? 0
-        let fraction = total > 0 ? Double(statistics.bytesSent) / Double(total) : 0
+        let progress =
+            statistics.bytesTotal == nil ? ShownProgress.bytes(statistics.bytesSent) : .fraction(statistics.fractionCompleted ?? 0)
         let files = statistics.files > 1 ? (statistics.filesDone, statistics.files, "files") : nil
         let details = Self.details(
             rate: statistics.rate, seconds: statistics.secondsRemaining, count: files, size: statistics.bytesTotal, width: width)
-        return compose(name.withoutControlCharacters, fraction: min(1, max(0, fraction)), details: details, width: width)
+        return compose(name.withoutControlCharacters, progress, details: details, width: width)
     }
 
     /// The details of a line, padded so that the columns of all lines align: rate, remaining time, completed and total
@@ -37,13 +61,14 @@ struct BarLayout: Sendable {
     ///   - rate: The rate of all running sessions, in bytes per second.
     ///   - isSettled: Whether the rate is steady enough for a remaining time.
     func total(_ total: RunTotal, rate: Double, isSettled: Bool, width: Int) -> String {
-        let remaining = rate > 0 && isSettled ? Double(total.bytesTotal - total.bytesSent) / rate : nil
+        let isKnown = total.fraction != nil
+        let remaining = rate > 0 && isSettled && isKnown ? Double(total.bytesTotal - total.bytesSent) / rate : nil
         return compose(
-            "total", fraction: total.fraction,
+            "total", total.fraction.map(ShownProgress.fraction) ?? .bytes(total.bytesSent),
             details: Self.details(
                 rate: rate > 0 ? rate : nil, seconds: remaining.map { max(0, $0) },
                 count: (total.sessionsEnded, total.sessions, "sessions"),
-                size: total.bytesTotal, width: width), width: width)
+                size: isKnown ? total.bytesTotal : nil, width: width), width: width)
     }
 
     /// The length of the words at the beginning of a line about an event, with the spaces after them.
@@ -69,13 +94,13 @@ struct BarLayout: Sendable {
     /// The indices of the details in the order of their importance: remaining time, rate, size, count.
     private static let priority = [1, 0, 3, 2]
 
-    /// Joins name, bar, percentage and details. Omits the least important details that don't fit. Leaves the last column free, because some
-    /// terminals wrap a full line.
+    /// Joins name, bar, percentage and details. If the total is unknown, the bar contains the number of bytes. Omits the least important details
+    /// that don't fit. Leaves the last column free, because some terminals wrap a full line.
     ///
     /// - Parameter details: Rate, remaining time, count and size.
-    func compose(_ name: String, fraction: Double, details: [String], width: Int) -> String {
-        let percent = "\(Int(fraction * 100))%"
-        var tail = Self.padded(percent, 4)
+    private func compose(_ name: String, _ progress: ShownProgress, details: [String], width: Int) -> String {
+        let figure = progress.figure
+        var tail = Self.padded(progress.percent, 4)
         let columns = max(1, width - 1)
         var (shown, used): ([Int], Int) = ([], tail.columns)
         for index in Self.priority where details.indices.contains(index) {
@@ -86,16 +111,14 @@ struct BarLayout: Sendable {
         for index in shown.sorted() { tail += "  " + details[index] }
         var room = columns - tail.columns - 1
         guard room > Self.minimumBar + 4 else {
-            return "\(name.fitted(to: max(1, columns - percent.count - 1))) \(percent)".fitted(to: columns)
+            return "\(name.fitted(to: max(1, columns - figure.count - 1))) \(figure)".fitted(to: columns)
         }
         let bar = min(Self.maximumBar, max(Self.minimumBar, room / 2))
         room -= bar + 3
-        let filled = Int(fraction * Double(bar))
-        let drawn = "[" + String(repeating: "#", count: filled) + String(repeating: "-", count: bar - filled) + "]"
-        return "\(name.fitted(to: max(1, room))) \(drawn) \(tail)"
+        return "\(name.fitted(to: max(1, room))) \(progress.bar(bar)) \(tail)"
     }
 
-    private static func padded(_ text: String, _ width: Int) -> String {
+    fileprivate static func padded(_ text: String, _ width: Int) -> String {
         String(repeating: " ", count: max(0, width - text.count)) + text
     }
 }

@@ -9,6 +9,8 @@ package struct RunTotal: Sendable {
         var bytesTotal: Int64
         var bytesSent: Int64
         var hasEnded: Bool
+        /// Whether the session has files of unknown size.
+        var isUnsized = false
     }
 
     private var shares: [SessionID: Share] = [:]
@@ -16,6 +18,8 @@ package struct RunTotal: Sendable {
     package private(set) var sessionsEnded = 0
     /// The total size of all files of known size, in bytes.
     package private(set) var bytesTotal: Int64 = 0
+    /// The number of unfinished sessions with files of unknown size.
+    private var sessionsUnsized = 0
     /// The number of sent bytes. Some servers confirm bytes only at the end of a file, so a count of confirmed bytes would show no
     /// progress.
     package private(set) var bytesSent: Int64 = 0
@@ -30,7 +34,9 @@ package struct RunTotal: Sendable {
 
     /// Includes or updates a session that is new, running or restarted.
     package mutating func expect(_ id: SessionID, _ statistics: SessionStatistics) {
-        set(id, Share(bytesTotal: statistics.bytesKnown, bytesSent: min(statistics.bytesSent, statistics.bytesKnown), hasEnded: false))
+        let isUnsized = statistics.bytesTotal == nil
+        let bytesSent = isUnsized ? statistics.bytesSent : min(statistics.bytesSent, statistics.bytesKnown)
+        set(id, Share(bytesTotal: statistics.bytesKnown, bytesSent: bytesSent, hasEnded: false, isUnsized: isUnsized))
     }
 
     /// Marks a session as completed.
@@ -58,12 +64,14 @@ package struct RunTotal: Sendable {
             bytesTotal += Int64(sign) * old.bytesTotal
             bytesSent += Int64(sign) * old.bytesSent
             if old.hasEnded { sessionsEnded += sign }
+            if old.isUnsized { sessionsUnsized += sign }
         }
         shares[id] = share
     }
 
-    /// The completed fraction, 0 to 1; 0 without sessions.
-    package var fraction: Double {
+    /// The completed fraction, 0 to 1; 0 without sessions, and nil while the size of a file is unknown.
+    package var fraction: Double? {
+        guard sessionsUnsized == 0 else { return nil }
         if bytesTotal > 0 { return min(1, max(0, Double(bytesSent) / Double(bytesTotal))) }
         return sessions > 0 ? min(1, Double(sessionsEnded) / Double(sessions)) : 0
     }

@@ -60,9 +60,7 @@ enum SessionDescription {
         if let endpoint = session.endpoint { lines.append("Endpoint:  \(endpoint)") }
         lines += [
             "Files:     \(statistics.filesDone) of \(statistics.files) done, \(statistics.filesFailed) failed",
-            "Bytes:     \(Figures.size(statistics.bytesDone)) of \(statistics.bytesTotal.map(Figures.size) ?? "an unknown number")"
-                + (statistics.bytesSent > statistics.bytesDone
-                    ? ", \(Figures.size(statistics.bytesSent)) sent (\(progress(session)))" : " (\(progress(session)))"),
+            "Bytes:     \(bytes(of: session))",
         ]
         if session.state == .running, let rate = statistics.rate {
             lines.append("Rate:      \(Figures.rate(rate)), \(Figures.time(statistics.secondsRemaining)) left")
@@ -86,8 +84,19 @@ enum SessionDescription {
         return lines
     }
 
+    /// The confirmed bytes, the total, the sent bytes if there are more of them, and the percentage of a known total.
+    private static func bytes(of session: SessionStatus) -> String {
+        let statistics = session.statistics
+        var text = "\(Figures.size(statistics.bytesDone)) of \(statistics.bytesTotal.map(Figures.size) ?? "an unknown number")"
+        if statistics.bytesSent > statistics.bytesDone { text += ", \(Figures.size(statistics.bytesSent)) sent" }
+        return statistics.bytesTotal == nil ? text : "\(text) (\(progress(session)))"
+    }
+
+    /// The percentage; if the total is unknown, the number of sent bytes.
     private static func progress(_ session: SessionStatus) -> String {
-        if let percent = Figures.percent(session.statistics) { return "\(percent)%" }
-        return session.state == .completed ? "100%" : "0%"
+        let statistics = session.statistics
+        if let percent = Figures.percent(statistics) { return "\(percent)%" }
+        if session.state == .completed { return "100%" }
+        return statistics.bytesTotal == nil ? Figures.size(max(statistics.bytesDone, statistics.bytesSent)) : "0%"
     }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import ScriptedHTTP
 import SystemPackage
 import TUSLoopback
 import Testing
@@ -124,6 +125,35 @@ import Testing
             #expect(totals.last?.contains("4.00 MiB") == true, "\(totals)")
             let percents = totals.compactMap { $0.firstMatch(of: /(\d+)%/).flatMap { Int($0.1) } }
             #expect(percents.contains { (1..<100).contains($0) }, "\(totals)")
+        }
+    }
+
+    /// While the size of a download is unknown, the received bytes take the place of the percentage.
+    @Test(.timeLimit(.minutes(10)), arguments: [80, 20] as [UInt16]) func showsBytesOfUnknownSize(columns: UInt16) async throws {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n"
+        let server = try ScriptedServer { request, _ in
+            guard request.method == "GET" else { return [.answer(405)] }
+            return [.raw(head + "186a0\r\n" + String(repeating: "x", count: 100_000) + "\r\n"), .silence]
+        }
+        defer { server.stop() }
+        var program = try TransferQ()
+        program.environment = ["TERM": "xterm", "NO_COLOR": "1"]
+        try await program.succeed("account", "add", "bucket", "http+put://127.0.0.1:\(server.port)/")
+        let id = try await program.succeed("download", "bucket", "reel").lines[0]
+        #expect(try await program.succeed("list").lines[1].contains(/waiting +0 B +– +reel/))
+        let terminal = try PseudoTerminal(columns: columns)
+        let run = try program.start(["run"], diagnostics: terminal.terminal)
+        try await terminal.waitFor("97.7 KiB")
+        let (list, show) = (try await program.succeed("list").lines[1], try await program.succeed("show", id).output)
+        run.send(SIGINT)
+        _ = await run.result()
+        let drawn = try await terminal.finish().drawnLines
+        #expect(list.contains(/running +97\.7 KiB +– +reel/), "\(list)")
+        #expect(show.contains(/Bytes: .*97\.7 KiB/) && show.contains("of an unknown number") && !show.contains("%"), "\(show)")
+        for name in ["reel", "total"] {
+            let bars = drawn.filter { $0.hasPrefix(name) && $0.contains("97.7 KiB") }
+            #expect(!bars.isEmpty && bars.allSatisfy { !$0.contains("%") && $0.count < columns }, "\(drawn)")
+            if columns == 80 { #expect(bars.allSatisfy { $0.contains(#/\[ *97\.7 KiB\] +– /#) }, "\(bars)") }
         }
     }
 

@@ -32,6 +32,19 @@ import TransferKit
         #expect(sums(total) == [300, 400, 1, 2])
     }
 
+    /// Without the size of a file, the fraction would be wrong.
+    @Test func hasNoFractionWhileSizeIsUnknown() {
+        var total = RunTotal()
+        total.expect(a, figures(100, sent: 50))
+        total.expect(b, SessionStatistics(bytesTotal: 10, bytesSent: 30, filesUnsized: 1))
+        #expect(total.fraction == nil && total.bytesSent == 80)
+        total.expect(b, figures(300, sent: 50))
+        #expect(total.fraction == 0.25)
+        total.expect(b, SessionStatistics(filesUnsized: 1))
+        total.fail(b)
+        #expect(total.fraction == 0.5)
+    }
+
     /// A small session may complete before it reports progress.
     @Test func countsSessionsWithoutProgress() {
         var total = RunTotal()
