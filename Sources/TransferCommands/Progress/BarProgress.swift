@@ -60,20 +60,19 @@ actor BarProgress: ProgressDisplay {
             await reload([id])
         case .changed(let ids, _):
             await reload(ids)
-            let reason = if let id = event.kind.waitingSession { try? await queue.status(of: id).why } else { WaitReason?.none }
-            scroll(event, reason: reason)
+            await scroll(event, EventFacts(of: event.kind, in: queue))
         case .gap:
             scroll(event)
             await load()
         default:
-            scroll(event)
+            await scroll(event, EventFacts(of: event.kind, in: queue))
         }
         isDirty = true
         startTicking()
     }
 
-    private func scroll(_ event: QueueEvent, reason: WaitReason? = nil) {
-        guard let line = lines.line(of: event.kind, name: event.session.map(name), reason: reason) else { return }
+    private func scroll(_ event: QueueEvent, _ facts: EventFacts = EventFacts()) {
+        guard let line = lines.line(of: event.kind, name: event.session.map(name), facts: facts) else { return }
         scrolled.append(bars.colored(line))
     }
 

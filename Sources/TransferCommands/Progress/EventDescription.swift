@@ -5,9 +5,7 @@ import TransferKit
 /// Formats events as human-readable lines.
 enum EventDescription {
     /// A line for an event; nil for events that users don't need, or that the caller displays differently.
-    ///
-    /// - Parameter reason: Why the session of the event waits; nil if that is unknown.
-    static func line(of kind: QueueEvent.Kind, name: String?, reason: WaitReason? = nil) -> String? {
+    static func line(of kind: QueueEvent.Kind, name: String?, facts: EventFacts = EventFacts()) -> String? {
         let name = name ?? ""
         let line: String? =
             switch kind {
@@ -21,9 +19,11 @@ enum EventDescription {
                 "warning    \(name), file \(position + 1): \(receipt.warnings.joined(separator: " "))"
             case .streamDelayed: "delayed    \(name): the stream is sent after its end"
             case .itemRestarted(_, let position, let error): "restarted  \(name), file \(position + 1): \(error)"
-            case .endpointChanged(_, let before?, let endpoint): "moved      \(name) from \(before) to \(endpoint)"
+            case .endpointChanged(_, let before?, let endpoint):
+                "moved      \(name) from \(before) to \(endpoint)"
+                    + (facts.nextUse.map { "; next attempt at \(before) \(Figures.moment($0))" } ?? "")
             case .cancelled(let ids): "cancelled  \(subject(ids, name))"
-            case .changed(let ids, .waiting): "waiting    \(subject(ids, name))\(reason.map(suffix) ?? "")"
+            case .changed(let ids, .waiting): "waiting    \(subject(ids, name))\(facts.reason.map(suffix) ?? "")"
             case .changed(let ids, let state) where [.paused, .held].contains(state):
                 state.rawValue.padding(toLength: 11, withPad: " ", startingAt: 0) + subject(ids, name)
             case .accountBlocked(let account, let error): "blocked    account \"\(account)\": \(error)"

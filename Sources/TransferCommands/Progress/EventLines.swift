@@ -1,5 +1,22 @@
+import Foundation
 import TransferCore
 import TransferKit
+
+/// Facts about an event that the event does not contain.
+struct EventFacts: Sendable {
+    /// Why the session of the event waits; nil if that is unknown.
+    var reason: WaitReason?
+    /// The time at which the endpoint that the session left may be used again; nil if it is available.
+    var nextUse: Date?
+
+    init() {}
+
+    /// Reads the facts from the queue of the event.
+    init(of kind: QueueEvent.Kind, in queue: TransferQueue) async {
+        if let id = kind.waitingSession { reason = try? await queue.status(of: id).why }
+        if case .endpointChanged(let id, let before?, _) = kind { nextUse = await queue.nextUse(ofEndpointAt: before, for: id) }
+    }
+}
 
 /// Formats successive events as lines, and omits information that an earlier line contained.
 struct EventLines {
@@ -12,8 +29,8 @@ struct EventLines {
     ///
     /// - Parameters:
     ///   - name: The name of the event's session.
-    ///   - reason: Why the session of the event waits; nil if that is unknown.
-    mutating func line(of kind: QueueEvent.Kind, name: String?, reason: WaitReason? = nil) -> String? {
+    ///   - facts: Facts that the event does not contain.
+    mutating func line(of kind: QueueEvent.Kind, name: String?, facts: EventFacts = EventFacts()) -> String? {
         switch kind {
         case .attemptFailed(let id, _, _): retrying.insert(id)
         case .itemFailed(let id, _, let error): itemErrors[id] = error
@@ -25,8 +42,8 @@ struct EventLines {
             if itemErrors[id] == error { return "failed     \(name ?? "")".withoutControlCharacters }
         default: break
         }
-        if let id = kind.waitingSession, retrying.remove(id) != nil, reason?.isRetry ?? true { return nil }
-        return EventDescription.line(of: kind, name: name, reason: reason)
+        if let id = kind.waitingSession, retrying.remove(id) != nil, facts.reason?.isRetry ?? true { return nil }
+        return EventDescription.line(of: kind, name: name, facts: facts)
     }
 
     private mutating func forget(_ id: SessionID) {

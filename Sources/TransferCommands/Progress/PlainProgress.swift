@@ -16,8 +16,8 @@ actor PlainProgress: ProgressDisplay {
         if let id = event.session, names[id] == nil, EventDescription.line(of: event.kind, name: "") != nil {
             names[id] = try? await queue.status(of: id).name
         }
-        let reason = if let id = event.kind.waitingSession { try? await queue.status(of: id).why } else { WaitReason?.none }
-        guard let line = lines.line(of: event.kind, name: event.session.map(name), reason: reason) else { return }
+        let facts = await EventFacts(of: event.kind, in: queue)
+        guard let line = lines.line(of: event.kind, name: event.session.map(name), facts: facts) else { return }
         await terminal.write(line)
         switch event.kind {
         case .completed(let id), .failed(let id, _): names[id] = nil

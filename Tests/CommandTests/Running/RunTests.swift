@@ -1,4 +1,5 @@
 import Foundation
+import ScriptedHTTP
 import SystemPackage
 import TUSLoopback
 import Testing
@@ -138,15 +139,22 @@ import Testing
         #expect(why.contains("See Troubleshooting, \"Servers and networks\"."), "\(why)")
     }
 
-    /// If an account has several endpoints, a change of endpoint is reported.
-    @Test func reportsChangeOfEndpoint() async throws {
+    /// If an account has several endpoints, a change of endpoint is reported. If the first endpoint asked to back off, the line has the time of the next
+    /// attempt there.
+    @Test(arguments: [true, false]) func reportsChangeOfEndpoint(asksToBackOff: Bool) async throws {
+        let server = try ScriptedServer { _, _ in [.answer(503, ["Retry-After": "3000"])] }
+        defer { server.stop() }
         try await LoopbackStudio.with { studio in
             let program = studio.program
-            try await program.succeed("account", "add", "both", "http://127.0.0.1:9/", studio.url.absoluteString)
+            // The delay applies to a host name, so the two endpoints have different ones.
+            let left = asksToBackOff ? "http://localhost:\(server.port)/in/" : "http://127.0.0.1:9/"
+            try await program.succeed(
+                "account", "add", "both", (asksToBackOff ? "http+put" : "http") + left.dropFirst(4), studio.url.absoluteString)
             try program.folder.file("a", size: 5)
             try await program.succeed("add", "both", "a")
             let run = try await program.run("run", "--progress", "plain")
-            #expect(run.status == 0 && run.diagnostics.contains("from http://127.0.0.1:9/ to http://127.0.0.1:"), "\(run.diagnostics)")
+            let line = try Regex("moved .* from \(left) to http://127[^ ;]*\(asksToBackOff ? "; next attempt at \(left) in \\d+ s" : "")\n")
+            #expect(run.status == 0 && run.diagnostics.contains(line), "\(run.diagnostics)")
         }
     }
 
