@@ -1,3 +1,4 @@
+import SystemPackage
 import Testing
 import TransferCommands
 
@@ -30,6 +31,26 @@ import TransferCommands
     func removesLoader(line: String, program: String, expected: String) {
         func words(_ line: String) -> [[UInt8]] { ProcessArguments.split(Array(line.utf8)) }
         #expect(ProcessArguments.withoutLoader(words(line), program: words(program)) == words(expected))
+    }
+
+    /// A preloaded library can move the environment before `main` (setenv(3)), next to which a static standard library looks for the arguments.
+    @Test func readsArgumentsWithMovedEnvironment() async throws {
+        var program = try TransferQ()
+        let code = """
+            #include <stdlib.h>
+            #include <unistd.h>
+            __attribute__((constructor)) static void move(void) { setenv("ADDED", "1", 1); write(2, "moved\\n", 6); }
+            """
+        let (source, library) = (try program.folder.file("move.c", bytes: Array(code.utf8)), program.folder.path.appending("move.so"))
+        let compile = ["cc", "-shared", "-fPIC", "-o", library.string, source.string].map { Array($0.utf8) }
+        try await program.start("/usr/bin/env", compile).result().expectSuccess()
+        program.environment["LD_PRELOAD"] = library.string
+        let added = try await program.succeed("account", "add", "day \u{E9}", "https://one.example/")
+        #expect(added.diagnostics.hasPrefix("moved\n"), "\(added.testDescription)")
+        // This command restarts itself.
+        let checked = try await program.run("account", "check", "missing")
+        #expect(checked.status == 4 && checked.diagnostics.contains("\"missing\""), "\(checked.testDescription)")
+        #expect(try await program.succeed("account", "list", "--json").objects().map { $0["name"] as? String } == ["day \u{E9}"])
     }
 
     @Test(arguments: ["", "plain", "ü – 漢字 🎞", "a\nb"])

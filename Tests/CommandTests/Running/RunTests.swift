@@ -28,6 +28,31 @@ import Testing
         }
     }
 
+    /// A server that confirms the bytes of a request only at its end does not keep the progress at 0 %.
+    @Test func listShowsUnconfirmedBytes() async throws {
+        let size = 4 << 20
+        let server = try ScriptedServer { request, _ in
+            switch request.method {
+            case "OPTIONS": [.tus(204, ["Tus-Version": "1.0.0", "Tus-Extension": "creation"])]
+            case "POST": [.tus(201, ["Location": "/files/1"])]
+            case "PATCH": [.skip(size / 2), .silence]
+            default: [.tus(200, ["Upload-Offset": "0", "Upload-Length": "\(size)"])]
+            }
+        }
+        defer { server.stop() }
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "studio", server.url(), "--setting", "singleRequestSize=0")
+        try program.folder.sparseFile("reel", size: Int64(size))
+        let id = try await program.succeed("add", "studio", "reel").lines[0]
+        let run = try RunningQueue(program)
+        try await run.event("progress", of: id) { ($0["bytesSent"] as? Int ?? 0) > size / 10 }
+        let (list, session) = (try await program.succeed("list").lines[1], try await program.succeed("show", id, "--json").objects().first)
+        run.command.send(SIGINT)
+        _ = await run.command.result()
+        #expect(list.contains(/running +[1-9]\d*% +4\.00 MiB/), "\(list)")
+        #expect(session?["bytesDone"] as? Int == 0, "\(list)")
+    }
+
     @Test func printsEventsAsJSON() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
@@ -77,6 +102,7 @@ import Testing
             #expect(Set(error.keys) == SessionSchema.error)
             #expect(session["state"] as? String == "failed")
             #expect(try studio.hasArrived("small"))
+            #expect(try await program.succeed("list", "--completed", "--json").objects().map { $0["id"] as? String } == [ids[1]])
             // Earlier failures don't count in this run.
             #expect(try await program.run("run").status == 0)
             #expect(try await program.succeed("remove", "--failed").lines == [ids[0]])
