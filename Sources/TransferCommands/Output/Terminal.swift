@@ -1,4 +1,5 @@
 import Dispatch
+import Foundation
 import Locking
 import SystemPackage
 import TransferCore
@@ -25,6 +26,13 @@ final class Terminal: Sendable {
 
     /// Whether the descriptor is a terminal.
     var isTerminal: Bool { isatty(descriptor.rawValue) == 1 }
+
+    /// Whether text for a terminal may have colors.
+    static var hasColor: Bool {
+        let environment = ProcessInfo.processInfo.environment
+        // no-color.org: disables color if set and not empty. terminfo(5): a dumb terminal has no colors.
+        return environment["NO_COLOR", default: ""].isEmpty && environment["TERM"] != "dumb"
+    }
 
     /// The current size of the terminal; 80 columns and 24 rows if it is unknown.
     var size: (columns: Int, rows: Int) { Self.size(of: descriptor) ?? (80, 24) }

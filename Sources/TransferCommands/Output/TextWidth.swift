@@ -17,6 +17,30 @@ extension StringProtocol {
         }
         return text + "…" + String(repeating: " ", count: Swift.max(0, width - used - 1))
     }
+
+    /// The text in lines of at most a width, broken at spaces. Words that are longer than a line stay whole.
+    ///
+    /// - Parameters:
+    ///   - width: The number of terminal columns.
+    ///   - indent: The number of spaces before each line after the first.
+    func wrapped(to width: Int, indent: Int) -> String {
+        guard columns > width else { return String(self) }
+        var (text, used) = ("", 0)
+        for (number, word) in split(separator: " ", omittingEmptySubsequences: false).enumerated() {
+            let columns = word.columns
+            if number == 0 {
+                used = columns
+            } else if used + 1 + columns <= width || used <= indent {
+                text += " "
+                used += 1 + columns
+            } else {
+                text += "\n" + String(repeating: " ", count: indent)
+                used = indent + columns
+            }
+            text += word
+        }
+        return text
+    }
 }
 
 extension Character {

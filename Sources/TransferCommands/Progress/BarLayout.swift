@@ -72,7 +72,7 @@ struct BarLayout: Sendable {
     }
 
     /// The length of the words at the beginning of a line about an event, with the spaces after them.
-    private static let wordLength = 11
+    static let wordLength = 11
 
     /// A line about an event, with a color for its first words: green for success, red for errors, yellow for events after which the queue
     /// continues without user action.
@@ -88,8 +88,18 @@ struct BarLayout: Sendable {
             default: nil
             }
         guard hasColor, let color else { return line }
-        return "\u{1B}[\(color)m\(word)\u{1B}[0m\(line.dropFirst(word.count))"
+        return Self.colored(word, color) + line.dropFirst(word.count)
     }
+
+    /// The lines of a summary, with the number of failed sessions in red.
+    func colored(_ summary: RunSummary) -> [String] {
+        var lines = summary.lines
+        guard hasColor, let failures = summary.failures, let range = lines.first?.firstRange(of: failures) else { return lines }
+        lines[0].replaceSubrange(range, with: Self.colored(failures, 31))
+        return lines
+    }
+
+    private static func colored(_ text: some StringProtocol, _ color: Int) -> String { "\u{1B}[\(color)m\(text)\u{1B}[0m" }
 
     /// The indices of the details in the order of their importance: remaining time, rate, size, count.
     private static let priority = [1, 0, 3, 2]

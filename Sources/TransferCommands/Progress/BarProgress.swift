@@ -78,7 +78,7 @@ actor BarProgress: ProgressDisplay {
 
     func finish(_ summary: RunSummary) async {
         ticker?.cancel()
-        let lines = scrolled + summary.lines
+        let lines = scrolled + bars.colored(summary)
         scrolled = []
         await terminal.draw(lines, footer: [])
     }

@@ -31,18 +31,15 @@ enum ProgressStyle: String, ExpressibleByArgument, CaseIterable {
 
     func display(of queue: TransferQueue) async -> any ProgressDisplay {
         let context = CommandContext.current
-        let environment = ProcessInfo.processInfo.environment
         switch self {
         case .auto:
             // terminfo(5): a dumb terminal has no cursor movement.
-            let canDraw = context.terminal.isTerminal && environment["TERM"] != "dumb"
+            let canDraw = context.terminal.isTerminal && ProcessInfo.processInfo.environment["TERM"] != "dumb"
             return await (canDraw ? ProgressStyle.bars : .plain).display(of: queue)
         case .bars:
             // Files and pipes must not receive cursor movements.
             guard context.terminal.isTerminal else { return await ProgressStyle.plain.display(of: queue) }
-            // no-color.org: disables color if set and not empty.
-            let hasColor = environment["NO_COLOR", default: ""].isEmpty
-            return BarProgress(queue: queue, terminal: context.terminal, hasColor: hasColor)
+            return BarProgress(queue: queue, terminal: context.terminal, hasColor: Terminal.hasColor)
         case .plain: return PlainProgress(queue: queue, terminal: context.terminal)
         case .json: return JSONProgress(order: await SessionIndices(queue.sessionIDs()), output: context.output)
         case .none: return NoProgress()

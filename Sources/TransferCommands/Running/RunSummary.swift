@@ -20,12 +20,15 @@ struct RunSummary: Sendable {
     /// The number of unfinished uploads that could not be removed from servers.
     let removalsDue: Int
 
+    /// The number of failed sessions, as in the summary; nil if none failed.
+    var failures: String? { failed.isEmpty ? nil : "\(failed.count) failed" }
+
     /// The summary as sentences; empty if there is nothing to report.
     var lines: [String] {
         var lines: [String] = []
         if completed + failed.count + waiting + paused + held > 0 {
             var parts = ["\(Figures.count(completed, "session")) completed"]
-            if !failed.isEmpty { parts.append("\(failed.count) failed") }
+            if let failures { parts.append(failures) }
             if waiting > 0 { parts.append("\(waiting) waiting") }
             if paused > 0 { parts.append("\(paused) paused") }
             if held > 0 { parts.append("\(held) held") }

@@ -43,6 +43,16 @@ import TransferKit
         #expect(none.output == "" && none.diagnostics != "")
     }
 
+    @Test(arguments: [40, 60, 200] as [UInt16]) func listFitsIntoTerminal(columns: UInt16) async throws {
+        let (program, ids) = try await program()
+        try await program.succeed("set", "#0", "--name", String(repeating: "long name ", count: 9))
+        let terminal = try PseudoTerminal(columns: columns)
+        #expect(try await program.start(["list"], output: terminal.terminal).result().status == 0)
+        let lines = try await terminal.finish().split(whereSeparator: \.isNewline)
+        #expect(lines.count == ids.count + 1 && lines.allSatisfy { $0.count <= Int(columns) }, "\(lines)")
+        #expect(lines[0].contains("ACCOUNT") == (columns == 200), "\(lines)")
+    }
+
     @Test func resolvesPrefixesOfIDs() async throws {
         let (program, ids) = try await program()
         let similar = try ["1", "2"].map { try #require(SessionID("00ab0000-0000-4000-8000-00000000000\($0)")) }

@@ -48,6 +48,19 @@ import Testing
         }
     }
 
+    @Test(arguments: [true, false]) func colorsFailuresInSummary(hasColor: Bool) async throws {
+        try await LoopbackStudio.with(LoopbackOptions(maximumSize: 5)) { studio in
+            var program = studio.program
+            program.environment = ["TERM": "xterm", "NO_COLOR": hasColor ? "" : "1"]
+            try program.folder.file("large", size: 6)
+            try await program.succeed("add", "studio", "large")
+            let terminal = try PseudoTerminal(columns: 80)
+            #expect(try await program.start(["run"], diagnostics: terminal.terminal).result().status == 1)
+            let failures = hasColor ? "\u{1B}[31m1 failed\u{1B}[0m" : "1 failed"
+            #expect(try await terminal.finish().contains("0 sessions completed, \(failures)."))
+        }
+    }
+
     /// The bar of a session with several files shows the number of the current file and the remaining time.
     @Test func showsFileNumberAndRemainingTime() async throws {
         try await LoopbackStudio.with { studio in

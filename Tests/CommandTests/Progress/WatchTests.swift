@@ -1,4 +1,5 @@
 import Foundation
+import SystemPackage
 import Testing
 import TransferKit
 
@@ -50,6 +51,29 @@ import TransferKit
             #expect(!text.output.contains("Activate") && !text.output.contains("Running"), "\(text.output)")
             let verbose = try await program.succeed("watch", "--verbose")
             #expect(verbose.lines.count == events.count && verbose.output.contains("willActivate"))
+        }
+    }
+
+    /// On a terminal, the first words of lines have colors, and the lines fit into the width without losing text.
+    @Test(arguments: [60, 400] as [UInt16], [true, false]) func formatsLinesForTerminal(columns: UInt16, hasColor: Bool) async throws {
+        try await LoopbackStudio.with(LoopbackOptions(maximumSize: 5)) { studio in
+            var program = studio.program
+            program.environment = ["TERM": "xterm", "NO_COLOR": hasColor ? "" : "1"]
+            let path = try program.folder.file("large", size: 6)
+            let id = try await program.succeed("add", "studio", "large", "--name", "two words").lines[0]
+            #expect(try await program.run("run", "--progress", "none").status == 1)
+            let terminal = try PseudoTerminal(columns: columns)
+            #expect(try await program.start(["watch"], output: terminal.terminal).result().status == 0)
+            let drawn = try await terminal.finish()
+            let plain = drawn.replacing(/\u{1B}\[[0-9;]*m/, with: "")
+            #expect((plain != drawn) == hasColor && drawn.contains("\u{1B}[31mfailed\u{1B}[0m     \(id.prefix(8))") == hasColor, "\(drawn)")
+            // The path is a word, which stays whole.
+            let long = path.string.count
+            let lines = plain.split(whereSeparator: \.isNewline)
+            #expect(lines.allSatisfy { $0.count <= Int(columns) || $0.count <= long + 3 }, "\(plain)")
+            #expect(lines.contains { $0.hasPrefix("  ") } == (columns == 60), "\(plain)")
+            let words = { (text: String) in text.split(whereSeparator: \.isWhitespace).joined(separator: " ") }
+            #expect(words(plain) == words(try await program.succeed("watch").output))
         }
     }
 

@@ -30,11 +30,12 @@ final class RunningCommand: Sendable {
     /// - Parameters:
     ///   - arguments: The arguments after the program's name, as bytes.
     ///   - input: The content of standard input.
+    ///   - output: The descriptor for standard output; nil to collect it.
     ///   - diagnostics: The descriptor for standard error; nil to collect it.
     ///   - scratch: The folder for input and diagnostics, and the default working directory.
     init(
-        _ program: FilePath, _ arguments: [[UInt8]], environment: [String: String], input: [UInt8], diagnostics: FileDescriptor?,
-        scratch: TemporaryFolder, workingFolder: FilePath? = nil
+        _ program: FilePath, _ arguments: [[UInt8]], environment: [String: String], input: [UInt8], output terminal: FileDescriptor? = nil,
+        diagnostics: FileDescriptor?, scratch: TemporaryFolder, workingFolder: FilePath? = nil
     ) throws {
         let inputFile = try scratch.file(".input-\(UUID().uuidString)", bytes: input)
         diagnosticsFile = try scratch.file(".diagnostics-\(UUID().uuidString)", bytes: [])
@@ -46,7 +47,7 @@ final class RunningCommand: Sendable {
         let spawned = Result {
             try ChildProcess.spawn(
                 program, arguments, environment: environment, workingFolder: workingFolder ?? scratch.path,
-                descriptors: [stdin, output.writing, diagnostics ?? stderr])
+                descriptors: [stdin, terminal ?? output.writing, diagnostics ?? stderr])
         }
         try stdin.close()
         try output.writing.close()

@@ -58,21 +58,23 @@ struct TransferQ: Sendable {
     }
 
     /// Starts a command, which the caller can watch or kill.
-    func start(_ arguments: [String], input: [UInt8] = [], diagnostics: FileDescriptor? = nil) throws -> RunningCommand {
-        try start(Self.executable, arguments.map { Array($0.utf8) }, input: input, diagnostics: diagnostics)
+    func start(
+        _ arguments: [String], input: [UInt8] = [], output: FileDescriptor? = nil, diagnostics: FileDescriptor? = nil
+    ) throws -> RunningCommand {
+        try start(Self.executable, arguments.map { Array($0.utf8) }, input: input, output: output, diagnostics: diagnostics)
     }
 
     /// Starts any program with the storage folder in its environment.
     func start(
-        _ program: FilePath, _ arguments: [[UInt8]], input: [UInt8] = [], diagnostics: FileDescriptor? = nil,
-        workingFolder: FilePath? = nil
+        _ program: FilePath, _ arguments: [[UInt8]], input: [UInt8] = [], output: FileDescriptor? = nil,
+        diagnostics: FileDescriptor? = nil, workingFolder: FilePath? = nil
     ) throws -> RunningCommand {
         // The variable is always set, so that no test can touch the queue of the user who runs the tests.
         var variables = ProcessInfo.processInfo.environment
         variables["TRANSFERQ_STORE"] = store.string
         variables.merge(environment) { $1 }
         return try RunningCommand(
-            program, arguments, environment: variables, input: input, diagnostics: diagnostics, scratch: folder,
+            program, arguments, environment: variables, input: input, output: output, diagnostics: diagnostics, scratch: folder,
             workingFolder: workingFolder)
     }
 }
