@@ -27,7 +27,7 @@ struct RootCommand: AsyncParsableCommand {
                    valid in the current state
               130  interrupted
 
-            Messages and their solutions: Sources/transferq/transferq.docc/Troubleshooting.md in the repository
+            Messages and their solutions: \(Troubleshooting.location)
 
             Shell completion, including sessions and accounts: transferq --generate-completion-script bash (or zsh, fish)
             """,

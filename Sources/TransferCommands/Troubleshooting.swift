@@ -1,3 +1,4 @@
+package import SystemPackage
 import TransferControl
 package import TransferCore
 package import TransferKit
@@ -32,5 +33,16 @@ package enum Troubleshooting {
     /// The section about an error, as a reference for the user; nil if the article does not explain the error.
     static func reference(for code: QueueError.Code) -> String? { queueSections[code].map(reference) }
 
-    private static func reference(to section: String) -> String { "See Troubleshooting, \"\(section)\"." }
+    private static func reference(to section: String) -> String { "See \(location), \"\(section)\"." }
+
+    /// Where the user finds the article.
+    static let location = articleLocation(for: AgentLaunch.executable)
+
+    /// The path of the article that is installed with a program, such as `/usr/share/doc/transferq/Troubleshooting.md` for `/usr/bin/transferq`; the
+    /// path in the repository if there is no such file. Blocks.
+    package static func articleLocation(for program: FilePath) -> String {
+        let installation = program.lexicallyNormalized().removingLastComponent().removingLastComponent()
+        let article = installation.appending("share/doc/transferq/Troubleshooting.md")
+        return article.size == nil ? "Sources/transferq/transferq.docc/Troubleshooting.md in the repository" : article.string
+    }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import SystemPackage
 import Testing
 import TransferCommands
 import TransferCore
@@ -80,6 +81,21 @@ import TransportTUS
             let comment = lines[..<declaration].reversed().prefix { $0.contains("///") }
             #expect(comment.contains { $0.contains("<doc:/transferq/Troubleshooting>") }, "\(code)")
         }
+    }
+
+    /// Errors and the help name the article that is installed with the program, or else the one in the repository.
+    @Test func findsInstalledTroubleshooting() async throws {
+        let folder = try TemporaryFolder()
+        let program = folder.path.appending("bin/transferq")
+        let path = "Sources/transferq/transferq.docc/Troubleshooting.md"
+        #expect(
+            Troubleshooting.articleLocation(for: program) == "\(path) in the repository" && FileManager.default.fileExists(atPath: path))
+        let help = try await TransferQ().run("--help").output.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        #expect(help.contains("solutions: \(path) in the repository"))
+        let installed = folder.path.appending("share/doc/transferq")
+        try FileManager.default.createDirectory(atPath: installed.string, withIntermediateDirectories: true)
+        let article = try folder.file("share/doc/transferq/Troubleshooting.md", size: 1)
+        #expect(Troubleshooting.articleLocation(for: program) == article.string)
     }
 
     /// The help of the program and the article list the same exit statuses.

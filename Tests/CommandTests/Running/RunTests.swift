@@ -162,7 +162,7 @@ import Testing
         let result = await run.result()
         #expect(result.diagnostics.contains(/retrying {3}\w+ a in \d+ s: Cannot reach/), "\(result.diagnostics)")
         let why = try await program.succeed("why", id).output
-        #expect(why.contains("See Troubleshooting, \"Servers and networks\"."), "\(why)")
+        #expect(why.contains("/Troubleshooting.md in the repository, \"Servers and networks\"."), "\(why)")
     }
 
     /// If an account has several endpoints, a change of endpoint is reported. If the first endpoint asked to back off, the line has the time of the next
