@@ -45,7 +45,8 @@ struct AccountAddCommand: AsyncParsableCommand {
             // If the owner exited during the first call, it may already have added the account.
             guard isAdded || isRepeated && status?.account == added else {
                 throw CommandFailure(
-                    .rejected, "An account named \"\(added.name)\" already exists. To change it: transferq account edit '\(added.name)'")
+                    .rejected,
+                    "An account named \"\(added.name)\" already exists. To change it: transferq account edit \(added.name.shellWord)")
             }
             return status
         }

@@ -26,7 +26,8 @@ struct AccountEditCommand: AsyncParsableCommand {
 
     func validate() throws {
         guard endpoints.isEmpty, options.isEmpty, limits.isEmpty else { return }
-        throw ValidationError("Nothing to change: give endpoints or options. To unblock the account: transferq account unblock \(name)")
+        throw ValidationError(
+            "Nothing to change: give endpoints or options. To unblock the account: transferq account unblock \(name.shellWord)")
     }
 
     func run() async throws {

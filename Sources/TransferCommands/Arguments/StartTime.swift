@@ -18,10 +18,11 @@ package struct StartTime: ExpressibleByArgument {
     ///   - zone: The time zone of times without one.
     package init?(argument: String, now: Date, zone: TimeZone = .current) {
         if argument.hasPrefix("+") {
-            guard let unit = argument.last.flatMap({ Self.units[$0] }), let number = Int32(argument.dropFirst().dropLast()), number >= 0
-            else {
-                return nil
-            }
+            // Int32 accepts a second sign.
+            let digits = argument.dropFirst().dropLast()
+            guard let unit = argument.last.flatMap({ Self.units[$0] }), digits.allSatisfy({ ("0"..."9").contains($0) }),
+                let number = Int32(digits)
+            else { return nil }
             date = now + Double(number) * unit
         } else if let date = Self.timeOfDay(argument, now, zone) {
             self.date = date

@@ -28,7 +28,7 @@ enum EndpointCheck {
         status.blockingError.map {
             Finding(
                 check: "account \(status.account.name)", state: .wrong,
-                detail: "blocked: \($0) After fixing this: transferq account unblock '\(status.account.name)'",
+                detail: "blocked: \($0) After fixing this: transferq account unblock \(status.account.name.shellWord)",
                 fields: [("account", .string(status.account.name)), ("error", JSONValue($0, file: nil))])
         }
     }

@@ -26,7 +26,7 @@ enum FolderCheck {
         if mode & 0o077 != 0 {
             return Finding(
                 check: "permissions", state: .wrong,
-                detail: "\(folder) is accessible to other users (mode \(octal)). To fix it: chmod 700 '\(folder)'",
+                detail: "\(folder) is accessible to other users (mode \(octal)). To fix it: chmod 700 \(folder.string.shellWord)",
                 fields: fields)
         }
         return Finding(

@@ -61,7 +61,7 @@ struct RunSummary: Sendable {
         for status in blocked {
             guard let error = status.blockingError else { continue }
             lines.append(
-                "The account \"\(status.account.name)\" is blocked: \(error) After fixing this: transferq account unblock '\(status.account.name)'"
+                "The account \"\(status.account.name)\" is blocked: \(error) After fixing this: transferq account unblock \(status.account.name.shellWord)"
             )
         }
         if removalsDue > 0 {

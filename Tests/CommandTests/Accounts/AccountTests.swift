@@ -34,11 +34,23 @@ import Testing
         #expect(try await program.succeed("account", "list", "--json").output == "")
     }
 
+    /// The name in a suggested command is one word of the shell.
+    @Test func quotesNameForShell() async throws {
+        let program = try TransferQ()
+        for name in ["day one", "it's"] {
+            try await program.succeed("account", "add", name, "https://one.example/files/")
+            let refused = try await program.run("account", "add", name, "https://two.example/files/")
+            let word = try #require(refused.diagnostics.firstMatch(of: /account edit (.*)\n/)?.1)
+            let shell = try program.start("/bin/sh", ["-c", "printf %s \(word)"].map { Array($0.utf8) })
+            #expect(await shell.result().output == name, "\(refused.testDescription)")
+        }
+    }
+
     @Test func rejectsEditWithoutOptions() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/files/")
         let result = try await program.run("account", "edit", "studio")
-        #expect(result.status == 2 && result.diagnostics.contains("account unblock studio"), "\(result.testDescription)")
+        #expect(result.status == 2 && result.diagnostics.contains("account unblock 'studio'"), "\(result.testDescription)")
     }
 
     /// An account with a fallback accepts options for both transports.

@@ -74,7 +74,8 @@ import TransferCommands
     /// The current time is 2026-11-27 22:30 in Berlin.
     @Test(arguments: [
         ("23:00", 1_795_816_800.0), ("22:30", 1_795_901_400), ("6:05", 1_795_842_300), ("tomorrow", 1_795_820_400),
-        ("tomorrow 06:30", 1_795_843_800), ("tomorrowT06:30", 1_795_843_800), ("+5m", 1_795_815_300), ("24:00", nil), ("12:60", nil),
+        ("tomorrow 06:30", 1_795_843_800), ("tomorrowT06:30", 1_795_843_800), ("+5m", 1_795_815_300), ("++5m", nil), ("+-0m", nil),
+        ("+m", nil), ("24:00", nil), ("12:60", nil),
         ("tomorrow6:30", nil), ("today", nil), ("", nil),
     ])
     func readsTimesOfDay(text: String, expected: Double?) throws {
