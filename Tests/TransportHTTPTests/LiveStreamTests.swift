@@ -247,15 +247,17 @@ import TransportSupport
         await stream.transfer.end()
     }
 
-    /// The server sends success and closes the connection, although the stream has not ended, so it can't have the whole file.
+    /// The server sends success and closes the connection, although the stream has not ended, so it can't have the whole file. The file is larger
+    /// than the buffers of the connection. Otherwise, the client could pass the whole file to the connection before it sees the reset.
     @Test func earlySuccessIsError() async throws {
+        let size = 32 << 20
         let (responses, hasResponded) = AsyncStream.makeStream(of: Void.self)
-        let stream = try Stream(size: 1 << 20, available: 500) { _, _ in
+        let stream = try Stream(size: size, available: 500) { _, _ in
             [.read(500), .raw("HTTP/1.1 200 Scripted\r\nContent-Length: 0\r\n\r\n"), .call { hasResponded.yield() }, .reset]
         }
         async let failure = stream.transfer.failure()
         for await _ in responses { break }
-        stream.growth.update(.complete(1 << 20))
+        stream.growth.update(.complete(Int64(size)))
         let error = await failure
         #expect([.transient, .protocolViolation].contains(error?.failureClass), "\(String(describing: error))")
         await stream.transfer.end()
