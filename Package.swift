@@ -121,11 +121,12 @@ let package = Package(
         // Programs.
         .target(
             name: "TransferControl", dependencies: ["Locking", "TransferKit", "TransferCore", logging, system], swiftSettings: settings),
+        .target(name: "TransferOutput", dependencies: ["TransferKit", "TransferCore", system], swiftSettings: settings),
         .target(
             name: "TransferCommands",
             dependencies: [
-                "Locking", "TransferControl", "TransferKit", "TransferCore", "TransportHTTP", "TransportSFTP", "TransportSupport",
-                "TransportTUS", argumentParser, logging,
+                "Locking", "TransferControl", "TransferOutput", "TransferKit", "TransferCore", "TransportHTTP", "TransportSFTP",
+                "TransportSupport", "TransportTUS", argumentParser, logging,
                 system,
             ], swiftSettings: settings),
         .executableTarget(name: "transferq", dependencies: ["TransferCommands"], swiftSettings: settings),

@@ -4,6 +4,7 @@ import Logging
 public import SystemPackage
 import TransferCore
 import TransferKit
+import TransferOutput
 
 /// The program `transferq`. The executable runs it with `main`; tests run it inside the test process.
 public struct CommandLineProgram: Sendable {

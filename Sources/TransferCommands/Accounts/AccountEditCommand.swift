@@ -2,6 +2,7 @@ import ArgumentParser
 import TransferControl
 import TransferCore
 import TransferKit
+import TransferOutput
 
 struct AccountEditCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

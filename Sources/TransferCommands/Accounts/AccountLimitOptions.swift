@@ -1,5 +1,6 @@
 import ArgumentParser
 import TransferKit
+import TransferOutput
 
 /// The limits of an account.
 struct AccountLimitOptions: ParsableArguments {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import TransferControl
 import TransferKit
+import TransferOutput
 
 struct AccountRemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import TransferOutput
 
 /// A header field in a command-line argument, `Name: value` (RFC 9110, section 5).
 struct HeaderField {
@@ -7,7 +8,6 @@ struct HeaderField {
     let value: String
 
     private static let tokenCharacters = Set("!#$%&'*+-.^_`|~")
-    private static let secretWords = ["authorization", "cookie", "key", "token", "secret", "password", "credential", "signature"]
 
     /// - Throws: A `ValidationError` that names the option but not the value.
     init(_ text: String, option: String) throws {
@@ -27,11 +27,5 @@ struct HeaderField {
     }
 
     /// Whether the header's name suggests that its value is secret.
-    var bearsSecret: Bool { Self.isSecret(name) }
-
-    /// Whether a name suggests that the value is secret.
-    static func isSecret(_ name: String) -> Bool {
-        let name = name.lowercased()
-        return secretWords.contains { name.contains($0) }
-    }
+    var bearsSecret: Bool { SecretName.matches(name) }
 }

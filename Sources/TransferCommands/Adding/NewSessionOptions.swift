@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import TransferKit
+import TransferOutput
 
 /// The options of new sessions, except the options of their transfers (``TransferOptions``).
 struct NewSessionOptions: ParsableArguments {

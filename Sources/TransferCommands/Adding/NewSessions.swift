@@ -4,6 +4,7 @@ import SystemPackage
 import TransferControl
 import TransferCore
 import TransferKit
+import TransferOutput
 
 /// Adds the sessions that the arguments of `upload`, `download` or `add` describe.
 struct NewSessions {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import TransferCore
 import TransferKit
+import TransferOutput
 
 /// The options for the transfers of new sessions, and of sessions that `set` changes.
 struct TransferOptions: ParsableArguments {

@@ -2,6 +2,7 @@ import Foundation
 import SystemPackage
 import TransferControl
 import TransferCore
+import TransferOutput
 
 /// The output of commands that describe a running agent.
 struct AgentDescription {

@@ -2,6 +2,7 @@ import ArgumentParser
 import SystemPackage
 import TransferControl
 import TransferKit
+import TransferOutput
 
 #if canImport(Glibc)
     import Glibc

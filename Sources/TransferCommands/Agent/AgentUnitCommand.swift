@@ -1,6 +1,7 @@
 import ArgumentParser
 import SystemPackage
 import TransferCore
+import TransferOutput
 
 struct AgentUnitCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -5,6 +5,7 @@ import Logging
 package import SystemPackage
 import TransferCore
 import TransferKit
+import TransferOutput
 
 #if canImport(Glibc)
     import Glibc

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Logging
 import TransferKit
+import TransferOutput
 
 /// The options of all commands.
 struct CommonOptions: ParsableArguments {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import TransferKit
+import TransferOutput
 
 /// The options of commands that end or remove sessions.
 struct ConfirmationOptions: ParsableArguments {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import TransferControl
 import TransferKit
+import TransferOutput
 
 /// A command that applies an operation to the selected sessions and prints the IDs of the changed sessions.
 protocol OperationCommand: AsyncParsableCommand {

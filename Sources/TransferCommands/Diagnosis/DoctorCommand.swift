@@ -4,6 +4,7 @@ import SystemPackage
 import TransferControl
 import TransferCore
 import TransferKit
+import TransferOutput
 
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,5 +1,6 @@
 import TransferCore
 import TransferKit
+import TransferOutput
 
 /// Checks the endpoints of accounts by connecting to them.
 enum EndpointCheck {

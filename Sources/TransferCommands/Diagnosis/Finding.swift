@@ -1,3 +1,5 @@
+import TransferOutput
+
 /// The result of one diagnostic check.
 struct Finding: Sendable {
     /// The outcome of the check.

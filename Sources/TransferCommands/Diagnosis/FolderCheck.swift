@@ -1,5 +1,6 @@
 import SystemPackage
 import TransferKit
+import TransferOutput
 
 #if canImport(Glibc)
     import Glibc

@@ -2,6 +2,7 @@ import Dispatch
 import Locking
 import SystemPackage
 import TransferCore
+import TransferOutput
 
 /// Writes results to standard output on a dispatch queue, because a slow reader can block writes.
 final class OutputWriter: Sendable {

@@ -1,5 +1,6 @@
 import Logging
 import TransferKit
+import TransferOutput
 
 /// Writes log messages to the terminal, above any progress bars.
 struct TerminalLogHandler: LogHandler {

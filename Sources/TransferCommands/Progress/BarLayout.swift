@@ -1,4 +1,5 @@
 import TransferKit
+import TransferOutput
 
 /// Formats progress bars for the available width, and omits details that don't fit.
 struct BarLayout: Sendable {

@@ -1,6 +1,7 @@
 import Foundation
 import TransferControl
 import TransferKit
+import TransferOutput
 
 /// Draws a progress bar for each running session and a bar for the total, below scrolling lines about events.
 actor BarProgress: ProgressDisplay {

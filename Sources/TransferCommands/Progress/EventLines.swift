@@ -1,6 +1,7 @@
 import Foundation
 import TransferCore
 import TransferKit
+import TransferOutput
 
 /// Facts about an event that the event does not contain.
 struct EventFacts: Sendable {
@@ -43,7 +44,8 @@ struct EventLines {
         default: break
         }
         if let id = kind.waitingSession, retrying.remove(id) != nil, facts.reason?.isRetry ?? true { return nil }
-        return EventDescription.line(of: kind, name: name, facts: facts)
+        return EventDescription.line(
+            of: kind, name: name, reason: facts.reason.map { SessionDescription.reason($0, nil) }, nextUse: facts.nextUse)
     }
 
     private mutating func forget(_ id: SessionID) {

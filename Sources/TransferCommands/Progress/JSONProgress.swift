@@ -1,4 +1,5 @@
 import TransferKit
+import TransferOutput
 
 /// Prints each event as a JSON line.
 actor JSONProgress: ProgressDisplay {

@@ -1,4 +1,5 @@
 import TransferKit
+import TransferOutput
 
 /// Prints one line for each event that users need, for logs and pipes.
 actor PlainProgress: ProgressDisplay {

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import TransferControl
 import TransferKit
+import TransferOutput
 
 struct QuarantineCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

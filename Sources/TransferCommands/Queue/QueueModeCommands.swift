@@ -1,6 +1,7 @@
 import ArgumentParser
 import TransferControl
 import TransferKit
+import TransferOutput
 
 /// A command that changes the mode of the running queue in the process that owns it.
 protocol QueueModeCommand: AsyncParsableCommand {

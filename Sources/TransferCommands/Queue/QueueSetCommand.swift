@@ -1,6 +1,7 @@
 import ArgumentParser
 import TransferControl
 import TransferKit
+import TransferOutput
 
 struct QueueSetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

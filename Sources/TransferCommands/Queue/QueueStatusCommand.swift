@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import TransferControl
 import TransferKit
+import TransferOutput
 
 struct QueueStatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -47,54 +48,5 @@ struct QueueStatusCommand: AsyncParsableCommand {
         lines.append("Min free:  \(Figures.size(status.diskFloor))")
         lines.append("Completed: \(status.retention.text)")
         return lines
-    }
-}
-
-extension JSONValue {
-    /// The output of `queue status`. `remaining` is the number of sessions that run or start automatically. `rate` is the current rate, and
-    /// `rateLimit` is its limit.
-    fileprivate init(_ status: QueueStatus, _ remaining: Int, _ statistics: QueueStatistics) {
-        self = [
-            "mode": .string(status.mode.rawValue),
-            "idle": .bool(status.isIdle),
-            "sessions": JSONValue(status.sessions),
-            "running": JSONValue(status.running),
-            "waiting": JSONValue(status.waiting),
-            "remaining": JSONValue(remaining),
-            "scheduled": JSONValue(status.scheduled),
-            "paused": JSONValue(status.paused),
-            "held": JSONValue(status.held),
-            "drafts": JSONValue(status.drafts),
-            "cancelled": JSONValue(status.cancelled),
-            "completed": JSONValue(status.completed),
-            "failed": JSONValue(status.failed),
-            "nextDue": JSONValue(status.nextDue),
-            "maxSessions": JSONValue(status.maxConcurrentSessions),
-            "rateLimit": JSONValue(status.rateLimit),
-            "minFree": .integer(status.diskFloor),
-            "keepCompletedCount": JSONValue(status.retention.count),
-            "keepCompletedSeconds": JSONValue(status.retention.seconds),
-            "files": JSONValue(statistics.files),
-            "filesDone": JSONValue(statistics.filesDone),
-            "filesFailed": JSONValue(statistics.filesFailed),
-            "bytesTotal": JSONValue(statistics.bytesTotal),
-            "bytesDone": JSONValue(statistics.bytesDone),
-            "bytesSent": JSONValue(statistics.bytesSent),
-            "rate": JSONValue(statistics.rate),
-            "averageRate": JSONValue(statistics.averageRate),
-            "secondsRemaining": JSONValue(statistics.secondsRemaining),
-            "removalsDue": JSONValue(statistics.removalsDue),
-            "orderRevision": .integer(Int64(clamping: status.orderRevision)),
-            "revision": .integer(Int64(clamping: status.revision)),
-        ]
-    }
-
-    /// The output of `queue set`.
-    init(limitsOf status: QueueStatus) {
-        self = [
-            "maxSessions": JSONValue(status.maxConcurrentSessions), "rateLimit": JSONValue(status.rateLimit),
-            "minFree": .integer(status.diskFloor), "keepCompletedCount": JSONValue(status.retention.count),
-            "keepCompletedSeconds": JSONValue(status.retention.seconds),
-        ]
     }
 }

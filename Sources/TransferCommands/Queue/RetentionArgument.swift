@@ -1,5 +1,6 @@
 import ArgumentParser
 import TransferKit
+import TransferOutput
 
 /// The completed sessions that stay in the queue: all (`forever`), the last N, or the sessions completed within a time such as `7d`.
 struct RetentionArgument: ExpressibleByArgument {
@@ -36,10 +37,4 @@ extension Retention {
             return "kept for \(seconds / length)\(unit)"
         }
     }
-
-    /// The maximum number of completed sessions; nil if it is not limited.
-    var count: Int? { if case .count(let count) = self { count } else { nil } }
-
-    /// The seconds for which completed sessions stay; nil if the time is not limited.
-    var seconds: Double? { if case .age(let age) = self { age / .seconds(1) } else { nil } }
 }

@@ -1,6 +1,7 @@
 import TransferControl
 import TransferCore
 import TransferKit
+import TransferOutput
 
 /// Runs a queue in the foreground until an end condition or a signal.
 struct ForegroundRun {

@@ -1,4 +1,5 @@
 import ArgumentParser
+import TransferOutput
 
 /// Limits for the lifetime of a process that runs the queue. They override the limits of `queue set`.
 struct RunLimitOptions: ParsableArguments {

@@ -1,4 +1,5 @@
 import TransferKit
+import TransferOutput
 
 /// The summary at the end of a run.
 struct RunSummary: Sendable {

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import TransferControl
 import TransferKit
+import TransferOutput
 
 struct WatchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

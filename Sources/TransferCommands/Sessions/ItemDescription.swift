@@ -2,6 +2,7 @@ import Foundation
 import SystemPackage
 import TransferCore
 import TransferKit
+import TransferOutput
 
 /// Formats the items of a session as text.
 enum ItemDescription {

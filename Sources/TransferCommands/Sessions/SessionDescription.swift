@@ -1,6 +1,7 @@
 import Foundation
 import TransferCore
 import TransferKit
+import TransferOutput
 
 /// Formats sessions as text.
 enum SessionDescription {

@@ -3,6 +3,7 @@ import SystemPackage
 import TransferControl
 import TransferCore
 import TransferKit
+import TransferOutput
 
 struct WhyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

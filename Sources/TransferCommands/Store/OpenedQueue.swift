@@ -2,6 +2,7 @@ import Logging
 import SystemPackage
 import TransferControl
 import TransferKit
+import TransferOutput
 
 extension CommonOptions {
     /// The time that a command waits for another command to release the queue.

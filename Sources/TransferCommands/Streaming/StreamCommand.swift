@@ -5,6 +5,7 @@ import SystemPackage
 import TransferControl
 import TransferCore
 import TransferKit
+import TransferOutput
 
 struct StreamCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -2,6 +2,7 @@ import SystemPackage
 import TransferControl
 import TransferCore
 import TransferKit
+import TransferOutput
 
 /// Reports on the terminal why a stream waits, because its producer waits too.
 struct StreamObserver: Sendable {

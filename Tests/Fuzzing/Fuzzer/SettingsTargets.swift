@@ -3,6 +3,7 @@ import TransferCore
 
 @testable import HTTPSupport
 @testable import TransferCommands
+@testable import TransferOutput
 @testable import TransportHTTP
 @testable import TransportSFTP
 @testable import TransportTUS
@@ -51,7 +52,7 @@ enum SettingsTargets {
     static func words(_ input: [UInt8]) {
         let text = ProcessArguments.string(of: input)
         require(ProcessArguments.bytes(of: text) == input, "The text of an argument has the same bytes as the argument.")
-        if let count = ByteCount(argument: text) { require(count.bytes >= 0, "A size is not negative.") }
+        if let count = ByteCount(text) { require(count.bytes >= 0, "A size is not negative.") }
         _ = StartTime(argument: text)
         if let field = try? HeaderField(text, option: "--header") {
             require(!field.name.isEmpty && !field.value.utf8.contains { $0 == 0x0A || $0 == 0x0D }, "A header is one line.")

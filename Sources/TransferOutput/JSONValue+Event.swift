@@ -1,9 +1,9 @@
 import TransferCore
-import TransferKit
+package import TransferKit
 
 extension JSONValue {
     /// The JSON object of an event: the revision, time, name, session and index, followed by the members for the event's kind.
-    init(_ event: QueueEvent, index: Int?) {
+    package init(_ event: QueueEvent, index: Int?) {
         self = .object(
             [
                 ("revision", .integer(Int64(clamping: event.revision))),

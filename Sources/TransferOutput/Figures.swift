@@ -1,12 +1,12 @@
-import Foundation
-import TransferKit
+package import Foundation
+package import TransferKit
 
 /// Formats numbers as human-readable text.
-enum Figures {
+package enum Figures {
     private static let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]
 
     /// A size in bytes, or in larger binary units with three significant digits; a dash if it is unknown.
-    static func size(_ bytes: Int64?) -> String {
+    package static func size(_ bytes: Int64?) -> String {
         guard let bytes else { return "–" }
         var value = Double(bytes)
         var unit = 0
@@ -21,16 +21,16 @@ enum Figures {
         return "\(bytes < 0 ? "-" : "")\(whole)\(point) \(units[unit])"
     }
 
-    static func rate(_ bytesPerSecond: Double?) -> String {
+    package static func rate(_ bytesPerSecond: Double?) -> String {
         guard let bytesPerSecond, bytesPerSecond.isFinite, bytesPerSecond < 1e18 else { return "–" }
         return size(Int64(bytesPerSecond)) + "/s"
     }
 
     /// A date as ISO 8601 in this machine's time zone, with its offset.
-    static func date(_ date: Date) -> String { date.formatted(Date.ISO8601FormatStyle(timeZone: .current)) }
+    package static func date(_ date: Date) -> String { date.formatted(Date.ISO8601FormatStyle(timeZone: .current)) }
 
     /// A time in the next hour as a number of seconds from now, such as `in 5 s`; another time as a date.
-    static func moment(_ date: Date) -> String {
+    package static func moment(_ date: Date) -> String {
         let seconds = date.timeIntervalSinceNow.rounded(.up)
         if (-1...0).contains(seconds) { return "now" }
         return (1...3_600).contains(seconds) ? "in \(Int(seconds)) s" : "at \(self.date(date))"
@@ -40,7 +40,7 @@ enum Figures {
     private static let longestTime = 100 * 86_400.0
 
     /// Hours (if any), minutes and seconds, such as `1:02:03`; dashes if the time is unknown.
-    static func time(_ seconds: Double?) -> String {
+    package static func time(_ seconds: Double?) -> String {
         guard let seconds, seconds.isFinite, seconds < longestTime else { return "–:––" }
         let total = Int(seconds.rounded(.up))
         let (hours, minutes, rest) = (total / 3600, total / 60 % 60, total % 60)
@@ -50,12 +50,12 @@ enum Figures {
 
     /// The sent bytes in percent, rounded down; nil if the total is zero or unknown. Some servers confirm bytes only at the end of a file, so
     /// the confirmed bytes would show no progress.
-    static func percent(_ statistics: SessionStatistics) -> Int? {
+    package static func percent(_ statistics: SessionStatistics) -> Int? {
         guard let total = statistics.bytesTotal, total > 0 else { return nil }
         return Int(Double(min(total, max(0, statistics.bytesDone, statistics.bytesSent))) / Double(total) * 100)
     }
 
-    static func count(_ number: Int, _ noun: String) -> String {
+    package static func count(_ number: Int, _ noun: String) -> String {
         "\(number) \(noun)\(number == 1 ? "" : "s")"
     }
 }

@@ -1,11 +1,11 @@
 import Foundation
 import SystemPackage
-import TransferCore
-import TransferKit
+package import TransferCore
+package import TransferKit
 
 extension JSONValue {
     /// A session in the output of `list` and `show`.
-    init(_ session: SessionStatus) {
+    package init(_ session: SessionStatus) {
         let statistics = session.statistics
         self = [
             "id": .string(session.id.description),
@@ -42,7 +42,7 @@ extension JSONValue {
     }
 
     /// An item in the output of `show`.
-    init(_ item: ItemStatus) {
+    package init(_ item: ItemStatus) {
         var members: [(name: String, value: JSONValue)] = [("source", .string(item.source.string))]
         let bytes = item.source.bytes
         if String(validating: bytes, as: UTF8.self) == nil {
@@ -94,7 +94,7 @@ extension JSONValue {
     }
 
     /// An error, or null.
-    init(_ error: TransferError?, file: String?) {
+    package init(_ error: TransferError?, file: String?) {
         guard let error else {
             self = .null
             return
@@ -108,7 +108,7 @@ extension JSONValue {
     }
 
     /// An account with the sources of its credentials, but not the secrets.
-    init(_ status: AccountStatus) {
+    package init(_ status: AccountStatus) {
         self = [
             "name": .string(status.account.name),
             "endpoints": .array(status.account.endpoints.map(JSONValue.init)),

@@ -1,17 +1,15 @@
-import ArgumentParser
-
 /// A size in bytes or a rate in bytes per second: a number, with K, M, G or T (or KiB, MiB, …) for binary units, or KB, MB, … for decimal
 /// units. A rate may end in `/s`.
-struct ByteCount: ExpressibleByArgument {
-    let bytes: Int64
+package struct ByteCount: Sendable {
+    package let bytes: Int64
 
     private static let units: [String: Double] = [
         "": 1, "B": 1, "K": 0x1p10, "M": 0x1p20, "G": 0x1p30, "T": 0x1p40, "KIB": 0x1p10, "MIB": 0x1p20, "GIB": 0x1p30, "TIB": 0x1p40,
         "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12,
     ]
 
-    init?(argument: String) {
-        let quantity = argument.hasSuffix("/s") ? argument.dropLast(2) : argument[...]
+    package init?(_ text: String) {
+        let quantity = text.hasSuffix("/s") ? text.dropLast(2) : text[...]
         let digits = quantity.prefix { $0.isASCIIDigit || $0 == "." }
         guard let unit = Self.units[quantity[digits.endIndex...].uppercased()] else { return nil }
         // Only digits and one point: no sign, exponent or "inf".
@@ -21,8 +19,8 @@ struct ByteCount: ExpressibleByArgument {
         self.bytes = bytes
     }
 
-    /// The limit in bytes, or in bytes per second for a rate; nil (no limit) if the argument is 0.
-    var limit: Int64? { bytes == 0 ? nil : bytes }
+    /// The limit in bytes, or in bytes per second for a rate; nil (no limit) if the value is 0.
+    package var limit: Int64? { bytes == 0 ? nil : bytes }
 }
 
 extension Character {

@@ -1,11 +1,15 @@
 import Foundation
 import TransferCore
-import TransferKit
+package import TransferKit
 
 /// Formats events as human-readable lines.
-enum EventDescription {
+package enum EventDescription {
     /// A line for an event; nil for events that users don't need, or that the caller displays differently.
-    static func line(of kind: QueueEvent.Kind, name: String?, facts: EventFacts = EventFacts()) -> String? {
+    ///
+    /// - Parameters:
+    ///   - reason: Why the session of the event waits, as text; nil if that is unknown.
+    ///   - nextUse: The time at which the endpoint that the session left may be used again; nil if it is available.
+    package static func line(of kind: QueueEvent.Kind, name: String?, reason: String? = nil, nextUse: Date? = nil) -> String? {
         let name = name ?? ""
         let line: String? =
             switch kind {
@@ -21,9 +25,9 @@ enum EventDescription {
             case .itemRestarted(_, let position, let error): "restarted  \(name), file \(position + 1): \(error)"
             case .endpointChanged(_, let before?, let endpoint):
                 "moved      \(name) from \(before) to \(endpoint)"
-                    + (facts.nextUse.map { "; next attempt at \(before) \(Figures.moment($0))" } ?? "")
+                    + (nextUse.map { "; next attempt at \(before) \(Figures.moment($0))" } ?? "")
             case .cancelled(let ids): "cancelled  \(subject(ids, name))"
-            case .changed(let ids, .waiting): "waiting    \(subject(ids, name))\(facts.reason.map(suffix) ?? "")"
+            case .changed(let ids, .waiting): "waiting    \(subject(ids, name))\(reason.map(suffix) ?? "")"
             case .changed(let ids, let state) where [.paused, .held].contains(state):
                 state.rawValue.padding(toLength: 11, withPad: " ", startingAt: 0) + subject(ids, name)
             case .accountBlocked(let account, let error): "blocked    account \"\(account)\": \(error)"
@@ -35,17 +39,14 @@ enum EventDescription {
         return line?.withoutControlCharacters
     }
 
-    private static func suffix(_ reason: WaitReason) -> String {
-        let text = SessionDescription.reason(reason, nil)
-        return text.isEmpty ? "" : ": \(text)"
-    }
+    private static func suffix(_ reason: String) -> String { reason.isEmpty ? "" : ": \(reason)" }
 
     private static func subject(_ ids: [SessionID], _ name: String) -> String {
         ids.count == 1 ? name : Figures.count(ids.count, "session")
     }
 
     /// A line for a change of the queue itself, such as its order, accounts or storage; nil for the progress of a session.
-    static func changeLine(of kind: QueueEvent.Kind, name: String?) -> String? {
+    package static func changeLine(of kind: QueueEvent.Kind, name: String?) -> String? {
         let line: String? =
             switch kind {
             case .queueStarted: "queue      started"
@@ -64,7 +65,7 @@ enum EventDescription {
     }
 
     /// A line for an event for which the other methods return nil. Contains the name of the event and the name of its session.
-    static func plainLine(of kind: QueueEvent.Kind, name: String?) -> String {
+    package static func plainLine(of kind: QueueEvent.Kind, name: String?) -> String {
         let subject: String =
             switch kind {
             case .changed(let ids, let state): "\(name ?? Figures.count(ids.count, "session")) to \(state.rawValue)"

@@ -1,7 +1,7 @@
-import Foundation
+package import Foundation
 
 /// A JSON value (RFC 8259) whose members keep their order.
-indirect enum JSONValue: Sendable {
+package indirect enum JSONValue: Sendable {
     case null
     case bool(Bool)
     case integer(Int64)
@@ -13,7 +13,7 @@ indirect enum JSONValue: Sendable {
     case embedded(Data)
 
     /// The value on one line.
-    var text: String {
+    package var text: String {
         var text = ""
         write(to: &text)
         return text
@@ -88,29 +88,29 @@ indirect enum JSONValue: Sendable {
     }
 
     /// Whether data is a single JSON value of any type.
-    static func isJSON(_ data: Data) -> Bool {
+    package static func isJSON(_ data: Data) -> Bool {
         (try? JSONSerialization.jsonObject(with: data, options: .fragmentsAllowed)) != nil
     }
 }
 
 extension JSONValue: ExpressibleByDictionaryLiteral, ExpressibleByStringLiteral {
-    init(dictionaryLiteral elements: (String, JSONValue)...) {
+    package init(dictionaryLiteral elements: (String, JSONValue)...) {
         self = .object(elements.map { (name: $0.0, value: $0.1) })
     }
 
-    init(stringLiteral value: String) {
+    package init(stringLiteral value: String) {
         self = .string(value)
     }
 }
 
 extension JSONValue {
-    init(_ value: String?) { self = value.map(JSONValue.string) ?? .null }
-    init(_ value: Int?) { self = value.map { .integer(Int64($0)) } ?? .null }
-    init(_ value: Int64?) { self = value.map(JSONValue.integer) ?? .null }
-    init(_ value: Double?) { self = value.map(JSONValue.number) ?? .null }
+    package init(_ value: String?) { self = value.map(JSONValue.string) ?? .null }
+    package init(_ value: Int?) { self = value.map { .integer(Int64($0)) } ?? .null }
+    package init(_ value: Int64?) { self = value.map(JSONValue.integer) ?? .null }
+    package init(_ value: Double?) { self = value.map(JSONValue.number) ?? .null }
 
     /// A point in time, as ISO 8601 in UTC with milliseconds.
-    init(_ value: Date?) {
+    package init(_ value: Date?) {
         self = value.map { .string($0.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))) } ?? .null
     }
 }

@@ -1,0 +1,57 @@
+package import TransferKit
+
+extension JSONValue {
+    /// The output of `queue status`. `remaining` is the number of sessions that run or start automatically, `rate` is the current rate, and `rateLimit` is the limit.
+    package init(_ status: QueueStatus, _ remaining: Int, _ statistics: QueueStatistics) {
+        self = [
+            "mode": .string(status.mode.rawValue),
+            "idle": .bool(status.isIdle),
+            "sessions": JSONValue(status.sessions),
+            "running": JSONValue(status.running),
+            "waiting": JSONValue(status.waiting),
+            "remaining": JSONValue(remaining),
+            "scheduled": JSONValue(status.scheduled),
+            "paused": JSONValue(status.paused),
+            "held": JSONValue(status.held),
+            "drafts": JSONValue(status.drafts),
+            "cancelled": JSONValue(status.cancelled),
+            "completed": JSONValue(status.completed),
+            "failed": JSONValue(status.failed),
+            "nextDue": JSONValue(status.nextDue),
+            "maxSessions": JSONValue(status.maxConcurrentSessions),
+            "rateLimit": JSONValue(status.rateLimit),
+            "minFree": .integer(status.diskFloor),
+            "keepCompletedCount": JSONValue(status.retention.count),
+            "keepCompletedSeconds": JSONValue(status.retention.seconds),
+            "files": JSONValue(statistics.files),
+            "filesDone": JSONValue(statistics.filesDone),
+            "filesFailed": JSONValue(statistics.filesFailed),
+            "bytesTotal": JSONValue(statistics.bytesTotal),
+            "bytesDone": JSONValue(statistics.bytesDone),
+            "bytesSent": JSONValue(statistics.bytesSent),
+            "rate": JSONValue(statistics.rate),
+            "averageRate": JSONValue(statistics.averageRate),
+            "secondsRemaining": JSONValue(statistics.secondsRemaining),
+            "removalsDue": JSONValue(statistics.removalsDue),
+            "orderRevision": .integer(Int64(clamping: status.orderRevision)),
+            "revision": .integer(Int64(clamping: status.revision)),
+        ]
+    }
+
+    /// The output of `queue set`.
+    package init(limitsOf status: QueueStatus) {
+        self = [
+            "maxSessions": JSONValue(status.maxConcurrentSessions), "rateLimit": JSONValue(status.rateLimit),
+            "minFree": .integer(status.diskFloor), "keepCompletedCount": JSONValue(status.retention.count),
+            "keepCompletedSeconds": JSONValue(status.retention.seconds),
+        ]
+    }
+}
+
+extension Retention {
+    /// The maximum number of completed sessions; nil if it is not limited.
+    package var count: Int? { if case .count(let count) = self { count } else { nil } }
+
+    /// The seconds for which completed sessions stay; nil if the time is not limited.
+    package var seconds: Double? { if case .age(let age) = self { age / .seconds(1) } else { nil } }
+}
