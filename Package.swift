@@ -24,14 +24,18 @@ let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collect
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
 
-// Only the loopback server needs these dependencies. SwiftPM does not resolve packages that only a disabled trait needs.
-let ifLoopbackServer = TargetDependencyCondition.when(traits: ["LoopbackServer"])
+// Only the loopback server and the web server need these dependencies. SwiftPM does not resolve packages that only a disabled trait needs.
+let ifLoopbackServer = TargetDependencyCondition.when(traits: ["LoopbackServer", "Web"])
+let ifWeb = TargetDependencyCondition.when(traits: ["Web"])
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types", condition: ifLoopbackServer)
 let hummingbird = Target.Dependency.product(name: "HummingbirdCore", package: "hummingbird", condition: ifLoopbackServer)
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: ifLoopbackServer)
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio", condition: ifLoopbackServer)
 let nioHTTPTypes = Target.Dependency.product(name: "NIOHTTPTypes", package: "swift-nio-extras", condition: ifLoopbackServer)
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio", condition: ifLoopbackServer)
+let hummingbirdTLS = Target.Dependency.product(name: "HummingbirdTLS", package: "hummingbird", condition: ifWeb)
+let metrics = Target.Dependency.product(name: "CoreMetrics", package: "swift-metrics", condition: ifWeb)
+let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl", condition: ifWeb)
 let unixSignals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle", condition: ifLoopbackServer)
 
 // Whether this package is a dependency of another package. When SwiftPM resolves versions, it reads the manifest of a dependency at "/".
@@ -55,11 +59,14 @@ let package = Package(
         .library(name: "TUSLoopback", targets: ["TUSLoopback"]),
         .executable(name: "transferq", targets: ["transferq"]),
         .executable(name: "tus-loopback", targets: ["tus-loopback"]),
+        .library(name: "TransferWeb", targets: ["TransferWeb"]),
+        .executable(name: "transferq-web", targets: ["transferq-web"]),
     ],
     traits: [
         // This package's own builds include the loopback server and the tests that need it.
-        .default(enabledTraits: isDependency ? [] : ["LoopbackServer"]),
+        .default(enabledTraits: isDependency ? [] : ["LoopbackServer", "Web"]),
         .trait(name: "LoopbackServer", description: "TUSLoopback, a tus server for the tests of an app. It needs SwiftNIO."),
+        .trait(name: "Web", description: "TransferWeb, a web page and an HTTP interface for a queue. It needs SwiftNIO."),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -67,8 +74,10 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.7.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/apple/swift-nio-extras", from: "1.34.1"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.34.0"),
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         // The default traits are disabled, because they add libraries for configuration files and for all of Foundation.
@@ -126,7 +135,8 @@ let package = Package(
             name: "TransferCommands",
             dependencies: [
                 "Locking", "TransferControl", "TransferOutput", "TransferKit", "TransferCore", "TransportHTTP", "TransportSFTP",
-                "TransportSupport", "TransportTUS", argumentParser, logging,
+                "TransportSupport",
+                "TransportTUS", argumentParser, logging,
                 system,
             ], swiftSettings: settings),
         .executableTarget(name: "transferq", dependencies: ["TransferCommands"], swiftSettings: settings),
@@ -138,6 +148,19 @@ let package = Package(
             swiftSettings: settings),
         .executableTarget(
             name: "tus-loopback", dependencies: ["TUSLoopback", argumentParser, system, unixSignals], swiftSettings: settings),
+        .target(
+            name: "TransferWeb",
+            dependencies: [
+                "Locking", "TransferControl", "TransferOutput", "TransferKit", "TransferCore", crypto, httpTypes, hummingbird,
+                hummingbirdTLS,
+                lifecycle, logging, metrics, nioCore, nioHTTPTypes, nioPosix, nioSSL, system,
+            ],
+            resources: [
+                .embedInCode("openapi.json"), .embedInCode("Page/page.js"), .embedInCode("Page/page.css"), .embedInCode("Page/icon.svg"),
+            ], swiftSettings: settings),
+        .executableTarget(
+            name: "transferq-web", dependencies: ["TransferControl", "TransferWeb", argumentParser, system, unixSignals],
+            swiftSettings: settings),
 
         // Tests.
         .target(
@@ -222,6 +245,13 @@ let package = Package(
                 system,
             ],
             swiftSettings: settings),
+        .testTarget(
+            name: "TransferWebTests",
+            dependencies: [
+                "Locking", "TransferWeb", "TransferControl", "TransferKit", "TransferCore", "TransportTesting", "ProcessFixture",
+                "transferq",
+                "transferq-web", logging, metrics, system,
+            ], exclude: ["Browser", "Prometheus"], swiftSettings: settings),
         .testTarget(name: "TUSLoopbackTests", dependencies: ["Locking", "TUSLoopback", "TransferCore", system], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]

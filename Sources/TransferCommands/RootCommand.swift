@@ -41,7 +41,7 @@ struct RootCommand: AsyncParsableCommand {
                 ]),
             CommandGroup(
                 name: "Inspection",
-                subcommands: [ListCommand.self, ShowCommand.self, WhyCommand.self, WatchCommand.self]),
+                subcommands: [ListCommand.self, ShowCommand.self, WhyCommand.self, WatchCommand.self, WebCommand.self]),
             CommandGroup(
                 name: "Order", subcommands: [NowCommand.self, NextCommand.self, MoveCommand.self, YieldCommand.self]),
             CommandGroup(

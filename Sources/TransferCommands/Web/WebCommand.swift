@@ -1,0 +1,79 @@
+import ArgumentParser
+import SystemPackage
+import TransferControl
+import TransferKit
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Replaces this process with the program `transferq-web`, which contains the web server. Most commands don't need the server, which would double the size
+/// of this program.
+struct WebCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "web", abstract: "Serves a page and an HTTP interface for the queue.",
+        discussion: """
+            Prints the URL of the page, with a token. Two files in the storage folder contain the tokens of the HTTP interface: web.token \
+            allows everything, and web-read.token only reading. Anyone with a token can use the queue; with web.token, also send any file that \
+            you can read. Stop the server with Ctrl-C.
+
+            Example: transferq web
+            Example: transferq web --listen 192.168.1.5:8420 --certificate chain.pem --key key.pem
+            """)
+
+    @OptionGroup var common: CommonOptions
+
+    @Option(
+        help: ArgumentHelp(
+            "The address to listen on; other machines need TLS (default: 127.0.0.1:8420).", valueName: "address:port"))
+    var listen: String?
+
+    @Option(help: ArgumentHelp("A host name in the URLs of the server; repeatable.", valueName: "host"), transform: TextArgument.text)
+    var name: [String] = []
+
+    @Flag(help: "Allow no changes.")
+    var readOnly = false
+
+    @Option(help: ArgumentHelp("The TLS certificate chain, as a PEM file.", valueName: "file"))
+    var certificate: PathArgument?
+
+    @Option(help: ArgumentHelp("The private key of the certificate, as a PEM file.", valueName: "file"))
+    var key: PathArgument?
+
+    func validate() throws {
+        if (certificate == nil) != (key == nil) { throw ValidationError("--certificate and --key must be used together.") }
+    }
+
+    func run() async throws {
+        var arguments = ["--store".utf8Bytes, try common.folder().bytes]
+        if let listen { arguments += ["--listen".utf8Bytes, ProcessArguments.bytes(of: listen)] }
+        for name in name { arguments += ["--name".utf8Bytes, name.utf8Bytes] }
+        if readOnly { arguments.append("--read-only".utf8Bytes) }
+        if let certificate, let key {
+            arguments += ["--certificate".utf8Bytes, certificate.path.absolute.bytes, "--key".utf8Bytes, key.path.absolute.bytes]
+        }
+        let program = AgentLaunch.executable.removingLastComponent().appending("transferq-web")
+        let error = Self.replaceProcess(program, arguments)
+        throw CommandFailure(.storage, "Cannot start \(program): \(error). Install transferq-web in the folder of transferq.")
+    }
+
+    /// Replaces this process with a program (execve(2)). Returns only after an error.
+    private static func replaceProcess(_ program: FilePath, _ arguments: [[UInt8]]) -> Errno {
+        // The threads that run commands block signals, and the program would inherit this.
+        var none = sigset_t()
+        unsafe sigemptyset(&none)
+        unsafe pthread_sigmask(SIG_SETMASK, &none, nil)
+        let words = [program.bytes] + arguments
+        var argv = unsafe words.map { unsafe strdup(($0 + [0]).map(CChar.init(bitPattern:))) } + [nil]
+        unsafe program.withPlatformString { _ = unsafe execv($0, &argv) }
+        let error = Errno(rawValue: errno)
+        unsafe argv.forEach { unsafe free($0) }
+        return error
+    }
+}
+
+extension String {
+    fileprivate var utf8Bytes: [UInt8] { Array(utf8) }
+}

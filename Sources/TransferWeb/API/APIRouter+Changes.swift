@@ -1,0 +1,166 @@
+import TransferControl
+import TransferCore
+import TransferKit
+import TransferOutput
+
+extension APIRouter {
+    /// The conditions in the headers of a change.
+    struct Condition {
+        /// The revision of the order that the client knows; nil to accept any order.
+        var order: UInt64?
+        /// The client's key for a request that it may repeat; nil for none.
+        var key: String?
+        /// Whether the method is DELETE.
+        var removes = false
+    }
+
+    /// Performs a change, and makes later reads return the new state.
+    func change(_ request: WebRequest, _ path: [String]) async throws -> WebResponse {
+        let methods = Self.methods(of: path)
+        guard !methods.isEmpty else { throw Problem.notFound(request.path) }
+        guard methods.contains(request.method) else { throw Problem.methodNotAllowed(methods) }
+        let condition = APIRouter.Condition(
+            order: try Self.expectedOrder(request), key: request["Idempotency-Key"], removes: request.method == "DELETE")
+        return try await change(path, try JSONMembers(request), condition)
+    }
+
+    /// Performs a change of a resource that exists.
+    func change(_ path: [String], _ members: JSONMembers, _ condition: Condition = Condition()) async throws -> WebResponse {
+        let response: WebResponse
+        do {
+            response = try await perform(path, members, condition)
+        } catch {
+            // The queue may have performed a part of the change.
+            await snapshots.invalidate()
+            throw error
+        }
+        await snapshots.invalidate()
+        return response
+    }
+
+    private func perform(_ path: [String], _ members: JSONMembers, _ condition: Condition) async throws -> WebResponse {
+        switch (path[0], path.count) {
+        case ("sessions", 1): return try await add(members, key: condition.key)
+        case ("sessions", 2): return try await applyToGroup(members, expecting: condition.order)
+        case ("sessions", 3): return try await apply(path[2], to: try Self.session(path[1]), members, expecting: condition.order)
+        case ("accounts", 2) where !condition.removes:
+            try await queue.save(try Account(path[1], members))
+            return try await account(path[1])
+        case ("accounts", 2):
+            var members = members
+            let cascades = try members.bool("cascade")
+            try members.finish()
+            try await queue.deleteAccount(path[1], cascades: cascades)
+            return WebResponse(204)
+        case ("accounts", _): return try await change(account: path[1], path[2], members)
+        case ("queue", _): return try await change(queue: path[1], members)
+        default: return try await change(quarantined: path[1], path[2], members)
+        }
+    }
+
+    // MARK: Sessions
+
+    private func add(_ members: JSONMembers, key: String?) async throws -> WebResponse {
+        let added = try AddRequest(members, idempotencyKey: key)
+        let ids =
+            added.isDraft
+            ? try await queue.saveDrafts([added.request])
+            : try await queue.add([added.request], at: added.index, held: added.isHeld)
+        let id = ids.first ?? added.request.id
+        // A repeated request gets the session of the first request.
+        return WebResponse(
+            ["id": .string(id.description)], id == added.request.id ? 201 : 200, headers: [("Location", "/api/v1/sessions/\(id)")])
+    }
+
+    private func apply(_ name: String, to id: SessionID, _ members: JSONMembers, expecting order: UInt64?) async throws -> WebResponse {
+        var members = members
+        let operation = try OperationRequest(name, &members)
+        try members.finish()
+        let expected = operation.changesOrder ? order : nil
+        do {
+            let state = try await queue.apply(try await operation.operation(for: [id], expecting: expected, in: queue), to: .id(id))
+            return WebResponse(["id": .string(id.description), "state": JSONValue(state?.rawValue)])
+        } catch {
+            throw Problem(error, isConditional: expected != nil)
+        }
+    }
+
+    private func applyToGroup(_ members: JSONMembers, expecting order: UInt64?) async throws -> WebResponse {
+        var members = members
+        guard let name = try members.string("operation") else { throw Problem.invalid("\"operation\" is missing.") }
+        guard OperationRequest.names.contains(name) else { throw Problem.invalid("There is no operation \(name).") }
+        let selection = try ActionTargets(&members)
+        let operation = try OperationRequest(name, &members)
+        try members.finish()
+        let applied: ActionTargets.Applied
+        do {
+            applied = try await selection.apply(operation, expecting: operation.changesOrder ? order : nil, in: queue)
+        } catch {
+            throw Problem(error, isConditional: order != nil)
+        }
+        return WebResponse([
+            "changed": .array(applied.changed.map { .string($0.description) }),
+            "refused": .array(
+                applied.refused.map { id, error in
+                    ["id": .string(id.description), "code": .string(error.code.rawValue), "detail": .string(error.message)]
+                }),
+        ])
+    }
+
+    // MARK: Accounts
+
+    private func account(_ name: String) async throws -> WebResponse {
+        guard let account = try await queue.account(name) else {
+            throw QueueError(.noSuchAccount, "There is no account named \"\(name)\".")
+        }
+        return WebResponse(JSONValue(account))
+    }
+
+    private func change(account name: String, _ verb: String, _ members: JSONMembers) async throws -> WebResponse {
+        var members = members
+        let (setsLimit, setsRate) = (members.contains("maxSessions"), members.contains("rateLimit"))
+        if verb == "set" {
+            let limit = try members.integer("maxSessions", in: 1...Int64(Int32.max)).map { Int($0) }
+            let rate = try members.integer("rateLimit", in: 1 ... .max)
+            try members.finish()
+            guard setsLimit || setsRate else {
+                throw Problem.invalid("There is nothing to set. The members are maxSessions and rateLimit.")
+            }
+            if setsLimit { try await queue.setMaxConcurrentSessions(limit, account: name) }
+            if setsRate { try await queue.setRateLimit(rate, account: name) }
+        } else {
+            try members.finish()
+            if verb == "unblock" { try await queue.unblockAccount(name) } else { try await queue.retryEndpoints(of: name) }
+        }
+        return try await account(name)
+    }
+
+    // MARK: The queue
+
+    private func change(queue verb: String, _ members: JSONMembers) async throws -> WebResponse {
+        var members = members
+        switch verb {
+        case "start":
+            try members.finish()
+            try await queue.start()
+        case "stop", "drain":
+            try members.finish()
+            // Running sessions can take long, so the response does not wait for them.
+            try await queue.stop(verb == "stop" ? .interrupt : .drain, deadline: nil)
+        default:
+            let limits = try QueueLimits(&members)
+            try members.finish()
+            try await limits.apply(to: queue)
+        }
+        let status = try await queue.status()
+        guard case .object(let limits) = JSONValue(limitsOf: status) else { return WebResponse(204) }
+        return WebResponse(.object([(name: "mode", value: .string(status.mode.rawValue))] + limits))
+    }
+
+    private func change(quarantined text: String, _ verb: String, _ members: JSONMembers) async throws -> WebResponse {
+        try members.finish()
+        guard let number = Int64(text) else { throw Problem.notFound("quarantine/\(text)") }
+        if verb == "retry" { try await queue.restoreQuarantined(number) } else { try await queue.dropQuarantined(number) }
+        return WebResponse(204)
+    }
+}

@@ -1,0 +1,49 @@
+import TransferCore
+import TransferKit
+
+extension Account {
+    /// Parses an account that a client saves: the object that `transferq account show --json` prints, without its status.
+    ///
+    /// - Throws: A ``Problem``.
+    init(_ name: String, _ members: JSONMembers) throws(Problem) {
+        var members = members
+        guard let objects = try members.objects("endpoints") else { throw .invalid("\"endpoints\" is missing.") }
+        var endpoints: [Endpoint] = []
+        for object in objects { endpoints.append(try Endpoint(object)) }
+        self.init(
+            name, endpoints: endpoints, maxConcurrentSessions: try members.integer("maxSessions", in: 1...Int64(Int32.max)).map { Int($0) },
+            rateLimit: try members.integer("rateLimit", in: 1 ... .max))
+        try members.finish()
+    }
+}
+
+extension Endpoint {
+    fileprivate init(_ members: JSONMembers) throws(Problem) {
+        var members = members
+        guard let transport = try members.string("transport"), let address = try members.string("address") else {
+            throw .invalid("Each endpoint needs \"transport\" and \"address\".")
+        }
+        var credentials: [CredentialReference] = []
+        for object in try members.objects("credentials") ?? [] { credentials.append(try CredentialReference(object)) }
+        self.init(
+            transport: TransportID(rawValue: transport), address: address, credentials: credentials,
+            settings: try members.texts("settings") ?? [:])
+        try members.finish()
+    }
+}
+
+extension CredentialReference {
+    fileprivate init(_ members: JSONMembers) throws(Problem) {
+        var members = members
+        guard let kind = try members.string("kind") else { throw .invalid("Each credential needs \"kind\".") }
+        var sources: [Source] = []
+        if let name = try members.string("environment") { sources.append(.environment(name)) }
+        if let path = try members.string("file") { sources.append(.file(path)) }
+        if let name = try members.string("app") { sources.append(.app(name)) }
+        guard let source = sources.first, sources.count == 1 else {
+            throw .invalid("Each credential needs one of \"environment\", \"file\" and \"app\". The server never receives secrets.")
+        }
+        self.init(kind: Kind(rawValue: kind), source: source, name: try members.string("name"))
+        try members.finish()
+    }
+}

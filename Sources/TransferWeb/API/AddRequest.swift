@@ -1,0 +1,71 @@
+import Foundation
+import SystemPackage
+import TransferCore
+import TransferKit
+
+/// A request for a new session, like `transferq upload` and `transferq download`.
+struct AddRequest {
+    let request: SessionRequest
+    let isDraft: Bool
+    let isHeld: Bool
+    let index: Int?
+
+    /// - Parameter key: The client's idempotency key, which becomes the deduplication key of the session; nil for none.
+    /// - Throws: A ``Problem`` or a `TransferError`.
+    init(_ members: JSONMembers, idempotencyKey key: String?) throws {
+        var members = members
+        guard let account = try members.string("account") else { throw Problem.invalid("\"account\" is missing.") }
+        guard let paths = try members.strings("paths"), !paths.isEmpty else { throw Problem.invalid("\"paths\" is missing or empty.") }
+        let direction = try members.string("direction") ?? TransferDirection.upload.rawValue
+        guard let direction = TransferDirection(rawValue: direction) else {
+            throw Problem.invalid("\"direction\" must be upload or download.")
+        }
+        let (destination, name, tags) = (try members.string("to"), try members.string("name"), try members.strings("tags") ?? [])
+        var options = SessionOptions()
+        options.rateLimit = try members.integer("rateLimit", in: 1 ... .max)
+        let (folder, items) = try Self.items(paths, direction, destination)
+        var request =
+            switch direction {
+            case .upload: try SessionRequest.upload(items: items, to: account, name: name, tags: tags, options: options)
+            case .download:
+                try SessionRequest.download(items: items, from: account, to: folder, name: name, tags: tags, options: options)
+            }
+        request.context = try members.json("context")
+        request.notBefore = try members.date("notBefore")
+        request.dependency = try members.session("after").map { .after($0) }
+        request.deduplicationKey = try members.string("dedupe") ?? key
+        // A repeated request must not add a session, even after the first session completed.
+        request.deduplicatesCompleted = key != nil
+        isDraft = try members.bool("draft")
+        isHeld = try members.bool("hold")
+        index = try members.integer("at", in: 0...Int64(Int32.max)).map { Int($0) }
+        guard !isDraft || !isHeld && index == nil else { throw Problem.invalid("A draft has no position. Omit \"at\" and \"hold\".") }
+        try members.finish()
+        self.request = request
+    }
+
+    /// Paths must be absolute, because the server's working directory means nothing to a client.
+    private static func items(_ paths: [String], _ direction: TransferDirection, _ destination: String?) throws -> (
+        FilePath, [TransferItem]
+    ) {
+        switch direction {
+        case .download:
+            guard let destination, destination.hasPrefix("/") else {
+                throw Problem.invalid("\"to\" must be the absolute path of the local folder.")
+            }
+            return (FilePath(destination), try paths.map { .remote(try RemotePath($0)) })
+        case .upload:
+            return (
+                "/",
+                try paths.map { path in
+                    guard path.hasPrefix("/"), !path.contains("\0") else {
+                        throw Problem.invalid("\"\(path)\" is not an absolute path on the machine of the queue.")
+                    }
+                    guard let destination, !destination.isEmpty else { return TransferItem(FilePath(path)) }
+                    let folder = destination.hasSuffix("/") ? destination : destination + "/"
+                    return TransferItem(FilePath(path), as: try RemotePath(folder + (FilePath(path).lastComponent?.string ?? "")))
+                }
+            )
+        }
+    }
+}

@@ -1,0 +1,175 @@
+import Foundation
+import TransferKit
+
+/// A JSON value from a client.
+indirect enum JSONInput: Decodable, Sendable {
+    case null
+    case bool(Bool)
+    case integer(Int64)
+    case number(Double)
+    case string(String)
+    case array([JSONInput])
+    case object([String: JSONInput])
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if container.decodeNil() {
+            self = .null
+        } else if let value = try? container.decode(Bool.self) {
+            self = .bool(value)
+        } else if let value = try? container.decode(Int64.self) {
+            self = .integer(value)
+        } else if let value = try? container.decode(Double.self) {
+            self = .number(value)
+        } else if let value = try? container.decode(String.self) {
+            self = .string(value)
+        } else if let value = try? container.decode([JSONInput].self) {
+            self = .array(value)
+        } else {
+            self = .object(try container.decode([String: JSONInput].self))
+        }
+    }
+
+    /// The value as a Foundation object, for `JSONSerialization`.
+    var object: Any {
+        switch self {
+        case .null: NSNull()
+        case .bool(let value): value
+        case .integer(let value): value
+        case .number(let value): value
+        case .string(let value): value
+        case .array(let values): values.map(\.object)
+        case .object(let members): members.mapValues(\.object)
+        }
+    }
+}
+
+/// The members of a JSON object from a client. Members that no caller reads are errors, because a misspelt member would otherwise have no effect.
+struct JSONMembers {
+    private var members: [String: JSONInput]
+
+    init(_ members: [String: JSONInput]) { self.members = members }
+
+    /// Parses the body of a request. An empty body is an empty object.
+    ///
+    /// - Throws: A ``Problem`` if the body is not a JSON object.
+    init(_ request: WebRequest) throws(Problem) {
+        guard !request.body.isEmpty else {
+            members = [:]
+            return
+        }
+        guard request.mediaType == "application/json" else {
+            throw Problem(415, "unsupportedMediaType", "The body must have the type application/json.")
+        }
+        guard let input = try? JSONDecoder().decode(JSONInput.self, from: Data(request.body)) else {
+            throw .invalid("The body is not valid JSON.")
+        }
+        guard case .object(let members) = input else { throw .invalid("The body must be a JSON object.") }
+        self.members = members
+    }
+
+    /// Whether a member is present, even with the value null.
+    func contains(_ name: String) -> Bool { members[name] != nil }
+
+    /// Removes a member, and returns its value; nil if it is missing or null.
+    private mutating func take(_ name: String) -> JSONInput? {
+        switch members.removeValue(forKey: name) {
+        case .null, nil: nil
+        case let value?: value
+        }
+    }
+
+    mutating func string(_ name: String) throws(Problem) -> String? {
+        switch take(name) {
+        case nil: nil
+        case .string(let value): value
+        default: throw .invalid("\"\(name)\" must be a string.")
+        }
+    }
+
+    mutating func integer(_ name: String, in range: ClosedRange<Int64> = .min ... .max) throws(Problem) -> Int64? {
+        let value: Int64
+        switch take(name) {
+        case nil: return nil
+        case .integer(let number): value = number
+        default: throw .invalid("\"\(name)\" must be an integer.")
+        }
+        guard range.contains(value) else {
+            throw .invalid(
+                "\"\(name)\" must be \(range.upperBound == .max ? "at least \(range.lowerBound)" : "from \(range.lowerBound) to \(range.upperBound)")."
+            )
+        }
+        return value
+    }
+
+    mutating func bool(_ name: String) throws(Problem) -> Bool {
+        switch take(name) {
+        case nil: false
+        case .bool(let value): value
+        default: throw .invalid("\"\(name)\" must be true or false.")
+        }
+    }
+
+    mutating func strings(_ name: String) throws(Problem) -> [String]? {
+        guard let value = take(name) else { return nil }
+        guard case .array(let values) = value else { throw .invalid("\"\(name)\" must be an array of strings.") }
+        var strings: [String] = []
+        for value in values {
+            guard case .string(let string) = value else { throw .invalid("\"\(name)\" must be an array of strings.") }
+            strings.append(string)
+        }
+        return strings
+    }
+
+    mutating func objects(_ name: String) throws(Problem) -> [JSONMembers]? {
+        guard let value = take(name) else { return nil }
+        guard case .array(let values) = value else { throw .invalid("\"\(name)\" must be an array of objects.") }
+        var objects: [JSONMembers] = []
+        for value in values {
+            guard case .object(let members) = value else { throw .invalid("\"\(name)\" must be an array of objects.") }
+            objects.append(JSONMembers(members))
+        }
+        return objects
+    }
+
+    /// A member that is an object of strings.
+    mutating func texts(_ name: String) throws(Problem) -> [String: String]? {
+        guard let value = take(name) else { return nil }
+        guard case .object(let members) = value else { throw .invalid("\"\(name)\" must be an object of strings.") }
+        var texts: [String: String] = [:]
+        for (key, value) in members {
+            guard case .string(let text) = value else { throw .invalid("\"\(name)\" must be an object of strings.") }
+            texts[key] = text
+        }
+        return texts
+    }
+
+    /// A member of any type, encoded again.
+    mutating func json(_ name: String) throws(Problem) -> Data? {
+        guard let value = take(name) else { return nil }
+        guard let data = try? JSONSerialization.data(withJSONObject: value.object, options: .fragmentsAllowed) else {
+            throw .invalid("\"\(name)\" has a value that JSON can't represent.")
+        }
+        return data
+    }
+
+    mutating func session(_ name: String) throws(Problem) -> SessionID? {
+        guard let text = try string(name) else { return nil }
+        guard let id = SessionID(text) else { throw .invalid("\"\(name)\" must be the ID of a session.") }
+        return id
+    }
+
+    mutating func date(_ name: String) throws(Problem) -> Date? {
+        guard let text = try string(name) else { return nil }
+        for style in [Date.ISO8601FormatStyle(includingFractionalSeconds: true), Date.ISO8601FormatStyle()] {
+            if let date = try? style.parse(text) { return date }
+        }
+        throw .invalid("\"\(name)\" must be a time such as 2026-07-01T02:00:00Z.")
+    }
+
+    /// Rejects the members that were not read.
+    func finish() throws(Problem) {
+        guard let name = members.keys.min() else { return }
+        throw .invalid("There is no member \"\(name)\" here.")
+    }
+}

@@ -1,0 +1,141 @@
+import Foundation
+import TransferKit
+
+/// An operation on sessions, with the names of the command: `now`, `next`, `pause` and so on.
+struct OperationRequest: Sendable {
+    /// The names of the operations.
+    static let names = [
+        "now", "next", "pause", "resume", "hold", "release", "yield", "cancel", "retry", "remove", "move", "enqueue", "set",
+    ]
+
+    /// A destination relative to another session, which depends on the current order.
+    private enum Place: Sendable {
+        case front, end
+        case index(Int)
+        case before(SessionID)
+        case after(SessionID)
+    }
+
+    let name: String
+    private let operation: SessionOperation?
+    private let place: Place?
+    private let isHeld: Bool
+
+    /// Parses an operation, whose options are members of a JSON object. Leaves the other members for the caller.
+    ///
+    /// - Throws: A ``Problem``.
+    init(_ name: String, _ members: inout JSONMembers) throws(Problem) {
+        self.name = name
+        var (operation, place, isHeld): (SessionOperation?, Place?, Bool) = (nil, nil, false)
+        switch name {
+        case "now": operation = .run(again: try members.bool("again"))
+        case "next": operation = .runNext
+        case "pause": operation = .pause
+        case "resume": operation = .resume
+        case "hold": operation = .hold
+        case "release": operation = .release
+        case "yield": operation = .yield
+        case "cancel": operation = .cancel(discarding: try members.bool("discard"))
+        case "retry": operation = .retry
+        case "remove": operation = .remove(isForced: try members.bool("force"))
+        case "set": operation = .update(try Self.update(&members))
+        case "move":
+            place = try Self.place(&members)
+            guard place != nil else { throw .invalid("A move needs one of \"at\", \"before\", \"after\" and \"to\".") }
+        case "enqueue":
+            isHeld = try members.bool("hold")
+            place = try Self.place(&members) ?? .end
+        default:
+            throw Problem(
+                404, "noSuchOperation", "There is no operation \(name). The operations are \(Self.names.joined(separator: ", ")).")
+        }
+        (self.operation, self.place, self.isHeld) = (operation, place, isHeld)
+    }
+
+    /// Whether the operation changes the order, so that a condition on the order applies.
+    var changesOrder: Bool { place != nil }
+
+    private static func place(_ members: inout JSONMembers) throws(Problem) -> Place? {
+        var places: [Place] = []
+        if let index = try members.integer("at", in: 0...Int64(Int32.max)) { places.append(.index(Int(index))) }
+        if let id = try members.session("before") { places.append(.before(id)) }
+        if let id = try members.session("after") { places.append(.after(id)) }
+        switch try members.string("to") {
+        case nil: break
+        case "front": places.append(.front)
+        case "end": places.append(.end)
+        default: throw .invalid("\"to\" must be front or end.")
+        }
+        guard places.count < 2 else { throw .invalid("Only one of \"at\", \"before\", \"after\" and \"to\" is possible.") }
+        return places.first
+    }
+
+    private static func update(_ members: inout JSONMembers) throws(Problem) -> SessionUpdate {
+        var update = SessionUpdate()
+        if members.contains("rateLimit") {
+            update.rateLimit = try members.integer("rateLimit", in: 1 ... .max).map { .bytesPerSecond($0) } ?? .unlimited
+        }
+        update.tags = try members.strings("tags")
+        update.name = try members.string("name")
+        update.account = try members.string("account")
+        if members.contains("notBefore") { update.notBefore = try members.date("notBefore").map { .set($0) } ?? .remove }
+        if members.contains("after") { update.dependency = try members.session("after").map { .set(.after($0)) } ?? .remove }
+        if members.contains("context") { update.context = try members.json("context").map { .set($0) } ?? .remove }
+        if members.contains("deadline") {
+            update.deadline = try members.integer("deadline", in: 1...Int64(Int32.max)).map { .set(.seconds($0)) } ?? .remove
+        }
+        if members.contains("parallel") {
+            update.filesInFlight = try members.integer("parallel", in: 1...10_000).map { .set(Int($0)) } ?? .remove
+        }
+        guard update != SessionUpdate() else {
+            throw .invalid(
+                "There is nothing to set. The members are rateLimit, tags, name, account, notBefore, after, context, deadline and parallel."
+            )
+        }
+        return update
+    }
+
+    /// The operation for the selected sessions.
+    ///
+    /// - Parameters:
+    ///   - sessions: The sessions; empty for a group without IDs.
+    ///   - revision: The revision of the order that the client knows; nil to accept any order.
+    func operation(for sessions: [SessionID], expecting revision: UInt64?, in queue: any ControllableQueue) async throws -> SessionOperation
+    {
+        if let operation { return operation }
+        let destination = try await destination(for: sessions, expecting: revision, in: queue)
+        return name == "enqueue" ? .enqueue(to: destination, isHeld: isHeld) : .move(to: destination)
+    }
+
+    /// With a revision, a destination is an index, which the queue compares with the order in the transaction of the move. The index is read before,
+    /// but revisions only grow: if the revision matches in the transaction, it also matched when the index was read.
+    private func destination(for sessions: [SessionID], expecting revision: UInt64?, in queue: any ControllableQueue) async throws
+        -> MoveDestination
+    {
+        guard let revision else {
+            return switch place {
+            case .index(let index): .index(index)
+            case .before(let id): .before(id)
+            case .after(let id): .after(id)
+            case .front: .front
+            case .end, nil: .end
+            }
+        }
+        // The index is that after the move, when the sessions have left their indices. Drafts have no index.
+        let moved = name == "move" ? try await queue.sessions(in: .sessions(sessions)) : []
+        func index(besides id: SessionID, _ offset: Int) async throws -> MoveDestination {
+            let other = try await queue.status(of: id).index
+            guard other >= 0, !sessions.contains(id) else {
+                throw QueueError(.invalidRequest, "The session \(id) is a draft, or one of the moved sessions. Choose another place.")
+            }
+            return .index(other + offset - moved.count(where: { (0..<other).contains($0.index) }), expecting: revision)
+        }
+        switch place {
+        case .index(let index): return .index(index, expecting: revision)
+        case .before(let id): return try await index(besides: id, 0)
+        case .after(let id): return try await index(besides: id, 1)
+        case .front: return .index(0, expecting: revision)
+        case .end, nil: return .index(max(0, try await queue.status().sessions - moved.count), expecting: revision)
+        }
+    }
+}

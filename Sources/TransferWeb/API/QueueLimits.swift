@@ -1,0 +1,34 @@
+import TransferKit
+
+/// The limits of the queue that a client sets, like `transferq queue set`.
+struct QueueLimits {
+    private let maxSessions: Int?
+    private let rateLimit: (given: Bool, value: Int64?)
+    private let diskFloor: Int64?
+    private let retention: Retention?
+
+    /// - Throws: A ``Problem``.
+    init(_ members: inout JSONMembers) throws(Problem) {
+        maxSessions = try members.integer("maxSessions", in: 1...Int64(Int32.max)).map { Int($0) }
+        rateLimit = (members.contains("rateLimit"), try members.integer("rateLimit", in: 1 ... .max))
+        diskFloor = try members.integer("minFree", in: 0 ... .max)
+        let keepsAll = members.contains("keepCompletedCount") || members.contains("keepCompletedSeconds")
+        let count = try members.integer("keepCompletedCount", in: 0...Int64(Int32.max))
+        let seconds = try members.integer("keepCompletedSeconds", in: 0...Int64(Int32.max))
+        guard count == nil || seconds == nil else {
+            throw .invalid("Only one of \"keepCompletedCount\" and \"keepCompletedSeconds\" is possible.")
+        }
+        retention = count.map { .count(Int($0)) } ?? seconds.map { .age(.seconds($0)) } ?? (keepsAll ? .keepAll : nil)
+        guard maxSessions != nil || rateLimit.given || diskFloor != nil || retention != nil else {
+            throw .invalid(
+                "There is nothing to set. The members are maxSessions, rateLimit, minFree, keepCompletedCount and keepCompletedSeconds.")
+        }
+    }
+
+    func apply(to queue: any ControllableQueue) async throws {
+        if let maxSessions { try await queue.setMaxConcurrentSessions(maxSessions, account: nil) }
+        if rateLimit.given { try await queue.setRateLimit(rateLimit.value, account: nil) }
+        if let diskFloor { try await queue.setDiskFloor(diskFloor) }
+        if let retention { try await queue.setRetention(retention) }
+    }
+}

@@ -1,0 +1,85 @@
+import TransferKit
+
+/// The parameters of a list of sessions.
+struct SessionFilter: Sendable {
+    /// A page of sessions.
+    struct Page: Sendable {
+        var sessions: [SessionStatus]
+        /// The index at which the next page starts; nil at the end.
+        var next: Int?
+    }
+
+    /// The number of sessions that one request examines at most.
+    private static let scanLimit = 20_000
+
+    let start: Int
+    let limit: Int
+    let states: Set<SessionState>
+    let account: String?
+    let tag: String?
+    let text: String?
+
+    /// - Parameters:
+    ///   - preset: The states if the request names none; empty for all.
+    ///   - limit: The number of sessions if the request has no limit.
+    /// - Throws: A ``Problem`` for an invalid parameter.
+    init(_ request: WebRequest, states preset: Set<SessionState> = [], limit: Int = 100) throws(Problem) {
+        start = Int(try APIRouter.integer(request, "from", in: 0...Int64(Int32.max)) ?? 0)
+        self.limit = Int(try APIRouter.integer(request, "limit", in: 1...APIRouter.pageLimit) ?? Int64(limit))
+        var states: Set<SessionState> = []
+        for (name, value) in request.query where name == "state" && !value.isEmpty {
+            for word in value.split(separator: ",") {
+                guard let state = SessionState(rawValue: String(word)) else { throw .invalid("There is no state \"\(word)\".") }
+                states.insert(state)
+            }
+        }
+        self.states = states.isEmpty ? preset : states
+        (account, tag) = (request.parameter("account").flatMap(Self.value), request.parameter("tag").flatMap(Self.value))
+        text = request.parameter("name").flatMap(Self.value)?.lowercased()
+    }
+
+    /// A field of a form that the user left empty.
+    private static func value(_ text: String) -> String? { text.isEmpty ? nil : text }
+
+    /// A text that identifies the filter and the page.
+    var key: String {
+        "\([account, tag, text]) \(states.map(\.rawValue).sorted()) \(start) \(limit)"
+    }
+
+    /// Whether the filter omits sessions.
+    var isActive: Bool { !states.isEmpty || account != nil || tag != nil || text != nil }
+
+    private func matches(_ session: SessionStatus) -> Bool {
+        (states.isEmpty || states.contains(session.state)) && (account == nil || session.account == account)
+            && (tag.map(session.tags.contains) ?? true) && (text.map { session.name.lowercased().contains($0) } ?? true)
+    }
+
+    func page(of queue: any ControllableQueue) async throws -> Page {
+        if states == [.draft] {
+            let drafts = try await queue.sessions(in: .state(.draft)).filter(matches)
+            return Page(sessions: Array(drafts.dropFirst(start).prefix(limit)), next: drafts.count > start + limit ? start + limit : nil)
+        }
+        guard isActive else {
+            let found = try await queue.sessions(start..<start + limit + 1)
+            return Page(sessions: Array(found.prefix(limit)), next: found.count > limit ? start + limit : nil)
+        }
+        var page = Page(sessions: [])
+        let end = start + Self.scanLimit
+        var index = start
+        while index < end {
+            let found = try await queue.sessions(index..<index + 2_048)
+            for session in found {
+                index += 1
+                guard matches(session) else { continue }
+                page.sessions.append(session)
+                if page.sessions.count == limit {
+                    page.next = index
+                    return page
+                }
+            }
+            if found.count < 2_048 { return page }
+        }
+        page.next = index
+        return page
+    }
+}

@@ -1,0 +1,49 @@
+import NIOCore
+import NIOHTTPTypes
+
+/// Closes a connection whose client sends its request too slowly, or sends none.
+final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPRequestPart
+    typealias OutboundIn = HTTPResponsePart
+
+    private let limits: WebLimits
+    private var timer: Scheduled<Void>?
+    private var requests = 0
+    private var responses = 0
+
+    init(_ limits: WebLimits) { self.limits = limits }
+
+    func handlerAdded(context: ChannelHandlerContext) { close(context, after: .seconds(limits.headTime)) }
+
+    func handlerRemoved(context: ChannelHandlerContext) { timer?.cancel() }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        timer?.cancel()
+        context.fireChannelInactive()
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        switch unwrapInboundIn(data) {
+        case .head:
+            requests += 1
+            close(context, after: .seconds(limits.bodyTime))
+        case .body: break
+        case .end: timer?.cancel()
+        }
+        context.fireChannelRead(data)
+    }
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        if case .end = unwrapOutboundIn(data) {
+            responses += 1
+            if responses >= requests { close(context, after: .seconds(limits.idleTime)) }
+        }
+        context.write(data, promise: promise)
+    }
+
+    private func close(_ context: ChannelHandlerContext, after time: TimeAmount) {
+        timer?.cancel()
+        let channel = context.channel
+        timer = context.eventLoop.scheduleTask(in: time) { channel.close(promise: nil) }
+    }
+}

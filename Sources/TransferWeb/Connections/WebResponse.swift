@@ -1,0 +1,45 @@
+import HTTPTypes
+import HummingbirdCore
+import TransferOutput
+
+/// A response: its headers, and a body or a stream.
+struct WebResponse: Sendable {
+    var status: Int
+    var headers: [(name: String, value: String)]
+    var body: String
+    /// A body without an end, which replaces ``body``.
+    var stream: (@concurrent @Sendable (any ResponseBodyWriter) async throws -> Void)?
+
+    init(_ status: Int, _ mediaType: String? = nil, _ body: String = "", headers: [(String, String)] = []) {
+        self.status = status
+        self.body = body
+        self.headers = headers.map { (name: $0.0, value: $0.1) }
+        if let mediaType { self.headers.append((name: "Content-Type", value: mediaType)) }
+    }
+
+    init(_ json: JSONValue, _ status: Int = 200, headers: [(String, String)] = []) {
+        self.init(status, "application/json", json.text + "\n", headers: headers)
+    }
+
+    /// The headers of all responses. They restrict what the page can do, even if it contained markup from a name.
+    private static let security = [
+        (
+            "Content-Security-Policy",
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+        ),
+        ("X-Content-Type-Options", "nosniff"), ("X-Frame-Options", "DENY"), ("Referrer-Policy", "same-origin"),
+        ("Cross-Origin-Opener-Policy", "same-origin"), ("Cross-Origin-Resource-Policy", "same-origin"), ("Cache-Control", "no-store"),
+    ]
+
+    /// The status line and headers for the HTTP library.
+    func head(closing: Bool) -> HTTPResponse {
+        var fields = HTTPFields()
+        for (name, value) in Self.security + headers.map({ ($0.name, $0.value) }) {
+            guard let name = HTTPField.Name(name) else { continue }
+            fields.append(HTTPField(name: name, value: value))
+        }
+        if stream == nil { fields[.contentLength] = String(body.utf8.count) }
+        if closing { fields[.connection] = "close" }
+        return HTTPResponse(status: HTTPResponse.Status(code: status), headerFields: fields)
+    }
+}

@@ -1,0 +1,172 @@
+import Foundation
+import TransferKit
+
+/// The recent events of the queue, for any number of clients.
+///
+/// All clients share one subscription, so their number does not affect the process that owns the queue. Each client reads at its own pace from a bounded
+/// list. A client that is too slow gets a gap event, and then reads the current state.
+actor EventFeed {
+    /// An event for clients. Progress has no stored revision of its own.
+    struct Entry: Sendable {
+        /// The position in this feed, which grows with each event.
+        let number: Int
+        let event: QueueEvent
+    }
+
+    /// The events after a client's position.
+    struct Batch: Sendable {
+        var entries: [Entry] = []
+        /// Whether events before the entries are missing.
+        var isIncomplete = false
+        /// The position for the next batch.
+        var position: Int
+        /// Whether the process that owns the queue responds.
+        var isReachable: Bool
+
+        /// Whether the batch has only progress.
+        var hasOnlyProgress: Bool { !isIncomplete && entries.allSatisfy(\.event.isProgress) }
+    }
+
+    private let source: EventSource
+    private let status: @Sendable () async throws -> QueueStatus
+    private let limit: Int
+    private let retryDelay: Duration
+    private let didReceive: @Sendable (QueueEvent) async -> Void
+
+    private var stored: [Entry] = []
+    private var progress: [ProgressSubject: Entry] = [:]
+    private var lastNumber = 0
+    /// The revision of the last received event; nil before the first contact with the queue.
+    private var revision: UInt64?
+    /// The list contains all stored events after this revision.
+    private var firstRevision: UInt64 = 0
+    /// The list contains all stored events after this position.
+    private var firstNumber = 0
+    private var isReachable = false
+    private var subscribers: [Int: AsyncStream<Void>.Continuation] = [:]
+    private var nextSubscriber = 0
+
+    /// - Parameters:
+    ///   - limit: The number of stored events to keep.
+    ///   - retryDelay: The delay before a new attempt to reach the queue.
+    ///   - didReceive: Called for each event before clients receive it.
+    init(
+        _ source: @escaping EventSource, status: @escaping @Sendable () async throws -> QueueStatus, limit: Int,
+        retryDelay: Duration = .milliseconds(500), didReceive: @escaping @Sendable (QueueEvent) async -> Void
+    ) {
+        self.source = source
+        self.status = status
+        self.limit = limit
+        self.retryDelay = retryDelay
+        self.didReceive = didReceive
+    }
+
+    /// Receives events until the task is cancelled. Reconnects to a queue whose owner exited.
+    func run() async {
+        while !Task.isCancelled {
+            do {
+                let current = try await status().revision
+                if let known = revision, known > current {
+                    // Another store replaced the queue's store.
+                    await append(QueueEvent(revision: current, time: .now, kind: .gap(from: 0, to: current)))
+                }
+                if revision == nil { firstRevision = current }
+                let start = min(revision ?? current, current)
+                revision = start
+                setReachable(true)
+                for try await event in source(start) { await append(event) }
+            } catch {}
+            setReachable(false)
+            try? await Task.sleep(for: retryDelay)
+        }
+    }
+
+    private func append(_ event: QueueEvent) async {
+        await didReceive(event)
+        lastNumber += 1
+        let entry = Entry(number: lastNumber, event: event)
+        if let subject = event.kind.progressSubject {
+            // Newer progress replaces older progress. Sessions that no longer run would fill the table.
+            if progress.count >= 1_000, progress[subject] == nil { progress.removeAll() }
+            progress[subject] = entry
+        } else {
+            stored.append(entry)
+            revision = event.revision
+            if stored.count >= limit * 2 {
+                let dropped = stored[stored.count - limit - 1]
+                (firstRevision, firstNumber) = (dropped.event.revision, dropped.number)
+                stored.removeFirst(stored.count - limit)
+            }
+        }
+        wake()
+    }
+
+    private func setReachable(_ value: Bool) {
+        guard isReachable != value else { return }
+        isReachable = value
+        wake()
+    }
+
+    /// Wakes all clients, for example to send a heartbeat.
+    func wake() {
+        for subscriber in subscribers.values { subscriber.yield() }
+    }
+
+    /// The signals for one client: a signal after each new event. Several events can cause one signal.
+    func signals() -> AsyncStream<Void> {
+        let (signals, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let number = nextSubscriber
+        nextSubscriber += 1
+        subscribers[number] = continuation
+        continuation.onTermination = { [weak self] _ in Task { [weak self] in await self?.remove(number) } }
+        // The client sends its first batch immediately.
+        continuation.yield()
+        return signals
+    }
+
+    private func remove(_ number: Int) { subscribers[number] = nil }
+
+    /// The position after the last event, for a client that has read the state at this revision or later; nil if the list does not contain all later
+    /// events.
+    func position(after known: UInt64) -> Int? {
+        guard let revision, known <= revision else { return nil }
+        guard known >= firstRevision else { return nil }
+        return stored.last { $0.event.revision <= known }?.number ?? firstNumber
+    }
+
+    /// The revision of the last event, and the position after it.
+    var end: (revision: UInt64, position: Int)? { revision.map { (revision: $0, position: lastNumber) } }
+
+    /// The last stored events, oldest first.
+    func recent(_ count: Int) -> [Entry] { Array(stored.suffix(count)) }
+
+    /// The events after a position.
+    func batch(after position: Int) -> Batch {
+        var batch = Batch(position: max(position, lastNumber), isReachable: isReachable)
+        batch.isIncomplete = position < firstNumber
+        // The list is in order, so a client that is up to date does not search it.
+        let start = stored.lastIndex { $0.number <= position }.map { $0 + 1 } ?? 0
+        batch.entries = Array(stored[start...])
+        batch.entries += progress.values.filter { $0.number > position }
+        batch.entries.sort { $0.number < $1.number }
+        return batch
+    }
+}
+
+/// What a progress event is about.
+private enum ProgressSubject: Hashable {
+    case queue
+    case session(SessionID)
+    case item(SessionID, Int64)
+}
+
+extension QueueEvent.Kind {
+    fileprivate var progressSubject: ProgressSubject? {
+        switch self {
+        case .totalProgress: .queue
+        case .progress(let id, _): .session(id)
+        case .itemProgress(let id, let position, _): .item(id, position)
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,34 @@
+/// Shares the result of a read among requests that arrive at about the same time, so that many open pages cost the queue's owner as much as one.
+actor SnapshotCache {
+    private struct Snapshot {
+        let generation: Int
+        let time: ContinuousClock.Instant
+        let task: Task<any Sendable, any Error>
+    }
+
+    private let age: Duration
+    private var snapshots: [String: Snapshot] = [:]
+    private var generation = 0
+
+    /// - Parameter age: The time after which a result is no longer shared.
+    init(age: Duration) { self.age = age }
+
+    /// Makes later requests read again, because the queue changed.
+    func invalidate() { generation += 1 }
+
+    /// Returns the result for a key: a recent one, or that of `read`. A key always stands for the same type.
+    func value<Value: Sendable>(
+        for key: String, at now: ContinuousClock.Instant = .now, read: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        if let snapshot = snapshots[key], snapshot.generation == generation, now - snapshot.time < age,
+            let value = try await snapshot.task.value as? Value
+        {
+            return value
+        }
+        if snapshots.count >= 256 { snapshots.removeAll() }
+        let task = Task { try await read() as any Sendable }
+        snapshots[key] = Snapshot(generation: generation, time: now, task: task)
+        guard let value = try await task.value as? Value else { throw CancellationError() }
+        return value
+    }
+}

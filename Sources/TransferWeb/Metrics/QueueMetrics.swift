@@ -1,0 +1,123 @@
+import CoreMetrics
+import TransferCore
+import TransferKit
+
+/// The metrics of the queue and of the server. Their names are stable; labels have few values, and never a session's ID.
+actor QueueMetrics {
+    /// The name, kind and help text of each metric.
+    private static let descriptions = [
+        ("transferq_up", "gauge", "Whether a process owns the queue and responds."),
+        ("transferq_queue_running", "gauge", "Whether the queue starts sessions."),
+        ("transferq_sessions", "gauge", "The sessions in the queue, by state."),
+        ("transferq_slots", "gauge", "The maximum number of concurrent sessions."),
+        ("transferq_remaining_bytes", "gauge", "The bytes that running and waiting sessions have not transferred yet."),
+        ("transferq_rate_bytes_per_second", "gauge", "The recent rate of the running sessions, by account and direction."),
+        ("transferq_account_blocked", "gauge", "Whether an account waits for an action of the user."),
+        ("transferq_sessions_ended_total", "counter", "The ended sessions since the server started, by account, direction and result."),
+        ("transferq_sessions_ended_bytes_total", "counter", "The bytes of the completed sessions, by account, direction and transport."),
+        ("transferq_session_duration_seconds", "summary", "The duration of the runs of completed sessions, by account and direction."),
+        ("transferq_failures_total", "counter", "The failures of sessions, items and attempts, by class and kind."),
+        ("transferq_events_total", "counter", "The events of the queue, by name."),
+        ("transferq_web_requests_total", "counter", "The requests to the server, by status."),
+        ("transferq_web_event_clients", "gauge", "The clients that receive events."),
+    ]
+
+    private let queue: any ControllableQueue
+    private let registry: PrometheusMetrics
+    /// The accounts and directions that had a rate, so that it becomes 0 at the end.
+    private var rated: Set<[String]> = []
+    private var accounts: Set<String> = []
+
+    init(_ queue: any ControllableQueue, _ registry: PrometheusMetrics) {
+        self.queue = queue
+        self.registry = registry
+        for (name, kind, help) in Self.descriptions { registry.describe(name, as: kind, help) }
+    }
+
+    private func set(_ name: String, _ value: Double, _ labels: [(String, String)] = []) {
+        Meter(label: name, dimensions: labels, factory: registry).set(value)
+    }
+
+    private nonisolated func count(_ name: String, _ labels: [(String, String)], by amount: Int64 = 1) {
+        Counter(label: name, dimensions: labels, factory: registry).increment(by: amount)
+    }
+
+    /// Counts a response of the server.
+    nonisolated func countResponse(_ status: Int) { count("transferq_web_requests_total", [("status", "\(status)")]) }
+
+    /// Counts an event of the queue.
+    nonisolated func count(_ event: QueueEvent) {
+        count("transferq_events_total", [("event", event.kind.name)])
+        let failure: (TransferError, String)? =
+            switch event.kind {
+            case .failed(_, let error): (error, "session")
+            case .itemFailed(_, _, let error): (error, "item")
+            case .attemptFailed(_, let error, _): (error, "attempt")
+            default: nil
+            }
+        if let (error, kind) = failure { count("transferq_failures_total", [("class", error.failureClass.rawValue), ("kind", kind)]) }
+        let result: String
+        switch event.kind {
+        case .completed: result = "completed"
+        case .failed: result = "failed"
+        default: return
+        }
+        guard let id = event.session else { return }
+        // The session's account must be read from the queue. The events of other clients don't wait for this.
+        Task { await countEnd(of: id, result) }
+    }
+
+    private func countEnd(of id: SessionID, _ result: String) async {
+        guard let session = try? await queue.status(of: id) else { return }
+        let labels = [("account", session.account), ("direction", session.direction.rawValue)]
+        count("transferq_sessions_ended_total", labels + [("result", result)])
+        guard result == "completed" else { return }
+        count(
+            "transferq_sessions_ended_bytes_total", labels + [("transport", session.transport?.rawValue ?? "none")],
+            by: session.statistics.bytesDone)
+        CoreMetrics.Timer(label: "transferq_session_duration_seconds", dimensions: labels, factory: registry)
+            .recordSeconds(session.statistics.secondsElapsed)
+    }
+
+    /// Reads the current state, and returns the text of all metrics.
+    ///
+    /// - Parameter eventClients: The number of clients that receive events.
+    func text(eventClients: Int) async -> String {
+        set("transferq_web_event_clients", Double(eventClients))
+        do {
+            try await read()
+            set("transferq_up", 1)
+        } catch {
+            set("transferq_up", 0)
+        }
+        return registry.text
+    }
+
+    private func read() async throws {
+        let (status, statistics) = (try await queue.status(), try await queue.statistics())
+        let states: [(SessionState, Int)] = [
+            (.running, status.running), (.waiting, status.waiting), (.paused, status.paused), (.held, status.held), (.draft, status.drafts),
+            (.cancelled, status.cancelled), (.completed, status.completed), (.failed, status.failed),
+        ]
+        for (state, count) in states { set("transferq_sessions", Double(count), [("state", state.rawValue)]) }
+        set("transferq_queue_running", status.mode == .running ? 1 : 0)
+        set("transferq_slots", Double(status.maxConcurrentSessions))
+        set("transferq_remaining_bytes", Double(statistics.bytesRemaining))
+        var rates: [[String]: Double] = [:]
+        for session in try await queue.sessions(in: .state(.running)) {
+            rates[[session.account, session.direction.rawValue], default: 0] += session.statistics.rate ?? 0
+        }
+        rated.formUnion(rates.keys)
+        for key in rated { set("transferq_rate_bytes_per_second", rates[key] ?? 0, [("account", key[0]), ("direction", key[1])]) }
+        let current = try await queue.accounts()
+        for account in current {
+            set("transferq_account_blocked", account.blockingError == nil ? 0 : 1, [("account", account.account.name)])
+        }
+        // The metrics of removed accounts end.
+        let names = Set(current.map(\.account.name))
+        for name in accounts.subtracting(names) {
+            Meter(label: "transferq_account_blocked", dimensions: [("account", name)], factory: registry).destroy()
+        }
+        accounts = names
+    }
+}

@@ -1,0 +1,86 @@
+import TransferKit
+import TransferOutput
+
+/// The action of a form of the page. The fields become the members of a request of the HTTP interface, so both have the same checks.
+struct FormAction {
+    let fields: [(name: String, value: String)]
+
+    init(_ fields: [(name: String, value: String)]) { self.fields = fields }
+
+    /// The name of the action: that of a command.
+    private var name: String { value("do") ?? "" }
+
+    /// The selected sessions.
+    var ids: [String] { fields.filter { $0.name == "id" }.map(\.value) }
+
+    /// Whether the page asks before it performs the action.
+    var needsConfirmation: Bool { name == "remove" && value("confirm") != "yes" && !ids.isEmpty }
+
+    private func value(_ name: String) -> String? { fields.first { $0.name == name }?.value }
+
+    /// A field that the user filled in.
+    private func text(_ name: String) -> String? { value(name).flatMap { $0.isEmpty ? nil : $0 } }
+
+    private func replacing(_ action: String) -> [(name: String, value: String)] {
+        [(name: "do", value: action)] + fields.filter { $0.name != "do" }
+    }
+
+    /// - Throws: A ``Problem``, or an error of the queue.
+    func perform(_ api: APIRouter) async throws -> WebResponse {
+        switch name {
+        // The key Enter in a field of the toolbar.
+        case "default" where text("at") != nil: return try await FormAction(replacing("move")).perform(api)
+        case "default" where text("rate") != nil: return try await FormAction(replacing("rate")).perform(api)
+        case "default": throw Problem.invalid("Choose an action.")
+        case "start", "stop", "drain": return try await change(api, ["queue", name], [:])
+        case "limits":
+            return try await change(
+                api, ["queue", "set"], ["maxSessions": try integer("maxSessions") ?? .null, "rateLimit": try rate("rateLimit")])
+        case "unblock": return try await change(api, ["accounts", value("account") ?? "", "unblock"], [:])
+        case "add": return try await change(api, ["sessions"], added)
+        case "rate": return try await apply("set", ["rateLimit": try rate("rate")], api)
+        case "set":
+            var members: [String: JSONInput] = ["rateLimit": try rate("rate")]
+            if let name = text("name") { members["name"] = .string(name) }
+            if let tags = value("tags") { members["tags"] = .array(tags.split(separator: " ").map { .string(String($0)) }) }
+            return try await apply("set", members, api)
+        case "move":
+            guard let index = try integer("at") else { throw Problem.invalid("Enter the new index.") }
+            return try await apply("move", ["at": index], api)
+        default: return try await apply(name, [:], api)
+        }
+    }
+
+    private var added: [String: JSONInput] {
+        let paths = (value("paths") ?? "").split(whereSeparator: \.isNewline).map { JSONInput.string(String($0)) }
+        var members: [String: JSONInput] = ["paths": .array(paths), "hold": .bool(text("hold") != nil)]
+        for name in ["account", "direction", "to", "name"] {
+            if let text = text(name) { members[name] = .string(text) }
+        }
+        return members
+    }
+
+    private func apply(_ operation: String, _ members: [String: JSONInput], _ api: APIRouter) async throws -> WebResponse {
+        guard !ids.isEmpty else { throw Problem.invalid("Select the sessions first.") }
+        return try await change(
+            api, ["sessions", "actions"],
+            members.merging(["operation": .string(operation), "ids": .array(ids.map(JSONInput.string))]) { $1 })
+    }
+
+    private func change(_ api: APIRouter, _ path: [String], _ members: [String: JSONInput]) async throws -> WebResponse {
+        try await api.change(path, JSONMembers(members))
+    }
+
+    private func integer(_ name: String) throws(Problem) -> JSONInput? {
+        guard let text = text(name) else { return nil }
+        guard let number = Int64(text) else { throw .invalid("\"\(text)\" is not a number.") }
+        return .integer(number)
+    }
+
+    /// A rate such as 500K; null for no limit.
+    private func rate(_ name: String) throws(Problem) -> JSONInput {
+        guard let text = text(name) else { return .null }
+        guard let rate = ByteCount(text) else { throw .invalid("\"\(text)\" is not a rate. Write bytes per second, such as 500K or 2M.") }
+        return rate.limit.map { .integer($0) } ?? .null
+    }
+}

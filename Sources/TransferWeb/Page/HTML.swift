@@ -1,0 +1,52 @@
+import TransferOutput
+
+/// HTML in which every interpolated text is escaped, so that names of files and sessions can't become markup.
+struct HTML: ExpressibleByStringInterpolation, Sendable {
+    private(set) var markup: String
+
+    init(stringLiteral value: String) { markup = value }
+
+    init(stringInterpolation: Interpolation) { markup = stringInterpolation.markup }
+
+    private init(markup: String) { self.markup = markup }
+
+    struct Interpolation: StringInterpolationProtocol {
+        fileprivate var markup = ""
+
+        init(literalCapacity: Int, interpolationCount: Int) { markup.reserveCapacity(literalCapacity * 2) }
+
+        mutating func appendLiteral(_ literal: String) { markup += literal }
+
+        /// Inserts a text, for content or for an attribute value in double quotes.
+        mutating func appendInterpolation(_ text: String) { markup += HTML.escaped(text) }
+
+        mutating func appendInterpolation(_ number: some BinaryInteger) { markup += "\(number)" }
+
+        /// Inserts markup.
+        mutating func appendInterpolation(_ html: HTML) { markup += html.markup }
+
+        /// Inserts markup, or nothing.
+        mutating func appendInterpolation(_ html: HTML?) { markup += html?.markup ?? "" }
+    }
+
+    static func joined(_ parts: some Sequence<HTML>) -> HTML { HTML(markup: parts.map(\.markup).joined()) }
+
+    static func += (html: inout HTML, part: HTML) { html.markup += part.markup }
+
+    private static func escaped(_ text: String) -> String {
+        var escaped = ""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "&": escaped += "&amp;"
+            case "<": escaped += "&lt;"
+            case ">": escaped += "&gt;"
+            case "\"": escaped += "&quot;"
+            case "'": escaped += "&#39;"
+            // Control characters can reverse the direction of text, so that a name looks like another name.
+            case _ where scalar.isControl: escaped.unicodeScalars.append("\u{FFFD}")
+            default: escaped.unicodeScalars.append(scalar)
+            }
+        }
+        return escaped
+    }
+}

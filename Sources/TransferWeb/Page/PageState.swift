@@ -1,0 +1,49 @@
+import TransferKit
+
+/// What the page shows: the state of the queue, and the choices of the user.
+struct PageState: Sendable {
+    /// A tab of the list of sessions.
+    enum View: String, CaseIterable, Sendable {
+        case queue = ""
+        case active
+        case history
+        case drafts
+
+        var title: String {
+            switch self {
+            case .queue: "Queue"
+            case .active: "Unfinished"
+            case .history: "History"
+            case .drafts: "Drafts"
+            }
+        }
+
+        /// The states of the view's sessions; empty for all.
+        var states: Set<SessionState> {
+            switch self {
+            case .queue: []
+            case .active: [.running, .waiting, .paused, .held]
+            case .history: [.completed, .failed, .cancelled]
+            case .drafts: [.draft]
+            }
+        }
+    }
+
+    let client: Admission.Client
+    let formToken: String
+    let view: View
+    let filter: SessionFilter
+    /// The revision of the order of the listed sessions.
+    let order: UInt64
+    let status: QueueStatus
+    let statistics: QueueStatistics
+    let accounts: [AccountStatus]
+    let page: SessionFilter.Page
+    let events: [EventFeed.Entry]
+    /// The session whose details are open.
+    var detail: SessionDetail?
+    /// The message about a rejected form.
+    var message: String?
+
+    var canWrite: Bool { client.access == .write }
+}

@@ -1,0 +1,75 @@
+import Foundation
+import TransferCore
+import TransferKit
+import TransferOutput
+
+/// The parts of the page that show the whole queue.
+struct StatusPanels {
+    let state: PageState
+
+    /// The mode and the totals.
+    var summary: HTML {
+        let (status, statistics) = (state.status, state.statistics)
+        let waiting = status.paused + status.held + status.waiting
+        return """
+            <p class="mode" data-mode="\(status.mode.rawValue)">\(status.isIdle ? "idle" : status.mode.rawValue)</p>
+            <dl><div><dt>Rate</dt><dd>\(Figures.rate(statistics.rate ?? 0))</dd></div><div><dt>Left</dt><dd>\(Figures.time(statistics.secondsRemaining))</dd></div>\
+            <div><dt>Remaining</dt><dd>\(Figures.size(statistics.bytesRemaining))</dd></div><div><dt>Running</dt><dd>\(status.running) of \(status.maxConcurrentSessions)</dd></div>\
+            <div><dt>Waiting</dt><dd>\(waiting)</dd></div><div><dt>Failed</dt><dd>\(status.failed)</dd></div><div><dt>Limit</dt><dd>\(status.rateLimit.map { Figures.rate(Double($0)) } ?? "none")</dd></div></dl>
+            """
+    }
+
+    var accounts: HTML {
+        guard !state.accounts.isEmpty else {
+            return "<p class=\"empty\">There is no account. To add one: <code>transferq account add</code></p>"
+        }
+        return "<ul class=\"accounts\">\(HTML.joined(state.accounts.map(account)))</ul>"
+    }
+
+    private func account(_ status: AccountStatus) -> HTML {
+        let name = status.account.name
+        let health: HTML =
+            if let error = status.blockingError {
+                "<span class=\"badge bad\">blocked</span> <span class=\"why\">\(error.message)</span>\(state.canWrite ? unblock(name) : nil)"
+            } else {
+                "<span class=\"badge good\">ready</span>"
+            }
+        let limits = [
+            status.account.maxConcurrentSessions.map { Figures.count($0, "session") },
+            status.account.rateLimit.map { Figures.rate(Double($0)) },
+        ].compactMap(\.self)
+        return """
+            <li><strong>\(name)</strong> \(health)<span class="meta">\(Figures.count(status.sessions, "session"))\
+            \(limits.isEmpty ? nil : " · at most \(limits.joined(separator: ", "))" as HTML)</span>\
+            <span class="meta">\(status.account.endpoints.map(\.displayAddress).joined(separator: ", "))</span></li>
+            """
+    }
+
+    private func unblock(_ name: String) -> HTML {
+        """
+        <form method="post" action="/forms" class="live"><input type="hidden" name="form" value="\(state.formToken)">\
+        <input type="hidden" name="account" value="\(name)"><button class="quiet" name="do" value="unblock">Unblock \(name)</button></form>
+        """
+    }
+
+    /// The latest events, newest first.
+    var log: HTML {
+        let names = Dictionary(state.page.sessions.map { ($0.id, $0.name) }) { $1 }
+        let lines = state.events.reversed().compactMap { entry -> HTML? in
+            let event = entry.event
+            // A session that is not listed is shown by the beginning of its ID, as in the output of the command.
+            let name = event.session.map { names[$0] ?? String($0.description.prefix(8)) }
+            guard
+                let line = EventDescription.line(of: event.kind, name: name) ?? EventDescription.changeLine(of: event.kind, name: name)
+            else { return nil }
+            let word = line.prefix { $0 != " " }
+            let rest = line.dropFirst(word.count).drop { $0 == " " }
+            let time = event.time.formatted(Date.ISO8601FormatStyle(timeZone: .current).time(includingFractionalSeconds: false))
+            return """
+                <li><time datetime="\(event.time.formatted(.iso8601))">\(time)</time> <b class="verb \(String(word))">\(String(word))</b> \(String(rest))</li>
+                """
+        }
+        guard !lines.isEmpty else { return "<p class=\"empty\">Nothing has happened since this server started.</p>" }
+        return "<ol>\(HTML.joined(lines.prefix(60)))</ol>"
+    }
+}

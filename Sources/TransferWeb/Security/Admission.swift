@@ -1,0 +1,82 @@
+import Crypto
+import Foundation
+import Locking
+
+/// Decides which requests the server answers, and with what access.
+final class Admission: Sendable {
+    /// How a client proved its access.
+    struct Client: Sendable {
+        let access: Access
+        /// Whether a browser sent the proof automatically, so that a page of another site could have caused the request.
+        let usesCookie: Bool
+    }
+
+    let tokens: AccessTokens
+    private let requestGuard: RequestGuard
+    private let rate: RequestRate
+    private let isReadOnly: Bool
+    private let isSecure: Bool
+    private let port = Locked(0)
+
+    init(_ tokens: AccessTokens, _ options: WebServerOptions) {
+        self.tokens = tokens
+        isReadOnly = options.isReadOnly
+        isSecure = options.certificate != nil
+        requestGuard = RequestGuard(names: options.hostNames + [options.address], isSecure: isSecure)
+        rate = RequestRate(burst: options.limits.requestBurst, perSecond: options.limits.requestsPerSecond)
+    }
+
+    func setPort(_ value: Int) { port.withLock { $0 = value } }
+
+    /// The name of the cookie. Cookies don't depend on the port, so the name contains it: another server on this machine must not replace the cookie.
+    var cookieName: String { "\(isSecure ? "__Host-" : "")transferq-\(port.withLock { $0 })" }
+
+    /// Checks the parts of a request that need no token.
+    func checkOrigin(of request: WebRequest) throws(Problem) {
+        guard rate.admit() else {
+            var problem = Problem(429, "tooManyRequests", "The server receives too many requests. Try again later.")
+            problem.headers = [(name: "Retry-After", value: "1")]
+            throw problem
+        }
+        if let refusal = requestGuard.refusal(of: request) { throw refusal }
+    }
+
+    /// The client that sent a request; nil without a valid token or cookie.
+    func client(of request: WebRequest) -> Client? {
+        if let value = request["Authorization"] {
+            let words = value.split(separator: " ", maxSplits: 1)
+            guard words.count == 2, words[0].lowercased() == "bearer" else { return nil }
+            return tokens.access(bearer: String(words[1])).map { Client(access: limited($0), usesCookie: false) }
+        }
+        return request.cookie(cookieName).flatMap(tokens.access(cookie:)).map { Client(access: limited($0), usesCookie: true) }
+    }
+
+    private func limited(_ access: Access) -> Access { isReadOnly ? .read : access }
+
+    /// The access of a token that a person enters; nil for an unknown token.
+    func cookie(for token: String) -> (name: String, value: String)? {
+        guard let access = tokens.access(bearer: token) else { return nil }
+        return (
+            name: "Set-Cookie",
+            value: "\(cookieName)=\(tokens.cookie(for: access)); Path=/; HttpOnly; SameSite=Strict\(isSecure ? "; Secure" : "")"
+        )
+    }
+
+    /// The header that removes the cookie.
+    var expiredCookie: (name: String, value: String) {
+        (name: "Set-Cookie", value: "\(cookieName)=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict\(isSecure ? "; Secure" : "")")
+    }
+
+    /// Whether a form contains the token of this server's page.
+    func isFormToken(_ text: String, for access: Access) -> Bool {
+        SHA256.hash(data: Data(text.utf8)) == SHA256.hash(data: Data(tokens.formToken(for: access).utf8))
+    }
+
+    /// Checks that a client may change the queue with this request.
+    func checkChange(by client: Client, _ request: WebRequest) throws(Problem) {
+        guard client.access == .write else {
+            throw Problem(
+                403, "readOnly", "This \(client.usesCookie ? "page" : "token") can only read. Use the token in \(AccessTokens.fileName).")
+        }
+    }
+}

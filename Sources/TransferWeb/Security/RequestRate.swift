@@ -1,0 +1,25 @@
+import Locking
+
+/// Limits the number of requests per second of all clients together.
+final class RequestRate: Sendable {
+    private let burst: Double
+    private let perSecond: Double
+    private let state: Locked<(available: Double, time: ContinuousClock.Instant)>
+
+    init(burst: Double, perSecond: Double) {
+        self.burst = burst
+        self.perSecond = perSecond
+        state = Locked((available: burst, time: .now))
+    }
+
+    /// Counts a request. Returns whether the limit allows it.
+    func admit(at now: ContinuousClock.Instant = .now) -> Bool {
+        state.withLock { state in
+            state.available = min(burst, state.available + max(0, (now - state.time) / .seconds(1)) * perSecond)
+            state.time = max(state.time, now)
+            guard state.available >= 1 else { return false }
+            state.available -= 1
+            return true
+        }
+    }
+}

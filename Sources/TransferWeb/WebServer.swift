@@ -1,0 +1,85 @@
+import Foundation
+import Locking
+import Logging
+public import SystemPackage
+public import TransferControl
+public import TransferKit
+
+/// A web page and an HTTP interface for a queue.
+///
+/// The server reads and changes the queue of another process through its control socket, so an error of the server can't affect the queue. Clients need
+/// one of two tokens, which are files in the storage folder: `web.token` allows everything, and `web-read.token` only reading.
+///
+/// ```swift
+/// let server = WebServer(RemoteTransferQueue(folder: "/var/lib/studio/queue"))
+/// print(try await server.start())
+/// ```
+public final class WebServer: Sendable {
+    private let folder: FilePath
+    private let options: WebServerOptions
+    private let site: Site
+    /// The metrics that the server serves at `/metrics`.
+    public let metrics = PrometheusMetrics()
+    private let running = Locked<(listener: WebListener, tasks: [Task<Void, Never>])?>(nil)
+
+    /// Creates a server for a queue of another process, without starting the server.
+    ///
+    /// The owner of the queue need not run yet. While there is no owner, the page shows this.
+    public convenience init(_ queue: RemoteTransferQueue, options: WebServerOptions = WebServerOptions()) {
+        self.init(queue, events: EventSources.events(of: queue), folder: queue.folder, options: options)
+    }
+
+    /// Creates a server for a queue of this process, without starting the server.
+    ///
+    /// - Parameters:
+    ///   - queue: The queue.
+    ///   - folder: The folder for the tokens, which other users must not be able to write.
+    ///   - options: The options of the server.
+    public convenience init(_ queue: TransferQueue, tokensIn folder: FilePath, options: WebServerOptions = WebServerOptions()) {
+        self.init(queue, events: EventSources.events(of: queue), folder: folder, options: options)
+    }
+
+    private init(_ queue: any ControllableQueue, events: @escaping EventSource, folder: FilePath, options: WebServerOptions) {
+        self.folder = folder
+        self.options = options
+        site = Site(queue, events: events, options: options, metrics)
+    }
+
+    /// Starts the server and returns when it is listening.
+    ///
+    /// - Returns: The URL of the page, with the token. A browser that opens the URL gets a cookie, and then the page without the token.
+    /// - Throws: A ``WebServerError`` if the address or the tokens can't be used, the address is not a loopback address and TLS has no certificate, or
+    ///   the server is already running.
+    public func start() async throws(WebServerError) -> String {
+        let isLoopback = RequestGuard.isLoopback(options.address)
+        guard isLoopback || options.certificate != nil else {
+            throw WebServerError(
+                "\(options.address) is not a loopback address. Anyone with the token could use the queue from other machines, and without TLS the network could read the token. Set a certificate with --certificate and --key."
+            )
+        }
+        guard running.withLock({ $0 == nil }) else { throw WebServerError("The server is already running. Stop it first.") }
+        let tokens = try await BlockingIO.run { [folder] () throws(WebServerError) in try AccessTokens.load(from: folder) }
+        let admission = Admission(tokens, options)
+        let listener = try await WebListener(options) { [site] request, body in await site.response(to: request, body, admission) }
+        admission.setPort(listener.port)
+        let tasks = [
+            Task { [site] in await site.feed.run() }, Task { [site] in await site.sampleRates() },
+            Task { [site] in await site.sendHeartbeats() },
+        ]
+        running.withLock { $0 = (listener, tasks) }
+        let host = options.address.contains(":") ? "[\(options.address)]" : options.hostNames.first ?? options.address
+        return
+            "\(options.certificate == nil ? "http" : "https")://\(host):\(listener.port)/login?token=\(options.isReadOnly ? tokens.readToken : tokens.token)"
+    }
+
+    /// Interrupts all requests, and returns when the server has stopped.
+    public func stop() async {
+        let current = running.withLock { running in
+            defer { running = nil }
+            return running
+        }
+        guard let current else { return }
+        for task in current.tasks { task.cancel() }
+        await current.listener.stop()
+    }
+}

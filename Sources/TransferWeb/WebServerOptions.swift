@@ -1,0 +1,76 @@
+public import Logging
+public import SystemPackage
+
+/// The address, the access and the limits of a ``WebServer``.
+public struct WebServerOptions: Sendable {
+    /// The address to listen on: an IP address or a host name. Default: 127.0.0.1, which only programs on this machine can reach.
+    public var address = "127.0.0.1"
+    /// The port to listen on; 0 for any free port. Default: 8420.
+    public var port: UInt16 = 8_420
+    /// The names by which clients reach the server, in addition to loopback names and ``address``. The server rejects requests for other hosts.
+    public var hostNames: [String] = []
+    /// Whether the server rejects all changes, whatever token a client has.
+    public var isReadOnly = false
+    /// The TLS certificate and key as PEM files; nil for HTTP without TLS, which is possible only on a loopback address.
+    public var certificate: Certificate?
+    /// The logger of the server.
+    public var logger = Logger(label: "transferq-web")
+    package var limits = WebLimits()
+
+    /// The files of a TLS certificate.
+    public struct Certificate: Sendable {
+        /// The certificate chain as a PEM file, with the server's certificate first.
+        public var chain: FilePath
+        /// The private key as a PEM file.
+        public var key: FilePath
+
+        /// Creates a pair of files.
+        public init(chain: FilePath, key: FilePath) {
+            self.chain = chain
+            self.key = key
+        }
+    }
+
+    /// Creates options with default values.
+    public init() {}
+}
+
+/// The limits for clients of a web server.
+package struct WebLimits: Sendable {
+    /// The maximum size of a request's body, in bytes.
+    package var bodySize = 1 << 20
+    /// The maximum size of all headers of a request, in bytes.
+    package var headerSize = 16 << 10
+    /// The number of requests that can arrive at once.
+    package var requestBurst = 400.0
+    /// The sustained number of requests per second.
+    package var requestsPerSecond = 200.0
+    /// The maximum number of clients that receive events at the same time.
+    package var eventClients = 64
+    /// The maximum number of connections.
+    package var connections = 256
+    /// The time for the headers of a request, in seconds.
+    package var headTime: Int64 = 10
+    /// The time for the body of a request, in seconds.
+    package var bodyTime: Int64 = 30
+    /// The time that a connection can be open between two requests, in seconds.
+    package var idleTime: Int64 = 75
+    /// The time for which a client can leave a response unread, in milliseconds.
+    package var writeTime: Int64 = 30_000
+    /// The interval of comments in a stream of events, which show that the server still runs.
+    package var heartbeat = Duration.seconds(15)
+    /// The number of recent events for clients that reconnect.
+    package var recentEvents = 4_096
+    /// The time for which requests share the result of one read from the queue, unless the queue reports a change.
+    package var snapshotAge = Duration.milliseconds(500)
+
+    package init() {}
+}
+
+/// The reason why a web server can't start.
+public struct WebServerError: Error, CustomStringConvertible, Sendable {
+    /// A message for people.
+    public let description: String
+
+    init(_ description: String) { self.description = description }
+}

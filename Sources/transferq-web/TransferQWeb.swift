@@ -1,0 +1,71 @@
+import ArgumentParser
+import Foundation
+import SystemPackage
+import TransferControl
+import TransferWeb
+import UnixSignals
+
+@main
+struct TransferQWeb: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "transferq-web", abstract: "Serves a web page and an HTTP interface for a queue.",
+        discussion: "\"transferq web\" starts this program. See transferq web --help.")
+
+    @Option(help: "The storage folder of the queue.")
+    var store: String
+
+    @Option(help: "The address and port to listen on.")
+    var listen = "127.0.0.1:8420"
+
+    @Option(help: "Another host name by which browsers reach the server; repeatable.")
+    var name: [String] = []
+
+    @Flag(help: "Allow no changes.")
+    var readOnly = false
+
+    @Option(help: "The TLS certificate chain as a PEM file.")
+    var certificate: String?
+
+    @Option(help: "The private key of the certificate as a PEM file.")
+    var key: String?
+
+    func run() async throws {
+        let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint, .sighup)
+        var options = WebServerOptions()
+        guard let (address, port) = Self.parse(listen) else {
+            throw Self.failure("--listen must be an address and a port, such as 127.0.0.1:8420 or [::1]:0.", 2)
+        }
+        (options.address, options.port, options.hostNames, options.isReadOnly) = (address, port, name, readOnly)
+        switch (certificate, key) {
+        case (nil, nil): break
+        case (let chain?, let key?): options.certificate = .init(chain: FilePath(chain), key: FilePath(key))
+        default: throw Self.failure("--certificate and --key must be used together.", 2)
+        }
+        let server = WebServer(RemoteTransferQueue(folder: store), options: options)
+        let url: String
+        do {
+            url = try await server.start()
+        } catch {
+            throw Self.failure("\(error)", 3)
+        }
+        // Scripts wait for this line, and print would not flush it if standard output is a pipe.
+        try FileHandle.standardOutput.write(contentsOf: Data("\(url)\n".utf8))
+        for await _ in signals { break }
+        await server.stop()
+    }
+
+    /// Prints a message like `transferq`, and returns the error with the exit status.
+    private static func failure(_ message: String, _ status: Int32) -> ExitCode {
+        FileHandle.standardError.write(Data("transferq: \(message)\n".utf8))
+        return ExitCode(status)
+    }
+
+    /// Splits an address and a port; nil if one of them is invalid.
+    private static func parse(_ text: String) -> (String, UInt16)? {
+        guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else { return nil }
+        let address = text[..<colon]
+        if address.hasPrefix("["), address.hasSuffix("]") { return (String(address.dropFirst().dropLast()), port) }
+        guard !address.isEmpty, !address.contains(":") else { return nil }
+        return (String(address), port)
+    }
+}

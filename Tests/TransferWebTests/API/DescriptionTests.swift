@@ -1,0 +1,67 @@
+import Foundation
+import ProcessFixture
+import SystemPackage
+import Testing
+import TransferControl
+import TransferCore
+import TransferKit
+import TransferWeb
+import TransportTesting
+
+/// Tests of the OpenAPI description.
+@Suite struct DescriptionTests {
+    private static let root = FilePath(FileManager.default.currentDirectoryPath)
+    private static let description = root.appending("Sources/TransferWeb/openapi.json")
+
+    /// Runs a program of the virtual environment, and returns its output if it fails.
+    private func failure(_ name: String, _ arguments: [String], in folder: FilePath) async throws -> String? {
+        let errors = folder.appending("output")
+        let words = ([Self.root.appending(".build/browser/bin").appending(name).string] + arguments).map { "'\($0)'" }.joined(
+            separator: " ")
+        // The programs print failures to both streams.
+        let program = try StartedProgram("/bin/sh", ["-c", "cd '\(folder)' && exec \(words) >&2"], errors: errors)
+        let end = await BlockingIO.run { program.waitForEnd() }
+        return end?.status == 0 ? nil : try String(contentsOfFile: errors.string, encoding: .utf8)
+    }
+
+    @Test func `the description is valid, and the server serves it`() async throws {
+        try await WebFixture.with { fixture in
+            #expect(try await failure("openapi-spec-validator", [Self.description.string], in: fixture.folder) == nil)
+            let served = try await fixture.client("web-read.token").get("/api/v1/openapi.json")
+            #expect(try served.body == String(contentsOfFile: Self.description.string, encoding: .utf8))
+        }
+    }
+
+    @Test func `each described resource exists with the described methods, and no other`() async throws {
+        try await WebFixture.with { fixture in
+            let client = try fixture.client()
+            let document = try await client.get("/api/v1/openapi.json").object
+            let paths = try #require(document["paths"] as? [String: [String: Any]])
+            for (path, operations) in paths {
+                let path = path.replacing("{id}", with: SessionID().description).replacing("{name}", with: "x").replacing(
+                    "{number}", with: "1")
+                let reply = try await client.send("PATCH", path)
+                let allowed = Set((reply.headers["allow"] ?? "").split(separator: ", ").map { $0.lowercased() }).subtracting(["head"])
+                #expect(reply.status == 405 && allowed == Set(operations.keys), "\(path) \(allowed) \(operations.keys)")
+            }
+            #expect(paths.count >= 30)
+        }
+    }
+
+    @Test func `random requests get only described responses`() async throws {
+        try await WebFixture.with { fixture in
+            try await fixture.add(3)
+            let token = try fixture.token()
+            let message = try await failure(
+                "schemathesis",
+                [
+                    "run", Self.description.string, "--url", "http://127.0.0.1:\(fixture.port)", "--header",
+                    "Authorization: Bearer \(token)",
+                    "--max-examples", "25", "--seed", "1", "--exclude-path", "/api/v1/events", "--checks",
+                    "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance", "--phases",
+                    "examples,coverage,fuzzing", "--no-color",
+                ], in: fixture.folder)
+            #expect(message == nil, "\(message?.suffix(8_000) ?? "")")
+        }
+    }
+}

@@ -1,0 +1,154 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferControl
+import TransferCore
+import TransferKit
+import TransferWeb
+import TransportTesting
+
+@Suite struct ResourceTests {
+    @Test func `a repeated request with an idempotency key adds one session`() async throws {
+        try await WebFixture.with { fixture in
+            let client = try fixture.client()
+            let source = try fixture.file("reel.mov")
+            let body = #"{"account":"a","paths":["\#(source)"],"to":"day1","name":"Reel","tags":["x"],"hold":true}"#
+            let first = try await client.post("/api/v1/sessions", json: body, ["Idempotency-Key": "k1"])
+            #expect(first.status == 201, "\(first.body)")
+            let id = try #require(try first.object["id"] as? String)
+            #expect(first.headers["location"] == "/api/v1/sessions/\(id)")
+            let second = try await client.post("/api/v1/sessions", json: body, ["Idempotency-Key": "k1"])
+            #expect(second.status == 200)
+            #expect(try second.object["id"] as? String == id)
+            let third = try await client.post("/api/v1/sessions", json: body, ["Idempotency-Key": "k2"])
+            #expect(third.status == 201)
+            let session = try await client.get("/api/v1/sessions/\(id)").object
+            #expect(session["name"] as? String == "Reel" && session["state"] as? String == "held" && session["tags"] as? [String] == ["x"])
+            let items = try await client.get("/api/v1/sessions/\(id)/items").object["items"] as? [[String: Any]]
+            #expect(items?.first?["destination"] as? String == "day1/reel.mov")
+            #expect(items?.first?["source"] as? String == source.string)
+        }
+    }
+
+    @Test func `invalid sessions are problems`() async throws {
+        try await WebFixture.with { fixture in
+            let client = try fixture.client()
+            let bodies: [(String, Int, String)] = [
+                (#"{}"#, 400, "invalidRequest"), (#"{"account":"a","paths":[]}"#, 400, "invalidRequest"),
+                (#"{"account":"a","paths":["relative"]}"#, 400, "invalidRequest"),
+                (#"{"account":"a","paths":["/etc/hostname"],"direction":"sideways"}"#, 400, "invalidRequest"),
+                (#"{"account":"a","paths":["/no/such/file"]}"#, 422, "unreadableItems"),
+                (#"{"account":"b","paths":["/etc/hostname"]}"#, 404, "noSuchAccount"),
+                (#"{"account":"a","paths":["/etc/hostname"],"to":"../up"}"#, 422, "unsafeName"),
+                (#"{"account":"a","paths":["x"],"direction":"download"}"#, 400, "invalidRequest"),
+                (#"{"account":"a","paths":["/etc/hostname"],"draft":true,"hold":true}"#, 400, "invalidRequest"),
+            ]
+            for (body, status, code) in bodies {
+                let reply = try await client.post("/api/v1/sessions", json: body)
+                #expect(reply.status == status, "\(body): \(reply.body)")
+                #expect(reply.code == code, "\(body)")
+            }
+            #expect(await fixture.queue.status().sessions == 0)
+        }
+    }
+
+    @Test func `lists have pages and filters`() async throws {
+        try await WebFixture.with { fixture in
+            let client = try fixture.client()
+            let ids = try await fixture.add(25) { $0 % 5 == 0 ? "Reel \($0)" : "Still \($0)" }
+            try await fixture.queue.apply(.cancel(), to: .sessions(Array(ids[0..<3])))
+            var found: [String] = []
+            var next: Int? = 0
+            while let start = next {
+                let page = try await client.get("/api/v1/sessions?from=\(start)&limit=10").object
+                found += try #require(page["sessions"] as? [[String: Any]]).compactMap { $0["id"] as? String }
+                next = page["next"] as? Int
+                #expect(page["total"] as? Int == 25)
+            }
+            #expect(found == ids.map(\.description))
+            func names(_ query: String) async throws -> [String] {
+                let page = try await client.get("/api/v1/sessions?\(query)").object
+                return try #require(page["sessions"] as? [[String: Any]]).compactMap { $0["name"] as? String }
+            }
+            #expect(try await names("state=cancelled") == ["Reel 0", "Still 1", "Still 2"])
+            #expect(try await names("state=cancelled,held&name=reel").count == 5)
+            #expect(try await names("name=reel&limit=2&from=6") == ["Reel 10", "Reel 15"])
+            #expect(try await names("account=b").isEmpty)
+            for query in ["state=flying", "from=-1", "limit=0", "limit=501", "from=x"] {
+                #expect(try await client.get("/api/v1/sessions?\(query)").code == "invalidRequest", "\(query)")
+            }
+        }
+    }
+
+    @Test func `the limits and the mode of the queue change`() async throws {
+        try await WebFixture.with { fixture in
+            let client = try fixture.client()
+            let reply = try await client.post(
+                "/api/v1/queue/set", json: #"{"maxSessions":3,"rateLimit":1000,"minFree":5,"keepCompletedCount":9}"#)
+            #expect(reply.status == 200, "\(reply.body)")
+            var status = await fixture.queue.status()
+            #expect(
+                status.maxConcurrentSessions == 3 && status.rateLimit == 1_000 && status.diskFloor == 5 && status.retention == .count(9))
+            #expect(try await client.post("/api/v1/queue/set", json: #"{"rateLimit":null,"keepCompletedSeconds":null}"#).status == 200)
+            status = await fixture.queue.status()
+            #expect(status.rateLimit == nil && status.retention == .keepAll && status.maxConcurrentSessions == 3)
+            #expect(try await client.post("/api/v1/queue/start").object["mode"] as? String == "running")
+            #expect(try await client.get("/api/v1/queue").object["mode"] as? String == "running")
+            #expect(try await client.post("/api/v1/queue/drain").status == 200)
+            #expect(try await client.post("/api/v1/queue/stop").status == 200)
+            #expect(try await client.post("/api/v1/queue/set").status == 400)
+        }
+    }
+
+    @Test func `accounts are saved, limited and removed`() async throws {
+        try await WebFixture.with { fixture in
+            let client = try fixture.client()
+            let body = #"""
+                {"endpoints":[{"transport":"memory","address":"memory://other/","credentials":[{"kind":"bearer","environment":"TOKEN"}],"settings":{}}],"maxSessions":2}
+                """#
+            let saved = try await client.send("PUT", "/api/v1/accounts/b", ["Content-Type": "application/json"], body: body)
+            #expect(saved.status == 200, "\(saved.body)")
+            #expect(try saved.object["maxSessions"] as? Int == 2)
+            #expect(
+                try await client.post("/api/v1/accounts/b/set", json: #"{"rateLimit":7,"maxSessions":null}"#).object["rateLimit"] as? Int
+                    == 7)
+            #expect(await fixture.queue.account("b")?.account.maxConcurrentSessions == nil)
+            for verb in ["unblock", "retry"] { #expect(try await client.post("/api/v1/accounts/b/\(verb)").status == 200) }
+            let secret = #"{"endpoints":[{"transport":"memory","address":"memory://x/","credentials":[{"kind":"bearer","value":"s"}]}]}"#
+            #expect(try await client.send("PUT", "/api/v1/accounts/c", ["Content-Type": "application/json"], body: secret).status == 400)
+            try await fixture.add(1)
+            #expect(try await client.send("DELETE", "/api/v1/accounts/a").code == "accountInUse")
+            #expect(try await client.send("DELETE", "/api/v1/accounts/b").status == 204)
+            #expect(try await client.get("/api/v1/accounts/b").code == "noSuchAccount")
+            #expect(try await client.get("/api/v1/accounts").object["accounts"] is [Any])
+        }
+    }
+
+    @Test func `items have pages`() async throws {
+        try await WebFixture.with { fixture in
+            let source = try fixture.file("source")
+            let items = (0..<7).map { TransferItem(source, as: "file\($0)") }
+            let id = try await fixture.queue.add([.upload(items: items, to: "a")], at: nil, held: true)[0]
+            var (next, names): (Int?, [String]) = (0, [])
+            while let start = next {
+                let page = try await fixture.client().get("/api/v1/sessions/\(id)/items?from=\(start)&limit=3").object
+                names += try #require(page["items"] as? [[String: Any]]).compactMap { $0["destination"] as? String }
+                next = page["next"] as? Int
+            }
+            #expect(names == (0..<7).map { "file\($0)" })
+        }
+    }
+
+    @Test func `a change is visible in the next response, although responses are shared`() async throws {
+        try await WebFixture.with {
+            $0.limits.snapshotAge = .seconds(3_600)
+        } _: { fixture in
+            let client = try fixture.client()
+            let id = try await fixture.add(1)[0]
+            for (operation, state) in [("release", "waiting"), ("hold", "held"), ("cancel", "cancelled"), ("retry", "waiting")] {
+                #expect(try await client.post("/api/v1/sessions/\(id)/\(operation)").status == 200)
+                #expect(try await client.get("/api/v1/sessions/\(id)").object["state"] as? String == state)
+            }
+        }
+    }
+}

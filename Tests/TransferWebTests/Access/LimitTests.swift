@@ -1,0 +1,116 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferControl
+import TransferCore
+import TransferKit
+import TransferWeb
+import TransportTesting
+
+@Suite struct LimitTests {
+    @Test func `a large body is rejected, with and without its length`() async throws {
+        try await WebFixture.with {
+            $0.limits.bodySize = 1_000
+        } _: { fixture in
+            let client = try fixture.client()
+            let body = "{\"name\":\"\(String(repeating: "a", count: 2_000))\"}"
+            let reply = try await client.post("/api/v1/sessions", json: body)
+            #expect(reply.status == 413)
+            #expect(reply.code == "bodyTooLarge")
+            let chunk = String(repeating: "a", count: 600)
+            let socket = try WebSocket(port: fixture.port)
+            let head = client.head("POST", "/api/v1/sessions", ["Content-Type": "application/json", "Transfer-Encoding": "chunked"])
+            try socket.send(head + "258\r\n\(chunk)\r\n258\r\n\(chunk)\r\n0\r\n\r\n")
+            #expect(try await WebReply(socket.readToEnd()).status == 413)
+            #expect(try await client.post("/api/v1/sessions", json: "{}").status == 400)
+        }
+    }
+
+    @Test func `large headers end the connection`() async throws {
+        try await WebFixture.with { fixture in
+            let client = try fixture.client()
+            let socket = try WebSocket(port: fixture.port)
+            try socket.send(client.head("GET", "/api/v1/queue", ["X-Large": String(repeating: "a", count: 20_000)]))
+            #expect(try await WebReply(socket.readToEnd()).status == 400)
+            #expect(try await client.get("/api/v1/queue").status == 200)
+        }
+    }
+
+    @Test func `a client that sends its request slowly is disconnected`() async throws {
+        try await WebFixture.with {
+            ($0.limits.headTime, $0.limits.bodyTime) = (1, 1)
+        } _: { fixture in
+            let client = try fixture.client()
+            let (head, body) = (try WebSocket(port: fixture.port), try WebSocket(port: fixture.port))
+            try head.send("GET /api/v1/queue HTTP/1.1\r\nHost: local")
+            try body.send(client.head("POST", "/api/v1/sessions", ["Content-Type": "application/json"], length: 100) + "{")
+            #expect(await head.readToEnd().isEmpty)
+            _ = await body.readToEnd()
+            #expect(try await client.get("/api/v1/queue").status == 200)
+        }
+    }
+
+    @Test func `a client that reads no events is disconnected`() async throws {
+        try await WebFixture.with {
+            ($0.limits.eventClients, $0.limits.writeTime) = (1, 1_000)
+        } _: { fixture in
+            let ids = try await fixture.add(2_000)
+            let client = try fixture.client()
+            let socket = try WebSocket(port: fixture.port, receiveBuffer: 4_096)
+            try socket.send(client.head("GET", "/api/v1/events", version: "1.0"))
+            // Each of these events names all sessions, and they are larger together than the buffers of both sockets.
+            for _ in 0..<60 {
+                try await fixture.queue.apply(.release, to: .sessions(ids))
+                try await fixture.queue.apply(.hold, to: .sessions(ids))
+            }
+            let other = try await client.get("/api/v1/queue")
+            #expect(other.status == 200)
+            // The server closes the connection although the client has not read everything.
+            _ = await socket.readToEnd()
+            let reader = try await EventReader(client)
+            reader.disconnect()
+        }
+    }
+
+    @Test func `too many clients of events are rejected`() async throws {
+        try await WebFixture.with {
+            $0.limits.eventClients = 2
+        } _: { fixture in
+            let client = try fixture.client()
+            let readers = [try await EventReader(client), try await EventReader(client)]
+            let reply = try await client.get("/api/v1/events")
+            #expect(reply.status == 503)
+            #expect(reply.code == "tooManySubscribers" && reply.headers["retry-after"] != nil)
+            for reader in readers { reader.disconnect() }
+        }
+    }
+
+    @Test func `too many requests are rejected`() async throws {
+        try await WebFixture.with {
+            ($0.limits.requestBurst, $0.limits.requestsPerSecond) = (3, 0.000_01)
+        } _: { fixture in
+            let client = try fixture.client(nil)
+            for _ in 0..<3 { #expect(try await client.get("/api/v1/queue").status == 401) }
+            let reply = try await client.get("/api/v1/queue")
+            #expect(reply.status == 429)
+            #expect(reply.headers["retry-after"] != nil)
+        }
+    }
+
+    @Test func `paths reach no files`() async throws {
+        try await WebFixture.with { fixture in
+            let client = try fixture.client()
+            let paths = [
+                "/../web.token", "/%2e%2e/web.token", "//web.token", "/page.js/../../web.token", "/page.js%00", "/./",
+                "/api/v1/../../web.token",
+                "/api/v1/sessions/..%2f..%2fweb.token", "/api/v1/accounts/%2e%2e", "/%", "/%ff", "/web.token", "/..\\web.token",
+                "http://127.0.0.1/api/v1/queue", "*",
+            ]
+            for path in paths {
+                let reply = try await client.get(path)
+                #expect([400, 404].contains(reply.status), "\(path)")
+                #expect(try !reply.body.contains(fixture.token()))
+            }
+        }
+    }
+}

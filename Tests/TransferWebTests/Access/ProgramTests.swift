@@ -1,0 +1,89 @@
+import Foundation
+import ProcessFixture
+import SystemPackage
+import Testing
+import TransferControl
+import TransferCore
+import TransferKit
+import TransferWeb
+import TransportTesting
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Tests of `transferq web`, which becomes the program `transferq-web`.
+@Suite struct ProgramTests {
+    private static let transferq = FilePath(
+        URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent().path
+    ).appending("transferq").string
+
+    /// Starts the command, and reads the URL that it prints.
+    private func start(_ fixture: WebFixture, _ options: String...) async throws -> (program: StartedProgram, client: WebClient) {
+        let program = try StartedProgram(Self.transferq, ["web", "--store", fixture.store.string, "--listen", "127.0.0.1:0"] + options)
+        let line = try await BlockingIO.run { String(decoding: try program.read(), as: UTF8.self) }
+        let url = try #require(URLComponents(string: line.trimmingCharacters(in: .whitespacesAndNewlines)), "\(line)")
+        let token = try #require(url.queryItems?.first { $0.name == "token" }?.value)
+        return (program, WebClient(port: UInt16(try #require(url.port)), token: token))
+    }
+
+    @Test func `the program serves the queue of another process, and ends with a signal`() async throws {
+        try await WebFixture.with { fixture in
+            let (program, client) = try await start(fixture)
+            let id = try await fixture.add(1)[0]
+            #expect(try await client.post("/api/v1/sessions/\(id)/release").status == 200)
+            #expect(try await fixture.queue.status(of: id).state == .waiting)
+            program.send(SIGTERM)
+            let end = await BlockingIO.run { program.waitForEnd() }
+            #expect(end?.status == 0 && end?.wasKilled == false)
+        }
+    }
+
+    @Test func `with --read-only, the program changes nothing`() async throws {
+        try await WebFixture.with { fixture in
+            let (program, own) = try await start(fixture, "--read-only")
+            defer { program.kill() }
+            let id = try await fixture.add(1)[0]
+            let client = WebClient(port: own.port, token: try fixture.token())
+            #expect(try await client.post("/api/v1/sessions/\(id)/release").code == "readOnly")
+        }
+    }
+
+    @Test func `a program that hangs or is killed does not affect the queue`() async throws {
+        try await WebFixture.with { fixture in
+            let (program, client) = try await start(fixture)
+            let reader = try await EventReader(client)
+            let ids = try await fixture.add(500)
+            _ = try await reader.events(upTo: "added")
+            program.suspend()
+            // These events are larger together than the buffers of the socket to the program.
+            for _ in 0..<50 {
+                try await fixture.queue.apply(.release, to: .sessions(ids))
+                try await fixture.queue.apply(.hold, to: .sessions(ids))
+            }
+            program.kill()
+            let (next, nextClient) = try await start(fixture)
+            defer { next.kill() }
+            #expect(try await nextClient.get("/api/v1/sessions/\(ids[0])").object["state"] as? String == "held")
+            reader.disconnect()
+        }
+    }
+
+    @Test func `the program explains why it can't start`() async throws {
+        try await WebFixture.with { fixture in
+            let cases: [([String], Int32, String)] = [
+                (["--listen", "127.0.0.1:\(fixture.port)"], 3, "Cannot listen on"), (["--listen", "0.0.0.0:0"], 3, "--certificate"),
+                (["--listen", "nonsense"], 2, "--listen must be"), (["--certificate", "/no/file", "--key", "/no/key"], 3, "certificate"),
+            ]
+            for (options, status, text) in cases {
+                let errors = fixture.folder.appending("errors")
+                let program = try StartedProgram(Self.transferq, ["web", "--store", fixture.store.string] + options, errors: errors)
+                let end = await BlockingIO.run { program.waitForEnd() }
+                #expect(end?.status == status, "\(options)")
+                #expect(try String(contentsOfFile: errors.string, encoding: .utf8).contains(text), "\(options)")
+            }
+        }
+    }
+}

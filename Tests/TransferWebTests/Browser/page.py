@@ -1,0 +1,254 @@
+"""Tests of the page in a real browser: page.py TEST URL TOKEN FOLDER"""
+import sys
+import urllib.error
+
+import importlib.util
+import pathlib
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
+
+from browser import Browser, Queue
+
+test, url, token, folder = sys.argv[1:5]
+origin = url.split("/login")[0]
+queue = Queue(origin, token)
+
+
+def require(condition, *details):
+    if not condition:
+        raise AssertionError(details)
+
+
+def drag(browser, name, target, below=False, before_drop=lambda: None):
+    """Drags a session to the upper or lower half of another session."""
+    handle = browser.run("return arguments[0].querySelector('.handle')", browser.row(name))
+    other = browser.row(target)
+    height = other.size["height"]
+    actions = ActionChains(browser.driver)
+    actions.move_to_element(handle).click_and_hold()
+    actions.move_to_element_with_offset(other, 0, int(height / 4) * (1 if below else -1)).perform()
+    before_drop()
+    ActionChains(browser.driver).release().perform()
+
+
+def reorder():
+    """Dragging changes the order that the server has, and the change can be undone."""
+    browser = Browser(url)
+    before = queue.names()
+    require(browser.names() == before, browser.names(), before)
+    drag(browser, "session 4", "session 1")
+    expected = ["session 0", "session 4", "session 1", "session 2", "session 3", "session 5"]
+    browser.wait(lambda: browser.names() == expected, "the page shows the new order")
+    require(queue.names() == expected, queue.names())
+    browser.find("#toast button").click()
+    browser.wait(lambda: browser.names() == before, "the move is undone")
+    require(queue.names() == before, queue.names())
+    drag(browser, "session 0", "session 5", below=True)
+    browser.wait(lambda: browser.names()[-1] == "session 0", "a session moves to the end")
+    require(queue.names()[-1] == "session 0", queue.names())
+    # Several selected sessions move together.
+    for name in ["session 1", "session 3"]:
+        browser.run("arguments[0].querySelector('input').click()", browser.row(name))
+    drag(browser, "session 3", "session 0", below=True)
+    browser.wait(lambda: browser.names()[-2:] == ["session 1", "session 3"], "both sessions move")
+    require(queue.names()[-2:] == ["session 1", "session 3"], queue.names())
+    return browser
+
+
+def stale():
+    """A drag that began before another client changed the order moves nothing, and says so."""
+    browser = Browser(url)
+    drag(browser, "session 4", "session 1", before_drop=lambda: queue.post(f"sessions/{queue.id('session 5')}/move", at=0))
+    browser.wait(lambda: "order" in browser.find("#toast").text, "the page reports the changed order")
+    expected = ["session 5", "session 0", "session 1", "session 2", "session 3", "session 4"]
+    require(queue.names() == expected, queue.names())
+    browser.wait(lambda: browser.names() == expected, "the page shows the order of the other client")
+    return browser
+
+
+def live():
+    """Two browsers follow a running batch, and see each other's changes."""
+    first, second = Browser(url), Browser(url, width=500)
+    for name in ["session 0", "session 1", "session 2"]:
+        queue.post(f"sessions/{queue.id(name)}/release")
+    first.run("document.querySelector('button[value=start]').click()")
+    for browser in [first, second]:
+        browser.wait(lambda: all(browser.state(f"session {number}") == "completed" for number in range(3)), "the batch completes")
+        browser.wait(lambda: "completed" in browser.find("#log").text, "the log shows the end")
+    require([session["state"] for session in queue.sessions()][:3] == ["completed"] * 3)
+    second.run("arguments[0].querySelector('input').click()", second.row("session 4"))
+    second.find("#sessions button[value=cancel]").click()
+    first.wait(lambda: first.state("session 4") == "cancelled", "the other browser shows the change")
+    second.close()
+    return first
+
+
+def reconnect():
+    """After a lost connection, the page shows everything that happened."""
+    browser = Browser(url)
+    browser.wait(lambda: browser.run("return document.documentElement.classList.contains('scripted')"), "the script runs")
+    browser.command("Network.enable")
+    offline = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+    browser.command("Network.emulateNetworkConditions", offline=True, **offline)
+    queue.post(f"sessions/{queue.id('session 2')}/cancel")
+    queue.post(f"sessions/{queue.id('session 3')}/move", at=0)
+    browser.command("Network.emulateNetworkConditions", offline=False, **offline)
+    browser.wait(lambda: browser.state("session 2") == "cancelled" and browser.names()[0] == "session 3", "the page shows both changes")
+    return browser
+
+
+def forms():
+    """Without a script, the forms of the page do the same."""
+    browser = Browser(url, scripts=False)
+    require(not browser.find(".handle").is_displayed())
+    browser.find(f"input[value='{queue.id('session 1')}']").click()
+    browser.find("#sessions button[value=cancel]").click()
+    browser.wait(lambda: queue.sessions()[1]["state"] == "cancelled", "the form cancels the session")
+    browser.find(f"input[value='{queue.id('session 4')}']").click()
+    browser.find("#sessions input[name=at]").send_keys("0")
+    browser.find("#sessions button[value=move]").click()
+    browser.wait(lambda: queue.names()[0] == "session 4", "the form moves the session")
+    browser.find(".row a.name").click()
+    name = browser.find("#detail input[name=name]")
+    name.clear()
+    name.send_keys("renamed")
+    browser.find("#detail button[value=set]").click()
+    browser.wait(lambda: queue.names()[0] == "renamed", "the form renames the session")
+    browser.find(f"input[value='{queue.id('session 5')}']").click()
+    browser.find("#sessions button[value=remove]").click()
+    browser.find("button.danger").click()
+    browser.wait(lambda: len(queue.names()) == 5, "the form removes the session after a question")
+    return browser
+
+
+def keys():
+    """The keyboard does everything that the mouse does."""
+    browser = Browser(url)
+    press = lambda *keys: ActionChains(browser.driver).send_keys(*keys).perform()
+    browser.run("arguments[0].focus()", browser.row("session 0"))
+    press(Keys.ARROW_DOWN, Keys.ARROW_DOWN)
+    focus = lambda: browser.run("const row = document.activeElement.closest('.row'); return row && row.querySelector('.name').textContent")
+    require(focus() == "session 2", focus())
+    press("c")
+    browser.wait(lambda: browser.state("session 2") == "cancelled", "C cancels")
+    require(focus() == "session 2", focus())
+    press("t")
+    browser.wait(lambda: browser.state("session 2") == "waiting", "T retries")
+    press("h")
+    browser.wait(lambda: browser.state("session 2") == "held", "H holds")
+    ActionChains(browser.driver).key_down(Keys.ALT).send_keys(Keys.ARROW_UP).key_up(Keys.ALT).perform()
+    browser.wait(lambda: queue.names()[1] == "session 2", "Alt and the arrow move")
+    browser.wait(lambda: browser.names()[1] == "session 2", "the page shows the move")
+    require(focus() == "session 2", focus())
+    ActionChains(browser.driver).key_down(Keys.CONTROL).send_keys("z").key_up(Keys.CONTROL).perform()
+    browser.wait(lambda: queue.names()[2] == "session 2", "Control and Z undo")
+    browser.wait(lambda: browser.names()[2] == "session 2", "the page shows the undo")
+    press(" ", Keys.ARROW_DOWN, " ")
+    require(browser.find("#count").text == "2 selected", browser.find("#count").text)
+    press("r")
+    browser.wait(lambda: [session["state"] for session in queue.sessions()[2:4]] == ["waiting"] * 2, "R resumes the selected sessions")
+    press(Keys.ENTER)
+    browser.wait(lambda: browser.find("#dialog").is_displayed() and "session 3" in browser.find("#dialog").text, "Enter opens the details")
+    press(Keys.ESCAPE)
+    browser.wait(lambda: not browser.find("#dialog").is_displayed(), "Escape closes the details")
+    require(focus() == "session 3", focus())
+    press(Keys.DELETE)
+    browser.wait(lambda: "Remove 2 sessions?" in browser.find("dialog[open]").text, "Delete asks")
+    press(Keys.TAB)
+    browser.find("dialog[open] button[value=yes]").send_keys(Keys.ENTER)
+    browser.wait(lambda: len(queue.names()) == 4, "the sessions are removed")
+    return browser
+
+
+def many():
+    """A list of 10,000 sessions has few elements, and reaches each session."""
+    browser = Browser(url)
+    total = queue.call("GET", "queue")["sessions"]
+    require(total == 10_000, total)
+    for index in [9_999, 5_000, 0, 7_431]:
+        browser.run("const list = document.querySelector('#list'); list.scrollTop = arguments[0] * document.querySelector('.row').offsetHeight", index)
+        browser.wait(lambda: f"session {index}" in browser.names(), f"session {index} appears")
+        require(len(browser.names()) <= 200, len(browser.names()))
+        visible = browser.run("const list = document.querySelector('#list').getBoundingClientRect(), row = arguments[0].getBoundingClientRect(); return row.bottom > list.top && row.top < list.bottom", browser.row(f"session {index}"))
+        require(visible, index)
+    drag(browser, "session 7431", "session 7433", below=True)
+    browser.wait(lambda: queue.sessions("from=7433&limit=1")[0]["name"] == "session 7431", "a session in the middle moves")
+    # How long the browser is busy with a scroll over the whole list.
+    longest = browser.driver.execute_async_script("""
+        const done = arguments[0], list = document.querySelector('#list');
+        let last = performance.now(), longest = 0, step = 0;
+        const frame = (now) => { longest = Math.max(longest, now - last); last = now; list.scrollTop = (step += 1) * 4000;
+            if (step < 120) requestAnimationFrame(frame); else done(longest); };
+        requestAnimationFrame(frame);""")
+    print(f"longest frame while scrolling: {longest:.0f} ms")
+    return browser
+
+
+def hostile():
+    """Markup in names is text in the browser, too."""
+    browser = Browser(url)
+    browser.wait(lambda: browser.run("return document.documentElement.classList.contains('scripted')"), "the script runs")
+    name = queue.names()[0]
+    require("<script>" in name, name)
+    queue.post(f"sessions/{queue.id(name)}/cancel")
+    browser.wait(lambda: browser.state(name) == "cancelled", "the row has the name as text")
+    browser.find(".row a.name").click()
+    browser.wait(lambda: browser.find("#dialog h2").text == name, "the details have the name as text")
+    require(not browser.run("return window.attacked || document.querySelector('.row img, dialog img, #log img')"))
+    return browser
+
+
+def reader():
+    """A page with the token for reading has no controls."""
+    browser = Browser(url)
+    browser.wait(lambda: len(browser.names()) == 6, "the rows")
+    require(not browser.all("#sessions button") and not browser.all(".menu button[value=stop]") and not browser.all(".handle"))
+    try:
+        queue.post("queue/stop")
+        require(False, "the token for reading stopped the queue")
+    except urllib.error.HTTPError as error:
+        require(error.code == 403)
+    return browser
+
+
+def looks():
+    """The page fits into all widths, and has no accessibility problem that axe finds."""
+    axe = pathlib.Path(importlib.util.find_spec("axe_playwright_python").origin).with_name("axe.min.js").read_text()
+    for width in [360, 1024, 2560]:
+        for dark in [False, True]:
+            browser = Browser(url, width=width, height=1440 if width == 2560 else 900, dark=dark)
+            browser.wait(lambda: browser.all("#graph svg"), "the graph")
+            browser.wait(lambda: not browser.find("#notice").is_displayed(), "a connection")
+            name = f"{width}-{'dark' if dark else 'light'}"
+            browser.screenshot(folder, name)
+            overflow = browser.run("return document.scrollingElement.scrollWidth - innerWidth")
+            require(overflow <= 0, name, overflow)
+            browser.find(".row a.name").click()
+            browser.wait(lambda: browser.find("#dialog").is_displayed(), "the details")
+            browser.screenshot(folder, name + "-details")
+            check(browser, axe, name + " with details")
+            browser.run("document.querySelector('#dialog').close()")
+            browser.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+            check(browser, axe, name)
+            require(browser.problems() == [], browser.problems())
+            browser.close()
+    browser = Browser(url, width=1024, contrast=True)
+    browser.screenshot(folder, "1024-contrast")
+    check(browser, axe, "contrast")
+    return browser
+
+
+def check(browser, axe, name):
+    browser.run(axe + "; window.axe = axe")
+    result = browser.driver.execute_async_script("""
+        const done = arguments[0];
+        axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"] }).then(done, (error) => done(String(error)));""")
+    require(isinstance(result, dict), result)
+    found = [(violation["id"], [node["html"][:160] + " " + node.get("failureSummary", "")[:300] for node in violation["nodes"]][:4]) for violation in result["violations"]]
+    require(found == [], name, found)
+
+
+browser = {each.__name__: each for each in [reorder, stale, live, reconnect, forms, keys, many, hostile, reader, looks]}[test]()
+require(browser.problems() == [], browser.problems())
+browser.close()
+print("passed")

@@ -1,0 +1,129 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferControl
+import TransferCore
+import TransferKit
+import TransferWeb
+import TransportTesting
+
+@Suite struct EventStreamTests {
+    @Test func `events arrive in order with their revisions`() async throws {
+        try await WebFixture.with { fixture in
+            let id = try await fixture.add(1)[0]
+            let reader = try await EventReader(fixture.client(), "/api/v1/events?since=0")
+            let before = try await reader.events(upTo: "added")
+            try await fixture.queue.cancel(id)
+            let after = try await reader.events(upTo: "cancelled")
+            let revisions = (before + after).compactMap(\.id)
+            #expect(revisions == Array(1...UInt64(revisions.count)))
+            #expect(after.last?.data["ids"] as? [String] == [id.description])
+            reader.disconnect()
+        }
+    }
+
+    @Test func `a client that reconnects misses nothing`() async throws {
+        try await WebFixture.with { fixture in
+            let client = try fixture.client()
+            let id = try await fixture.add(1)[0]
+            var last = await fixture.queue.status().revision
+            var revisions: [UInt64] = []
+            for round in 0..<5 {
+                let reader = try await EventReader(client, last: last)
+                try await fixture.queue.release(id)
+                // The connection ends at different events of the round.
+                for _ in 0...(round % 2) {
+                    let event = try await reader.next()
+                    last = try #require(event.id)
+                    revisions.append(last)
+                }
+                reader.disconnect()
+                try await fixture.queue.hold(id)
+            }
+            let end = await fixture.queue.status().revision
+            let reader = try await EventReader(client, last: last)
+            while last < end {
+                last = try #require(try await reader.next().id)
+                revisions.append(last)
+            }
+            reader.disconnect()
+            let first = try #require(revisions.first)
+            #expect(revisions == Array(first...end))
+        }
+    }
+
+    @Test func `events that the server no longer keeps come from the change log`() async throws {
+        try await WebFixture.with {
+            $0.limits.recentEvents = 4
+        } _: { fixture in
+            let client = try fixture.client()
+            let id = try await fixture.add(1)[0]
+            let start = await fixture.queue.status().revision
+            // The server has received events before the client asks for earlier ones.
+            let observer = try await EventReader(client, last: start)
+            for _ in 0..<20 {
+                try await fixture.queue.release(id)
+                try await fixture.queue.hold(id)
+            }
+            let end = await fixture.queue.status().revision
+            while try await observer.next().id != end {}
+            observer.disconnect()
+            let reader = try await EventReader(client, last: start)
+            var revisions: [UInt64] = []
+            while revisions.last != end { revisions.append(try #require(try await reader.next().id)) }
+            reader.disconnect()
+            #expect(revisions == Array(start + 1...end))
+        }
+    }
+
+    @Test func `a client with a revision of another store gets a gap`() async throws {
+        try await WebFixture.with { fixture in
+            let reader = try await EventReader(fixture.client(), last: 1_000_000)
+            let event = try await reader.next()
+            #expect(event.data["event"] as? String == "gap")
+            #expect(await event.id == fixture.queue.status().revision)
+            reader.disconnect()
+        }
+    }
+
+    @Test func `progress of a running session arrives, and the end is never lost`() async throws {
+        try await WebFixture.with { fixture in
+            let reader = try await EventReader(fixture.client())
+            let source = try fixture.file("large", size: 3 << 20)
+            try await fixture.queue.add([.upload(items: [TransferItem(source, as: "large")], to: "a")], at: nil, held: false)
+            try await fixture.queue.start()
+            let events = try await reader.events(upTo: "completed")
+            #expect(events.contains { $0.data["event"] as? String == "didActivate" })
+            reader.disconnect()
+        }
+    }
+
+    @Test func `clients learn that the owner has exited, and that another one continues`() async throws {
+        try await WebFixture.with { fixture in
+            let client = try fixture.client()
+            let reader = try await EventReader(client)
+            await fixture.control.close()
+            var event = try await reader.next()
+            while event.name != "owner" { event = try await reader.next() }
+            #expect(event.data["isReachable"] as? Bool == false)
+            let reply = try await client.get("/api/v1/queue")
+            #expect(reply.status == 503)
+            #expect(reply.code == "ownerUnreachable")
+            #expect(try await fixture.browser().client.get("/").status == 503)
+            let next = try ControlServer(for: fixture.queue, as: .application, logger: fixture.logger)
+            while event.data["isReachable"] as? Bool != true { event = try await reader.next() }
+            try await fixture.add(1)
+            _ = try await reader.events(upTo: "added")
+            reader.disconnect()
+            await next.close()
+        }
+    }
+
+    @Test func `an invalid revision is a problem`() async throws {
+        try await WebFixture.with { fixture in
+            for revision in ["-1", "abc", "1.5", "99999999999999999999999"] {
+                #expect(try await fixture.client().get("/api/v1/events", ["Last-Event-ID": revision]).code == "invalidRequest")
+            }
+        }
+    }
+}

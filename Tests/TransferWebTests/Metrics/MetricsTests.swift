@@ -1,0 +1,81 @@
+import CoreMetrics
+import Foundation
+import SystemPackage
+import Testing
+import TransferControl
+import TransferCore
+import TransferKit
+import TransferWeb
+import TransportTesting
+
+@Suite struct MetricsTests {
+    /// The values by name and labels.
+    private func samples(_ text: String) -> [String: Double] {
+        Dictionary(
+            text.split(separator: "\n").filter { !$0.hasPrefix("#") }.compactMap { line in
+                line.lastIndex(of: " ").map { (String(line[..<$0]), Double(line[line.index(after: $0)...]) ?? .nan) }
+            }
+        ) { $1 }
+    }
+
+    @Test func `the queue's state and ends are metrics`() async throws {
+        try await WebFixture.with { fixture in
+            let client = try fixture.client("web-read.token")
+            let reader = try await EventReader(client)
+            try await fixture.add(2)
+            let source = try fixture.file("done", size: 2_000)
+            fixture.memory.failNext(with: TransferError(.permanent, .tooLarge, "Too large."), for: "bad")
+            for name in ["good", "bad"] {
+                try await fixture.queue.add([.upload(items: [TransferItem(source, as: name)], to: "a")], at: nil, held: false)
+            }
+            try await fixture.queue.start()
+            _ = try await reader.events(upTo: "queueBecameIdle")
+            reader.disconnect()
+            var found = samples(try await client.get("/metrics").body)
+            // The server reads the account of an ended session after it has sent the event.
+            while found["transferq_sessions_ended_total{account=\"a\",direction=\"upload\",result=\"failed\"}"] == nil
+                || found["transferq_sessions_ended_bytes_total{account=\"a\",direction=\"upload\",transport=\"memory\"}"] == nil
+            {
+                found = samples(try await client.get("/metrics").body)
+            }
+            #expect(found["transferq_up"] == 1)
+            #expect(found["transferq_sessions{state=\"held\"}"] == 2)
+            #expect(found["transferq_sessions{state=\"completed\"}"] == 1)
+            #expect(found["transferq_sessions_ended_total{account=\"a\",direction=\"upload\",result=\"completed\"}"] == 1)
+            #expect(found["transferq_sessions_ended_total{account=\"a\",direction=\"upload\",result=\"failed\"}"] == 1)
+            #expect(found["transferq_sessions_ended_bytes_total{account=\"a\",direction=\"upload\",transport=\"memory\"}"] == 2_000)
+            #expect(found["transferq_failures_total{class=\"permanent\",kind=\"session\"}"] == 1)
+            #expect(found["transferq_account_blocked{account=\"a\"}"] == 0)
+            #expect(found["transferq_web_requests_total{status=\"200\"}"] ?? 0 >= 1)
+            let id = await fixture.queue.sessionIDs()[0]
+            #expect(!found.keys.contains { $0.contains(id.description) })
+        }
+    }
+
+    @Test func `metrics need a token, and report a missing owner`() async throws {
+        try await WebFixture.with { fixture in
+            #expect(try await fixture.client(nil).get("/metrics").status == 401)
+            await fixture.control.close()
+            let reply = try await fixture.client("web-read.token").get("/metrics")
+            #expect(reply.status == 200)
+            #expect(samples(reply.body)["transferq_up"] == 0)
+        }
+    }
+
+    @Test func `an app's own metrics have valid names and labels`() async throws {
+        try await WebFixture.with { fixture in
+            let metrics = fixture.server.metrics
+            Counter(label: "app.uploads", dimensions: [("file name", "a\"b\\c\nd")], factory: metrics).increment(by: 3)
+            CoreMetrics.Timer(label: "app-time", dimensions: [], factory: metrics).recordNanoseconds(1_500_000_000)
+            Recorder(label: "1size", dimensions: [], aggregate: true, factory: metrics).record(7)
+            let meter = Meter(label: "level", dimensions: [], factory: metrics)
+            meter.set(2.5)
+            let text = try await fixture.client().get("/metrics").body
+            #expect(text.contains("app_uploads_total{file_name=\"a\\\"b\\\\c\\nd\"} 3.0\n"))
+            #expect(text.contains("# TYPE app_time_seconds summary\napp_time_seconds_sum 1.5\napp_time_seconds_count 1\n"))
+            #expect(text.contains("_1size_sum 7.0\n") && text.contains("\nlevel 2.5\n"))
+            meter.destroy()
+            #expect(try await !fixture.client().get("/metrics").body.contains("\nlevel "))
+        }
+    }
+}

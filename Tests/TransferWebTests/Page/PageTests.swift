@@ -1,0 +1,117 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferControl
+import TransferCore
+import TransferKit
+import TransferWeb
+import TransportTesting
+
+@Suite struct PageTests {
+    @Test func `names can't become markup or reverse the text`() async throws {
+        try await WebFixture.with { fixture in
+            let name = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u{202E}gpj.exe"
+            let ids = try await fixture.add(1) { _ in name }
+            try await fixture.queue.update(ids[0], SessionUpdate(tags: ["<b>tag</b>"]))
+            let (browser, _) = try await fixture.browser()
+            let pages = [
+                try await browser.get("/").body, try await browser.get("/?session=\(ids[0])").body,
+                try await browser.get("/parts?session=\(ids[0])").body, try await browser.get("/?name=%22%3E%3Cscript%3E&tag=%3Cb%3E").body,
+                try await browser.get("/?view=%3Cscript%3E").body,
+            ]
+            for page in pages {
+                #expect(
+                    !page.contains("<script>") && !page.contains("<img src=x") && !page.contains("<b>tag") && !page.contains("\u{202E}"))
+            }
+            #expect(pages[0].contains("&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&gt;"))
+        }
+    }
+
+    @Test func `forms perform each action without a script`() async throws {
+        try await WebFixture.with { fixture in
+            let (browser, form) = try await fixture.browser()
+            let ids = try await fixture.add(3)
+            func act(_ action: String, _ fields: [(String, String)]) async throws -> WebReply {
+                try await browser.post("/forms", form: [("form", form), ("do", action)] + fields)
+            }
+            func select(_ indices: Int...) -> [(String, String)] { indices.map { ("id", ids[$0].description) } }
+            for (action, state) in [
+                ("release", SessionState.waiting), ("hold", .held), ("now", .waiting), ("cancel", .cancelled), ("retry", .waiting),
+            ] {
+                let reply = try await act(action, select(0, 1))
+                #expect(reply.status == 303 && reply.headers["location"] == "/", "\(action) \(reply.status)")
+                #expect(try await fixture.queue.status(of: ids[0]).state == state)
+                #expect(try await fixture.queue.status(of: ids[1]).state == state)
+            }
+            #expect(try await act("move", select(0) + [("at", "2")]).status == 303)
+            #expect(try await fixture.queue.status(of: ids[0]).index == 2)
+            #expect(try await act("rate", select(0) + [("rate", "2M")]).status == 303)
+            #expect(try await fixture.queue.status(of: ids[0]).rateLimit == 2 << 20)
+            #expect(try await act("set", select(0) + [("name", "New"), ("tags", "a b"), ("rate", "")]).status == 303)
+            let changed = try await fixture.queue.status(of: ids[0])
+            #expect(changed.name == "New" && changed.tags == ["a", "b"] && changed.rateLimit == nil)
+            let source = try fixture.file("added")
+            #expect(
+                try await act("add", [("account", "a"), ("direction", "upload"), ("paths", "\(source)\r\n"), ("to", ""), ("hold", "true")])
+                    .status == 303)
+            #expect(await fixture.queue.status().sessions == 4)
+            #expect(try await act("limits", [("maxSessions", "4"), ("rateLimit", "1M")]).status == 303)
+            #expect(await fixture.queue.status().maxConcurrentSessions == 4)
+            #expect(try await act("start", []).status == 303)
+            #expect(try await act("stop", []).status == 303)
+            let question = try await act("remove", select(1))
+            #expect(question.status == 200 && question.body.contains("Remove 1 session?"))
+            #expect(await fixture.queue.status().sessions == 4)
+            #expect(try await act("remove", select(1) + [("confirm", "yes")]).status == 303)
+            #expect(await fixture.queue.status().sessions == 3)
+        }
+    }
+
+    @Test func `a rejected form shows the reason`() async throws {
+        try await WebFixture.with { fixture in
+            let (browser, form) = try await fixture.browser()
+            let id = try await fixture.add(1)[0]
+            let cases: [([(String, String)], Int, String)] = [
+                ([("do", "retry"), ("id", "\(id)")], 409, "can&#39;t be retried"), ([("do", "hold")], 400, "Select the sessions first."),
+                ([("do", "rate"), ("rate", "fast"), ("id", "\(id)")], 400, "is not a rate"),
+                ([("do", "fly"), ("id", "\(id)")], 400, "There is no operation fly"),
+                ([("do", "add"), ("account", "a"), ("paths", "/no/such/file")], 422, "/no/such/file"),
+            ]
+            for (fields, status, text) in cases {
+                let reply = try await browser.post("/forms", form: [("form", form)] + fields)
+                #expect(reply.status == status, "\(fields)")
+                #expect(reply.body.contains(text) && reply.body.contains("role=\"alert\""), "\(fields) \(reply.body.suffix(2_000))")
+            }
+        }
+    }
+
+    @Test func `views, pages and empty lists`() async throws {
+        try await WebFixture.with { fixture in
+            let (browser, _) = try await fixture.browser()
+            #expect(try await browser.get("/").body.contains("The queue is empty."))
+            #expect(try await browser.get("/?view=history").body.contains("No session has ended yet."))
+            #expect(try await browser.get("/?view=drafts").body.contains("There are no drafts."))
+            let ids = try await fixture.add(120)
+            try await fixture.queue.cancel(ids[5])
+            let first = try await browser.get("/").body
+            #expect(
+                first.contains("href=\"/?from=100&amp;limit=100\"") && first.contains(ids[99].description)
+                    && !first.contains(ids[100].description))
+            let second = try await browser.get("/?from=100&limit=100").body
+            #expect(second.contains(ids[119].description) && second.contains(">Previous</a>"))
+            let history = try await browser.get("/?view=history").body
+            #expect(history.contains(ids[5].description) && !history.contains(ids[6].description))
+            #expect(try await browser.get("/?view=active").body.contains(ids[6].description))
+            #expect(try await browser.get("/?session=\(ids[5])").body.contains("id=\"detail\""))
+            #expect(try await browser.get("/?session=\(SessionID())").status == 404)
+        }
+    }
+
+    @Test func `a waiting session shows why it waits`() async throws {
+        try await WebFixture.with { fixture in
+            let id = try await fixture.add(1)[0]
+            try await fixture.queue.release(id)
+            #expect(try await fixture.browser().client.get("/").body.contains("The queue is not running."))
+        }
+    }
+}
