@@ -1,4 +1,5 @@
 import CurlEngine
+import Dispatch
 import Locking
 import ScriptedHTTP
 import Testing
@@ -88,6 +89,65 @@ import TransportSupport
         let response = try await engine.perform(HTTPRequest(method: "GET", url: server.url()))
         #expect(response.headers["X-Early"] == nil)
         #expect(response.headers["X-Final"] == "1")
+        await engine.shutdown()
+        server.stop()
+    }
+
+    /// The observer receives interim responses while the body is being sent: the server continues only afterwards.
+    @Test func observesInterimResponsesDuringBody() async throws {
+        let isObserved = DispatchSemaphore(value: 0)
+        let size = 32 << 20
+        let server = try ScriptedServer(answers: [
+            [
+                .raw("HTTP/1.1 100 Continue\r\n\r\n"), .raw("HTTP/1.1 104 Upload Resumption Supported\r\nLocation: /up/1\r\n\r\n"),
+                .read(1000), .call { isObserved.wait() }, .raw("HTTP/1.1 104 Upload Resumption Supported\r\nUpload-Offset: 1000\r\n\r\n"),
+                .call { isObserved.wait() }, .answer(200),
+            ]
+        ])
+        let engine = CurlEngine()
+        let heads = Locked<[String]>([])
+        var request = HTTPRequest(
+            method: "POST", url: server.url(), body: .bytes([UInt8](repeating: 1, count: size)), expectsContinue: true)
+        request.observeInterimResponse = { head in
+            heads.withLock { $0.append("\(head.status) \(head.headers["Location"] ?? head.headers["Upload-Offset"] ?? "")") }
+            isObserved.signal()
+        }
+        #expect(try await engine.perform(request).status == 200)
+        #expect(heads.withLock { $0 } == ["104 /up/1", "104 1000"])
+        await engine.shutdown()
+        server.stop()
+    }
+
+    /// The limit of header bytes applies to each response, rather than to all interim responses together.
+    @Test func acceptsManyInterimResponses() async throws {
+        let interim = "HTTP/1.1 104 Upload Resumption Supported\r\nUpload-Offset: 1\r\n\r\n"
+        let server = try ScriptedServer(answers: [
+            [.raw(String(repeating: interim, count: 2000)), .answer(200, ["X-Final": "1"])]
+        ])
+        var configuration = CurlEngine.Configuration()
+        configuration.maximumResponseHeaders = 1000
+        let engine = CurlEngine(configuration: configuration)
+        let count = Locked(0)
+        var request = HTTPRequest(method: "POST", url: server.url(), body: .bytes([1]))
+        request.observeInterimResponse = { _ in count.withLock { $0 += 1 } }
+        #expect(try await engine.perform(request).headers["X-Final"] == "1")
+        #expect(count.withLock { $0 } == 2000)
+        await engine.shutdown()
+        server.stop()
+    }
+
+    /// An interim response before a broken connection reaches the observer.
+    @Test func observesInterimResponseBeforeCut() async throws {
+        let server = try ScriptedServer(answers: [
+            [.raw("HTTP/1.1 104 Upload Resumption Supported\r\nLocation: /up/1\r\n\r\n"), .read(nil), .reset]
+        ])
+        let engine = CurlEngine()
+        let heads = Locked<[String?]>([])
+        var request = HTTPRequest(method: "POST", url: server.url(), body: .bytes([1, 2, 3]))
+        request.observeInterimResponse = { head in heads.withLock { $0.append(head.headers["Location"]) } }
+        let error = await #expect(throws: CurlEngineError.self) { try await engine.perform(request) }
+        #expect(error?.kind == .connectionLost && error?.sent.read == 3)
+        #expect(heads.withLock { $0 } == ["/up/1"])
         await engine.shutdown()
         server.stop()
     }

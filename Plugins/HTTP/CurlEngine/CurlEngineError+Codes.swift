@@ -42,6 +42,7 @@ extension CurlEngineError {
                 (.other, "The request failed.")
             }
         self.init(kind, message, cause: text, sent: sent)
+        isHTTP2Failure = code == CURLE_HTTP2 || code == CURLE_HTTP2_STREAM
     }
 
     /// Whether OpenSSL reports that the server sent an alert about a certificate (RFC 8446, section 6.2). Such an alert is always about the

@@ -74,6 +74,10 @@ public struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertibl
     /// request's body. With the kind ``Kind/connectionLost``, the server may have acted on the request.
     public internal(set) var isUnanswered = false
 
+    /// Whether the failure is an error of HTTP/2, such as a stream that the server or a proxy reset. A proxy that can't forward an interim response
+    /// over HTTP/2 fails like this each time. Can be true only for the kind ``Kind/connectionLost``.
+    package internal(set) var isHTTP2Failure = false
+
     init(_ kind: Kind, _ message: String, cause: String? = nil, sent: SentBytes = SentBytes()) {
         self.kind = kind
         self.message = message

@@ -68,7 +68,8 @@ extension Transfer {
         }
     }
 
-    /// Collects a header line. After the last header line of the final response, lets the sink accept or decline the body.
+    /// Collects a header line. Passes each complete interim response to the request's observer. After the last header line of the final response, lets
+    /// the sink accept or decline the body.
     ///
     /// - Returns: Whether to continue; false ends the transfer.
     private func receiveHeaderLine(_ line: UnsafeRawBufferPointer) -> Bool {
@@ -76,6 +77,7 @@ extension Transfer {
             failure = CurlEngineError(.invalidResponse, "The headers of the server's response are too large.")
             return false
         }
+        if let observe = pending.request.observeInterimResponse, let head = response.interimHead { observe(head) }
         guard download?.isAccepted == nil, response.isFinal else { return true }
         do {
             try download?.begin(response.head)

@@ -43,6 +43,12 @@ public struct HTTPRequest: Sendable {
         set { connection.certificateAuthorityFile = newValue }
     }
 
+    /// Observes interim responses (1xx) except 100 (Continue), for example 103 or 104, as soon as the headers of each are complete, even while
+    /// the body is being sent. Called in the order of arrival, on the engine's thread. Must not block.
+    ///
+    /// libcurl ends a request whose responses have more than 300 KiB of headers altogether, as if the connection broke.
+    package var observeInterimResponse: (@Sendable (_ head: HTTPResponseHead) -> Void)?
+
     /// Creates a request. `certificateAuthorityFile` overrides the same option of `connection`.
     public init(
         method: String, url: String, headers: HTTPHeaders = HTTPHeaders(), body: HTTPBody = .none,

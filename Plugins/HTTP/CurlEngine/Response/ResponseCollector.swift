@@ -3,7 +3,10 @@ struct ResponseCollector {
     private let maximumHeaders: Int
     private let maximumBody: Int
     private var headerBytes: [UInt8] = []
-    private var totalHeaderBytes = 0
+    /// The number of header bytes of the current response, including its trailers.
+    private var responseBytes = 0
+    /// Whether no header line arrived, not even of an interim response.
+    private(set) var isEmpty = true
     private(set) var body: [UInt8] = []
     private(set) var isBodyTruncated = false
     /// Whether the empty line after the headers arrived. libcurl treats a truncated header section as complete.
@@ -14,19 +17,21 @@ struct ResponseCollector {
         self.maximumBody = maximumBody
     }
 
-    /// Adds one header line. libcurl also passes the headers of interim responses, and trailers; both are ignored.
+    /// Adds one header line. libcurl also passes the headers of interim responses, each of which replaces the one before, and trailers, which are
+    /// ignored.
     ///
-    /// - Returns: Whether the line is within the limit.
+    /// - Returns: Whether the response is within the limit.
     mutating func addHeaderLine(_ line: UnsafeRawBufferPointer) -> Bool {
-        totalHeaderBytes += line.count
-        guard totalHeaderBytes <= maximumHeaders else { return false }
-        if isFinal { return true }
-        if unsafe line.starts(with: "HTTP/".utf8) {
+        isEmpty = false
+        if !isFinal, unsafe line.starts(with: "HTTP/".utf8) {
             headerBytes.removeAll(keepingCapacity: true)
+            responseBytes = 0
             areHeadersComplete = false
-        } else if unsafe line.elementsEqual("\r\n".utf8) || line.elementsEqual("\n".utf8) {
-            areHeadersComplete = true
         }
+        responseBytes += line.count
+        guard responseBytes <= maximumHeaders else { return false }
+        if isFinal { return true }
+        if unsafe line.elementsEqual("\r\n".utf8) || line.elementsEqual("\n".utf8) { areHeadersComplete = true }
         unsafe headerBytes.append(contentsOf: line)
         return true
     }
@@ -41,11 +46,11 @@ struct ResponseCollector {
         return !isBodyTruncated
     }
 
-    /// Whether no header line arrived, not even of an interim response.
-    var isEmpty: Bool { totalHeaderBytes == 0 }
-
     /// Whether the headers of the final response are complete.
     var isFinal: Bool { areHeadersComplete && status >= 200 }
+
+    /// The interim response that ended with the last header line, except 100 (Continue); nil if there is no such response.
+    var interimHead: HTTPResponseHead? { areHeadersComplete && (102..<200).contains(status) ? head : nil }
 
     /// Whether the final response has the length that its headers declare (RFC 9112, section 6.3).
     var isWhole: Bool {
