@@ -21,6 +21,8 @@ final class ServerProfileCache: Sendable {
         var refusesContentInCreation = false
         /// The number of consecutive `OPTIONS` requests without a response. It decreases by one each time the transport omits the request.
         var unansweredOptionsRequests = 0
+        /// A proxy in front of the endpoint breaks requests with interim responses over HTTP/2, so requests use HTTP/1.1.
+        var breaksInterimResponses = false
         /// The maximum number of bytes of one request; nil if no limit is known.
         var chunkLimit: Int64?
 
@@ -31,6 +33,7 @@ final class ServerProfileCache: Sendable {
     private struct State {
         var features: [String: (value: TUSFeatures, until: ContinuousClock.Instant)] = [:]
         var quirks: [String: Quirks] = [:]
+        var dialects: [String: (value: KnownDialect, until: ContinuousClock.Instant)] = [:]
         var interruptedRequests: [String: (request: UnansweredRequest, wasFollowedByOutage: Bool)] = [:]
         /// Whether trailers arrive at a server, by the endpoint's address, the address for creating uploads, and the origin of the upload.
         var trailers: [String: (arrive: Bool, until: ContinuousClock.Instant)] = [:]
@@ -81,6 +84,20 @@ final class ServerProfileCache: Sendable {
                 state.trailers[route] = (arrive, until)
             }
             return arrive
+        }
+    }
+
+    /// The endpoint's version of the IETF's protocol; nil if it is unknown.
+    func dialect(of address: String) -> KnownDialect? {
+        state.withLock { $0.dialects[address] }.flatMap { $0.until > now() ? $0.value : nil }
+    }
+
+    /// Stores an endpoint's version of the IETF's protocol for a day.
+    func store(_ dialect: KnownDialect, of address: String) {
+        let until = now() + Self.lifetime
+        state.withLock { state in
+            if state.dialects.count >= Self.maximumAddresses { state.dialects.removeAll() }
+            state.dialects[address] = (dialect, until)
         }
     }
 

@@ -35,19 +35,49 @@ public struct TUSOptions: Hashable, Sendable {
     /// ```
     public var extensions: [TUSExtension]?
 
+    /// The protocol to use.
+    public var dialect: UploadDialect
+
+    /// The method of the request that creates an upload with the IETF's protocol.
+    public var creationMethod: CreationMethod
+
     /// The options for all requests.
     public var requests: RequestOptions
+
+    /// A protocol for resumable uploads, for ``TUSOptions/dialect``.
+    public enum UploadDialect: String, CaseIterable, Hashable, Sendable {
+        /// tus 1.0.0 if the server supports it. Otherwise the IETF's protocol if the server announces it, or if the server rejects the creation of a
+        /// tus upload.
+        case auto
+        /// Only tus 1.0.0.
+        case tus
+        /// Only the IETF's *Resumable Uploads for HTTP* (draft-ietf-httpbis-resumable-upload), in the newest version that both sides support.
+        case ietf
+    }
+
+    /// The method of the request that creates an upload, for ``TUSOptions/creationMethod``.
+    public enum CreationMethod: String, CaseIterable, Hashable, Sendable {
+        /// A `POST` to the endpoint's address.
+        case post = "POST"
+        /// A `PUT` to the file's name below the endpoint's address.
+        case put = "PUT"
+        /// A `PATCH` to the endpoint's address.
+        case patch = "PATCH"
+    }
 
     /// Creates options. Each parameter sets the property of the same name.
     public init(
         chunkSize: Int64? = nil, chunkMultiple: Int64 = 1, singleRequestSize: Int64 = 1 << 20, methodOverride: Bool = false,
-        extensions: [TUSExtension]? = nil, requests: RequestOptions = RequestOptions()
+        extensions: [TUSExtension]? = nil, dialect: UploadDialect = .auto, creationMethod: CreationMethod = .post,
+        requests: RequestOptions = RequestOptions()
     ) {
         self.chunkSize = chunkSize
         self.chunkMultiple = chunkMultiple
         self.singleRequestSize = singleRequestSize
         self.methodOverride = methodOverride
         self.extensions = extensions
+        self.dialect = dialect
+        self.creationMethod = creationMethod
         self.requests = requests
     }
 
@@ -102,6 +132,12 @@ public struct TUSOptions: Hashable, Sendable {
                 "chunkSize", \.chunkSize, .bytes(from: 1), "the maximum number of bytes of one `PATCH`, 1 or more",
                 nil: "the rest of the file"),
             Setting(
+                "creationMethod", \.creationMethod, .choice,
+                "`POST`, `PUT` or `PATCH`: the method of the request that creates an upload with the IETF's protocol"),
+            Setting(
+                "dialect", \.dialect, .choice,
+                "`auto` for tus if the server supports it and otherwise the IETF's protocol, `tus` or `ietf` for only this protocol"),
+            Setting(
                 "extensions", \.extensions, .extensions,
                 "the extensions to use, separated by commas, whatever the server lists; `none` for only the core protocol and the creation of uploads",
                 nil: "those that the server lists"),
@@ -117,7 +153,10 @@ public struct TUSOptions: Hashable, Sendable {
 
 extension ReservedHeaders {
     /// The reserved headers of the tus transport, for all versions of the protocol.
-    static let tus = ReservedHeaders(of: .tus, names: ["content-type", "x-http-method-override"], prefixes: ["upload-", "tus-"])
+    static let tus = ReservedHeaders(
+        of: .tus,
+        names: ["content-type", "x-http-method-override", "content-disposition", "content-digest", "repr-digest", "want-repr-digest"],
+        prefixes: ["upload-", "tus-"])
 }
 
 extension SettingFormat<[TUSExtension]> {

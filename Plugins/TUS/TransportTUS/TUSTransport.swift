@@ -3,7 +3,9 @@ import HTTPSupport
 public import TransferCore
 public import TransportSupport
 
-/// Uploads files to tus 1.0.0 servers (https://tus.io/protocols/resumable-upload), with the extensions that the server offers.
+/// Uploads files to tus 1.0.0 servers (https://tus.io/protocols/resumable-upload), with the extensions that the server offers, and to servers of the
+/// IETF's successor of tus, *Resumable Uploads for HTTP* (draft-ietf-httpbis-resumable-upload). ``TUSOptions/dialect`` selects the protocol; the article
+/// <doc:ResumableUploads> explains the IETF's protocol. The following describes tus.
 ///
 /// An interrupted upload resumes at the server's offset. Bytes count as confirmed only after the server has reported them. A growing source
 /// is sent while it grows if its length is known, or if the server supports *creation-defer-length*. Otherwise, the upload starts when the
@@ -208,8 +210,9 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     ///   allow this account to remove this one. The upload then stays until it expires.
     public func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws {
         // If the server has not sent a URL, the upload can't be found.
-        guard let urls = TUSCheckpoint(checkpoint)?.ownURLs, !urls.isEmpty else { return }
-        let server = try TUSServer(endpoint, credentials: credentials, resources: resources)
+        guard let stored = TUSCheckpoint(checkpoint), case let urls = stored.ownURLs, !urls.isEmpty else { return }
+        var server = try TUSServer(endpoint, credentials: credentials, resources: resources)
+        if let dialect = stored.whole.dialect.flatMap({ Dialect(storedName: $0) }) { server.dialect = dialect }
         var failures: [TransferError] = []
         for url in urls {
             do { try await server.delete(url) } catch let error as TransferError {

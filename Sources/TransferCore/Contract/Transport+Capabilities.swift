@@ -94,6 +94,10 @@ public struct EndpointReport: Hashable, Sendable {
     /// The negotiated protocol version.
     public var version: String?
 
+    /// Other protocols or versions that the server supports, and that the transport uses only if the endpoint's settings select them; empty if there
+    /// are no others, or they are unknown.
+    public var otherVersions: [String]
+
     /// The server's features, with the server's names for them.
     public var features: [String]
 
@@ -111,10 +115,12 @@ public struct EndpointReport: Hashable, Sendable {
 
     /// Creates a report.
     public init(
-        version: String? = nil, features: [String] = [], maximumSize: Int64? = nil, limits: [String: Int64] = [:],
+        version: String? = nil, otherVersions: [String] = [], features: [String] = [], maximumSize: Int64? = nil,
+        limits: [String: Int64] = [:],
         hostKeyFingerprint: String? = nil, latency: Duration
     ) {
         self.version = version
+        self.otherVersions = otherVersions
         self.features = features
         self.maximumSize = maximumSize
         self.limits = limits

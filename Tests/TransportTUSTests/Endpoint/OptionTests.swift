@@ -7,7 +7,7 @@ import TransportTUS
     /// Options whose values all differ from the defaults.
     private static let nonDefaults = TUSOptions(
         chunkSize: 52_428_800, chunkMultiple: 262_144, singleRequestSize: 0, methodOverride: true,
-        extensions: [.creation, .checksumTrailer],
+        extensions: [.creation, .checksumTrailer], dialect: .ietf, creationMethod: .put,
         requests: RequestOptions(
             network: NetworkOptions(
                 proxy: .url("socks5h://proxy.example.com:1080"), proxyUser: "me", proxyExceptions: ["localhost", "10.0.0.0/8"],

@@ -48,6 +48,7 @@ import TransportTUS
         if verifies { upload.options.verification = .checksum }
         upload.options.segmentsPerFile = parallel
         upload.endpoint.settings["parallelThreshold"] = "1"
+        upload.endpoint.settings["dialect"] = "tus"
         return (upload, TUSTransport(dialect: Self.other, now: { .now }))
     }
 
@@ -70,7 +71,8 @@ import TransportTUS
 
     @Test func testDialectReplacesEachTerm() {
         for (tus, other) in zip(Mirror(reflecting: Dialect.tus).children, Mirror(reflecting: Self.other).children) {
-            #expect("\(tus.value)" != "\(other.value)", "\(tus.label ?? "")")
+            // tus has no terms of the IETF's protocol.
+            if tus.label != "ietf" { #expect("\(tus.value)" != "\(other.value)", "\(tus.label ?? "")") }
         }
     }
 

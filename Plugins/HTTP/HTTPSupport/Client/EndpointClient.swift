@@ -91,6 +91,7 @@ package struct EndpointClient: Sendable {
             throw TransferError(.permanent, .invalidEndpoint, "The URL of this file must begin with https:// or http://.")
         }
         outgoing.request.connection = try await connection()
+        if outgoing.usesHTTP1 { outgoing.request.connection.httpVersion = .http1 }
         let expectsContinue = outgoing.request.expectsContinue
         var target = initialOrigin
         var isTrusted = trustedOrigins.contains(initialOrigin)

@@ -6,8 +6,8 @@ import CurlEngine
 /// module uses. The values of extension headers have the format of tus 1.0.0. If a version uses another format for a header's value, the
 /// header's property is nil.
 package struct Dialect: Sendable {
-    /// The header with the version. All responses and all requests except `OPTIONS` must contain it.
-    package var versionHeader: String
+    /// The header with the version; nil if the version has none. All requests except `OPTIONS` must contain it, and in tus all responses.
+    package var versionHeader: String?
     /// The version.
     package var version: String
     /// The content type of `PATCH`.
@@ -41,6 +41,9 @@ package struct Dialect: Sendable {
     /// The response header with the server's checksum algorithms.
     package var checksumAlgorithmsHeader: String?
 
+    /// The terms of the IETF's protocol; nil for tus.
+    package var ietf: IETFTerms?
+
     /// tus 1.0.0 (https://tus.io/protocols/resumable-upload).
     package static let tus = Dialect(
         versionHeader: "Tus-Resumable", version: "1.0.0", patchContentType: "application/offset+octet-stream",
@@ -51,7 +54,9 @@ package struct Dialect: Sendable {
         checksumAlgorithmsHeader: "Tus-Checksum-Algorithm")
 
     /// Returns whether a response is from a server with this version, rather than, for example, a login page.
-    func isDeclared(in headers: HTTPHeaders) -> Bool { headers[versionHeader] == version }
+    func isDeclared(in headers: HTTPHeaders) -> Bool {
+        ietf == nil ? headers[versionHeader] == version : IETFTerms.areDeclared(in: headers)
+    }
 }
 
 extension HTTPHeaders {

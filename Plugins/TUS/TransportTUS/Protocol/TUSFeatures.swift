@@ -14,6 +14,10 @@ struct TUSFeatures: Hashable, Sendable {
     var checksumAlgorithms: [String] = []
     /// Whether the features are assumed because the server could not be queried. The server may support more.
     private(set) var isGuess = false
+    /// Whether the server reported the features itself.
+    private(set) var isDeclared = false
+    /// Whether the server's response shows the IETF's protocol.
+    private(set) var announcesUploadResources = false
 
     /// The features that are assumed for a server that does not report any.
     static let minimal = TUSFeatures(extensions: [TUSExtension.creation.rawValue])
@@ -29,10 +33,18 @@ struct TUSFeatures: Hashable, Sendable {
     init?(_ headers: HTTPHeaders, in dialect: Dialect) {
         let identifyingHeaders = [dialect.versionsHeader, dialect.versionHeader, dialect.extensionsHeader]
         guard identifyingHeaders.contains(where: { headers[$0] != nil }) else { return nil }
+        isDeclared = true
         versions = Self.list(headers[dialect.versionsHeader])
         extensions = Self.list(headers[dialect.extensionsHeader])
         maximumSize = headers[dialect.maximumSizeHeader].flatMap { Int64($0) }.flatMap { $0 >= 0 ? $0 : nil }
         checksumAlgorithms = Self.list(headers[dialect.checksumAlgorithmsHeader])
+    }
+
+    /// Returns the features that are assumed for a server whose response does not report any.
+    static func assumed(after headers: HTTPHeaders) -> TUSFeatures {
+        var features = minimal
+        features.announcesUploadResources = IETFTerms.areDeclared(in: headers)
+        return features
     }
 
     private init(extensions: [String]) {

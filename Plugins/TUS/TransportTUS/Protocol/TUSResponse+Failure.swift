@@ -29,13 +29,18 @@ extension TUSResponse {
         case 403: forbidden
         case 404, 410:
             request.targetsEndpoint
-                ? error(.unreachable, .notThisProtocol, "has no tus endpoint at this address; check the address")
+                ? error(
+                    .unreachable, .notThisProtocol,
+                    "has no \(dialect.ietf == nil ? "tus endpoint" : "resource for uploads") at this address; check the address")
                 : error(.resumeLost, .uploadGone, "no longer has the upload")
         case 405, 501:
             switch request {
             case .create, .options: error(.unreachable, .notThisProtocol, "does not accept uploads at this address; check the address")
             case .delete: leftToExpire(.unsupported, "does not remove uploads on request")
-            case .head, .patch, .get: error(.permanent, .rejected, "does not allow \(request.rawValue), which tus requires")
+            case .head, .patch, .get:
+                error(
+                    .permanent, .rejected,
+                    "does not allow \(request.rawValue), which \(dialect.ietf == nil ? "tus" : dialect.name) requires")
             }
         case 409 where request == .patch || request == .delete: error(.transient, .serverError, "has the upload at another offset")
         case 409 where request.targetsEndpoint:
@@ -58,6 +63,11 @@ extension TUSResponse {
         }
     }
 
+    /// The error for a whole file that the server received and then rejected (IETF). The upload can't resume.
+    var rejectionOfWholeFile: TransferError {
+        error(.permanent, .rejected, "received the whole file, but did not accept it")
+    }
+
     /// Returns the error for a response with another protocol version, or with the status 412.
     ///
     /// - Parameter versions: The server's versions, if the response omits them and another request returned them.
@@ -71,6 +81,7 @@ extension TUSResponse {
                     + "and headers that set conditions, such as If-Match"
             )
         }
+        if dialect.ietf != nil { return error(.permanent, .unsupportedVersion, "rejects the \(dialect.name)") }
         let what = supported.map { "supports tus \($0.prefix(100))" } ?? "does not report its tus version"
         return error(.permanent, .unsupportedVersion, "\(what); this transport supports \(dialect.version)")
     }
@@ -80,7 +91,10 @@ extension TUSResponse {
 
     /// The error for a `DELETE` to which another service in front of the tus server responded, for example with a login page. A later
     /// request may still remove the upload.
-    private var notATUSServerNow: TransferError { error(.unreachable, .notThisProtocol, "is not a tus server at the moment") }
+    private var notATUSServerNow: TransferError { error(.unreachable, .notThisProtocol, "is not a \(serverKind) at the moment") }
+
+    /// The kind of server that speaks the protocol.
+    private var serverKind: String { dialect.ietf == nil ? "tus server" : "server for resumable uploads" }
 
     private var target: String { location.flatMap(Origin.init).map { " to \($0)" } ?? "" }
 
@@ -100,11 +114,13 @@ extension TUSResponse {
 
     private var unexpectedSuccess: TransferError {
         if request == .delete { return notATUSServerNow }
-        if !isFromTUSServer, response.headers[dialect.versionHeader] != nil { return versionRefused(nil) }
+        if !isFromTUSServer, dialect.ietf == nil, response.headers[dialect.versionHeader] != nil { return versionRefused(nil) }
         if request.targetsEndpoint {
-            return error(.unreachable, .notThisProtocol, "is not a tus server at this address; check the address")
+            return error(.unreachable, .notThisProtocol, "is not a \(serverKind) at this address; check the address")
         }
-        if !isFromTUSServer { return error(.protocolViolation, .invalidResponse, "sent a response without a tus version") }
+        if !isFromTUSServer, dialect.ietf == nil {
+            return error(.protocolViolation, .invalidResponse, "sent a response without a tus version")
+        }
         return error(.protocolViolation, .invalidResponse, "did not report how much of the upload it has")
     }
 

@@ -32,7 +32,9 @@ struct TUSResponse {
     var status: Int { response.status }
 
     /// Whether the request succeeded according to the protocol. Some servers respond to `OPTIONS` without a version.
-    var isSuccess: Bool { (200..<300).contains(status) && (isFromTUSServer || request == .options) && !hasCreatedAnotherUpload }
+    var isSuccess: Bool {
+        (200..<300).contains(status) && (isFromTUSServer || request == .options || dialect.ietf != nil) && !hasCreatedAnotherUpload
+    }
 
     /// Whether the server created another upload in response to `PATCH`, because it ignores `X-HTTP-Method-Override`.
     var hasCreatedAnotherUpload: Bool { request == .patch && endpointResponse.method != request.rawValue && status == 201 }
@@ -43,7 +45,8 @@ struct TUSResponse {
     /// Whether the response is from a gateway that got no valid response from the server (RFC 9110, sections 15.6.3 and 15.6.5).
     var isFromGateway: Bool { (status == 502 || status == 504) && !isFromTUSServer }
 
-    /// Whether the response has the protocol's version header (tus 1.0.0, "Tus-Resumable"), which a login page lacks.
+    /// Whether the response has the protocol's version header (tus 1.0.0, "Tus-Resumable"), or another header of the protocol if its version does not
+    /// require one. A login page lacks it.
     var isFromTUSServer: Bool { dialect.isDeclared(in: response.headers) }
 
     /// The number of bytes that the server has; nil if the response contains no valid number.
@@ -53,7 +56,25 @@ struct TUSResponse {
     var length: Int64? { number(dialect.lengthHeader) }
 
     /// The time at which the server will remove the upload, in seconds since 1970 by the server's clock.
-    var expires: Int? { response.headers[dialect.expiryHeader].flatMap(secondsSince1970(ofHTTPDate:)) }
+    var expires: Int? {
+        // The number has at most 15 digits, so the sum does not overflow.
+        if let age = limits?.maximumAge { return serverTime + Int(age) }
+        return response.headers[dialect.expiryHeader].flatMap(secondsSince1970(ofHTTPDate:))
+    }
+
+    /// Whether the upload is complete according to the server (IETF); nil if the response does not declare it.
+    var isComplete: Bool? { dialect.ietf?.isComplete(in: response.headers) }
+
+    /// The server's limits (IETF); nil if the response contains no valid limits.
+    var limits: UploadLimits? { dialect.ietf?.limits(in: response.headers) }
+
+    /// The problem that a rejection explains (IETF); nil if there is none.
+    var problem: UploadProblem? { dialect.ietf == nil ? nil : UploadProblem(response.body) }
+
+    /// Whether this is a web page without any sign of the protocol, for example a login page.
+    var isUnrelatedPage: Bool {
+        !isFromTUSServer && response.headers["Content-Type"]?.lowercased().hasPrefix("text/html") == true
+    }
 
     /// The server's time in seconds since 1970. If the response has no date, this machine's time.
     var serverTime: Int { response.headers["Date"].flatMap(secondsSince1970(ofHTTPDate:)) ?? time(nil) }
@@ -62,7 +83,10 @@ struct TUSResponse {
     var location: URL? { response.location }
 
     private func number(_ name: String) -> Int64? {
-        guard let text = response.headers[name], !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        guard let field = response.headers[name] else { return nil }
+        // In the IETF's protocol, parameters can follow a number (RFC 9651, section 3.1.2).
+        let text = dialect.ietf == nil ? field[...] : field.prefix { $0 != ";" && $0 != " " }
+        guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
         // Limits the number to just above the largest valid size, so that sums with it do not overflow.
         return Int64(text).map { min($0, RemoteUpload.sizes.upperBound + 1) }
     }

@@ -8,22 +8,52 @@ extension TUSServer {
     ///
     /// Some tus servers do not support `OPTIONS`. If the response may come from such a server, up to two more requests look for the
     /// protocol's version. They create nothing. If only the last response contains the version, the report has no features.
+    ///
+    /// If the endpoint's options allow both protocols, the report of a tus server also names the version of the IETF's protocol, and a server that
+    /// speaks only the IETF's protocol is accepted.
     func report() async throws -> EndpointReport {
+        if options.dialect == .ietf { return try await resourceReport() }
         let answer = try await ask(.options) { try await send(.options, to: address) }
-        if let report = try report(answer) { return report }
+        if var report = try report(answer) {
+            // The server was already accepted, so a failure of this request does not matter.
+            if options.dialect == .auto, let known = try? await negotiatedDialect(cached: false) {
+                report.otherVersions = [known.dialect.name]
+            }
+            return report
+        }
         guard Self.isPossibleWithoutOptions(answer) else { throw try await refused(answer) }
         // Some servers respond to OPTIONS only if the request has a version header, although the protocol does not require it (tus 1.0.0,
         // "Tus-Resumable").
-        let named = try await ask(.options) {
-            try await send(.options, to: address, headers: [dialect.versionHeader: dialect.version])
-        }
+        var headers = HTTPHeaders()
+        headers[dialect.versionHeader] = dialect.version
+        if options.dialect == .auto { headers[Dialect.interopHeader] = Dialect.ietfVersions[0].version }
+        let named = try await ask(.options) { [headers] in try await send(.options, to: address, headers: headers) }
         if let report = try report(named) { return report }
+        if options.dialect == .auto, [answer, named].contains(where: { IETFTerms.areDeclared(in: $0.response.headers) }) {
+            return try await resourceReport()
+        }
         if !named.isSuccess, named.failure().asksToBackOff { throw named.failure() }
         // A tus server includes its version even in a response about a missing upload.
         let missing = try await ask(.head) { try await send(.head, to: urlOfMissingUpload) }
         if missing.isFromTUSServer { return EndpointReport(version: dialect.version, latency: answer.endpointResponse.latency) }
         if missing.status == 401 || missing.status == 407 { throw missing.failure() }
         throw try await refused(answer)
+    }
+
+    /// Returns the report for the IETF's protocol.
+    private func resourceReport() async throws -> EndpointReport {
+        guard let known = try await negotiatedDialect(cached: false) else {
+            throw TransferError(
+                .unreachable, .notThisProtocol,
+                "The server \(origin) does not announce Resumable Uploads for HTTP in response to OPTIONS; check the address. Some servers announce it "
+                    + "only during an upload.")
+        }
+        let limits = [
+            "min-size": known.limits.minimumSize, "max-append-size": known.limits.maximumAppendSize,
+            "min-append-size": known.limits.minimumAppendSize,
+        ].compactMapValues(\.self)
+        return EndpointReport(
+            version: known.dialect.name, maximumSize: known.limits.maximumSize, limits: limits, latency: known.latency)
     }
 
     /// Returns the report for a response to `OPTIONS`, and caches the features; nil if the response does not identify a tus server.

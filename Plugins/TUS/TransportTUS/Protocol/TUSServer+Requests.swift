@@ -31,11 +31,13 @@ extension TUSServer {
             switch answer.status {
             case 400 where answer.refusesCertificate: throw try await refused(answer)
             case 407, 412, 429, 503: throw try await refused(answer)
-            case 200..<300: return (TUSFeatures(answer.response.headers, in: dialect) ?? .minimal, lifetime: ServerProfileCache.lifetime)
+            case 200..<300:
+                let headers = answer.response.headers
+                return (TUSFeatures(headers, in: dialect) ?? .assumed(after: headers), lifetime: ServerProfileCache.lifetime)
             // These statuses depend on the client, or are temporary.
             case 401, 403, 408, 423, 425: return (.guess, lifetime: nil)
             case 500... where answer.status != 501: return (.guess, lifetime: nil)
-            default: return (.minimal, lifetime: ServerProfileCache.lifetime)
+            default: return (.assumed(after: answer.response.headers), lifetime: ServerProfileCache.lifetime)
             }
         }
         if let extensions = options.extensions {
@@ -108,21 +110,38 @@ extension TUSServer {
 
     /// The maximum size of a creation's body that is sent without `Expect: 100-continue`. With `Expect`, the rejection of a larger body
     /// costs one round trip instead of the whole body.
-    private static let maximumSizeWithoutExpect: Int64 = 256 * 1024
+    static let maximumSizeWithoutExpect: Int64 = 256 * 1024
 
     /// Returns the URL of a created upload.
     ///
     /// - Throws: The error for a failed creation, for a URL at an untrusted origin, or for an `http` URL from an `https` server.
     func created(_ answer: TUSResponse) async throws -> String {
         let location = answer.location
-        if let location, origin.scheme == "https", Origin(location)?.scheme != "https" {
+        if let location { try checkTLS(of: location) }
+        guard answer.isSuccess, let location else { throw try await refused(answer) }
+        try checkTrust(in: location)
+        return location.absoluteString
+    }
+
+    /// Checks the URL of an upload.
+    ///
+    /// - Throws: The error for a URL at an untrusted origin, or for an `http` URL from an `https` server.
+    func checkUploadURL(_ location: URL) throws(TransferError) {
+        try checkTLS(of: location)
+        try checkTrust(in: location)
+    }
+
+    private func checkTLS(of location: URL) throws(TransferError) {
+        if origin.scheme == "https", Origin(location)?.scheme != "https" {
             throw TransferError(
                 .permanent, .invalidResponse,
                 "The server \(origin) returned an http: URL for the upload, so the content would be sent without TLS. If the server is "
                     + "behind a proxy, let the proxy send \"X-Forwarded-Proto: https\". The new upload remains on the server until it expires."
             )
         }
-        guard answer.isSuccess, let location else { throw try await refused(answer) }
+    }
+
+    private func checkTrust(in location: URL) throws(TransferError) {
         if let target = Origin(location), target != origin, target != client.origin, !options.requests.trustedOrigins.contains(target) {
             throw TransferError(
                 .permanent, .invalidResponse,
@@ -130,7 +149,6 @@ extension TUSServer {
                     + "origin to the endpoint's setting origins (--setting 'origins=\(target)'). The new upload remains there until it expires."
             )
         }
-        return location.absoluteString
     }
 
     /// The server's offset of an upload, and the response that reported it.
@@ -243,7 +261,7 @@ extension TUSServer {
     /// - Throws: A ``TransferError``. The class is ``FailureClass/unsupported`` if the upload remains until it expires, and the code is
     ///   ``TransferError/Code/unsupported`` if the server removes no uploads at all.
     func delete(_ url: String) async throws {
-        guard options.extensions?.contains(.termination) ?? true else {
+        guard dialect.ietf != nil || options.extensions?.contains(.termination) ?? true else {
             throw TransferError(
                 .unsupported, .unsupported, "The endpoint's setting extensions excludes termination, so the upload remains.")
         }
@@ -261,7 +279,9 @@ extension TUSServer {
             try Task.checkCancellation()
             if let options, options.refusesCertificate { return options.failure() }
         }
-        guard answer.status == 412, answer.request != .options, answer.response.headers[dialect.versionsHeader] == nil else {
+        guard answer.status == 412, answer.request != .options, dialect.versionsHeader != nil,
+            answer.response.headers[dialect.versionsHeader] == nil
+        else {
             return answer.failure()
         }
         let options = try? await send(.options, to: address)

@@ -7,11 +7,14 @@ import TransportSupport
 
 /// An endpoint of a tus server, for the requests of one operation: an attempt, a check of the endpoint, or the removal of an upload.
 struct TUSServer {
-    let dialect: Dialect
+    /// The version of the protocol. An attempt changes it when it has found the version that the server supports.
+    var dialect: Dialect
     /// The URL at which uploads are created: the endpoint's address, or the creation URL of the attempt.
     let address: String
     /// The origin of ``address``.
     let origin: Origin
+    /// Whether the attempt has its own creation URL.
+    let hasCreationURL: Bool
     let options: TUSOptions
     let profiles: ServerProfileCache
     let client: EndpointClient
@@ -30,6 +33,7 @@ struct TUSServer {
         try ReservedHeaders.tus.check(endpoint.credentials)
         components.user = nil
         options = try TUSOptions(settings: endpoint.settings)
+        hasCreationURL = attempt?.options.creationURL != nil
         if let creationURL = attempt?.options.creationURL {
             origin = try options.origin(ofCreationURL: creationURL, at: endpoint, endpointOrigin)
             address = creationURL
@@ -55,18 +59,21 @@ struct TUSServer {
     ///   - trailer: A checksum to update with the body and to send after it (extension *checksum-trailer*).
     ///   - sink: Receives the body of the response.
     ///   - threads: The threads on which the sink writes.
+    ///   - observeInterim: Observes interim responses; see ``HTTPRequest/observeInterimResponse``.
     ///   - rejectedSince: The value of the client's `renewals` before the request was first sent; nil unless the request is repeated after
     ///     rejected credentials.
     /// - Throws: A ``CurlEngineError`` if there is no response, a ``TransferError``, or `CancellationError`.
     func send(
         _ kind: TUSRequest, to address: String, headers: HTTPHeaders = HTTPHeaders(), body: HTTPBody = .none, expectsContinue: Bool = false,
         trailer: RunningChecksum? = nil, sink: (any HTTPResponseSink)? = nil, writingOn threads: WorkerThreads? = nil,
-        rejectedSince: Int? = nil,
+        rejectedSince: Int? = nil, observeInterim: (@Sendable (HTTPResponseHead) -> Void)? = nil,
         pacing: (@Sendable (Int) -> Allowance)? = nil, progress: (@Sendable (Int64) -> Void)? = nil
     ) async throws -> TUSResponse {
         var request = HTTPRequest(method: kind.rawValue, url: address, headers: headers, body: body, expectsContinue: expectsContinue)
-        if kind != .options { request.headers[dialect.versionHeader] = dialect.version }
-        if kind == .patch, overridesMethod {
+        if kind != .options || dialect.ietf != nil { request.headers[dialect.versionHeader] = dialect.version }
+        if kind == .create, dialect.ietf != nil { request.method = options.creationMethod.rawValue }
+        request.observeInterimResponse = observeInterim
+        if kind == .patch, dialect.ietf == nil, overridesMethod {
             request.method = TUSRequest.create.rawValue
             request.headers["X-HTTP-Method-Override"] = kind.rawValue
         }
@@ -74,6 +81,7 @@ struct TUSServer {
         var outgoing = EndpointRequest(
             request, secrets: EndpointRequest.signatures(in: address), sink: sink, writingOn: threads, pacing: pacing, progress: progress)
         outgoing.repeatsAfterRejection = kind != .patch
+        outgoing.usesHTTP1 = profiles.quirks(of: self.address).breaksInterimResponses
         outgoing.rejectedSince = rejectedSince
         outgoing.mayResultFromBrokenConnection = { [dialect] in
             body.length ?? 0 == 0 && !dialect.isDeclared(in: $0.headers) && $0.mayResultFromBrokenConnection
@@ -102,7 +110,7 @@ struct TUSServer {
     ///
     /// - Returns: False if `PATCH` was already sent as `POST`; otherwise true.
     func beginOverridingMethod() -> Bool {
-        guard !overridesMethod else { return false }
+        guard dialect.ietf == nil, !overridesMethod else { return false }
         profiles.learn(of: address) { $0.needsMethodOverride = true }
         return true
     }

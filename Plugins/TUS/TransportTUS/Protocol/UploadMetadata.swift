@@ -1,3 +1,4 @@
+import CurlEngine
 import Foundation
 public import TransferCore
 
@@ -5,6 +6,11 @@ public import TransferCore
 struct UploadMetadata {
     /// The value of the header.
     let headerValue: String
+
+    /// The headers for the same metadata in the IETF's protocol, which has no names for other metadata than the file's name and type.
+    ///
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` that names metadata without a header.
+    let representationHeaders: Result<HTTPHeaders, TransferError>
 
     /// Collects the file's name, path and type, the session's metadata, and the transfer's ID. With the ID, the server's operator can find
     /// unfinished uploads.
@@ -20,10 +26,42 @@ struct UploadMetadata {
             try Self.check(key)
             values[key] = [UInt8](value.utf8)
         }
+        representationHeaders = Self.representationHeaders(values, attempt.options.metadata)
         values["transferid"] = [UInt8](attempt.transferID.utf8)
         headerValue = values.sorted { $0.key < $1.key }.map { key, value in
             value.isEmpty ? key : "\(key) \(Data(value).base64EncodedString())"
         }.joined(separator: ",")
+    }
+
+    /// - Parameters:
+    ///   - values: All metadata.
+    ///   - session: The session's metadata.
+    private static func representationHeaders(
+        _ values: [String: [UInt8]], _ session: [String: String]
+    ) -> Result<HTTPHeaders, TransferError> {
+        if let key = session.keys.sorted().first(where: { $0 != "filename" && $0 != "filetype" }) {
+            return .failure(
+                TransferError(
+                    .unsupported, .invalidMetadata,
+                    "The metadata key \(key.debugDescription) can't be sent with Resumable Uploads for HTTP; only filename and filetype can. Use a "
+                        + "tus server, or remove the key."))
+        }
+        let type = String(decoding: values["filetype"] ?? [], as: UTF8.self)
+        let name = percentEncoded(values["filename"] ?? [])
+        return .success(["Content-Type": type, "Content-Disposition": "inline; filename*=UTF-8''\(name)"])
+    }
+
+    /// Encodes a value of an extended parameter (RFC 8187, section 3.2.1).
+    private static func percentEncoded(_ bytes: [UInt8]) -> String {
+        let digits = Array("0123456789ABCDEF")
+        return bytes.reduce(into: "") { text, byte in
+            let character = Character(UnicodeScalar(byte))
+            if character.isASCII, character.isLetter || character.isNumber || "!#$&+-.^_`|~".contains(character) {
+                text.append(character)
+            } else {
+                text += "%\(digits[Int(byte >> 4)])\(digits[Int(byte & 15)])"
+            }
+        }
     }
 
     /// - Throws: A ``TransferError`` that names the invalid key.

@@ -14,12 +14,15 @@ struct ChunkPlan {
     /// The maximum chunk size, from the session, the endpoint's settings or the checksum.
     var configuredSize: Int64?
     let multiple: Int64
+    /// The server's limits for this upload (IETF).
+    var limits = UploadLimits()
     let profiles: ServerProfileCache
     let address: String
 
     /// Returns how many of the remaining bytes the next request sends.
     func next(remaining: Int64) -> Int64 {
-        let limit = min(configuredSize ?? .max, profiles.quirks(of: address).chunkLimit ?? .max)
+        let wanted = min(configuredSize ?? .max, profiles.quirks(of: address).chunkLimit ?? .max)
+        let limit = min(max(wanted, limits.minimumAppendSize ?? 0), max(1, limits.maximumAppendSize ?? .max))
         guard limit < remaining else { return remaining }
         return min(remaining, max(multiple, limit - limit % multiple))
     }

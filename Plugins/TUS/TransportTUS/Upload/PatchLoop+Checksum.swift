@@ -11,6 +11,8 @@ extension PatchLoop {
         var header: String?
         /// The algorithm of the checksum that is computed while sending and sent as a trailer.
         var trailer: ChecksumAlgorithm?
+        /// The checksum of the request's content, if it is known before sending.
+        var content: RunningChecksum?
         /// The checksum of all content up to the end of the request, if it is known before sending.
         var whole: RunningChecksum?
     }
@@ -40,7 +42,7 @@ extension PatchLoop {
             }
             let header = hashes.hash.header
             try storeChecksum(header, of: range)
-            return RequestChecksum(header: header, whole: hashes.alongside)
+            return RequestChecksum(header: header, content: hashes.hash, whole: hashes.alongside)
         }
     }
 
@@ -55,7 +57,8 @@ extension PatchLoop {
 
     /// Counts bytes of a request that the server kept without comparing their checksum.
     func saveUnverified(_ count: Int64) async throws {
-        guard count > 0, check.comparesRequests else { return }
+        // With the IETF's protocol, the checksum of the whole file is compared.
+        guard count > 0, check.comparesRequests, server.dialect.ietf == nil else { return }
         try await record.save { [slot] in $0[slot].unverified = ($0[slot].unverified ?? 0) + count }
     }
 

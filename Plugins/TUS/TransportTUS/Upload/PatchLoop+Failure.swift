@@ -4,7 +4,7 @@ import TransportSupport
 
 extension PatchLoop {
     /// The number of 409 responses with another offset that one attempt accepts before it fails.
-    private static let maximumConflicts = 3
+    static let maximumConflicts = 3
 
     /// Requests the server's offset after a failed `PATCH`. The loop never sends content again before it knows this offset.
     ///
@@ -17,7 +17,7 @@ extension PatchLoop {
         let currentOffset: Int64
         do {
             currentOffset = try await requestOffset()
-        } catch let error as TransferError where error.failureClass != .resumeLost && error.failureClass != .sourceLost {
+        } catch let error as TransferError where ![.resumeLost, .sourceLost].contains(error.failureClass) && error.code != .outcomeUnknown {
             // The request for the offset also failed. The first failure is more precise, but the second failure may contain the time to wait. If the
             // second failure is not permanent, a later attempt may still resolve the first failure.
             let mayBeTemporary = failure.failureClass == .permanent && ![.permanent, .unsupported].contains(error.failureClass)
@@ -29,10 +29,13 @@ extension PatchLoop {
         if currentOffset != offset { contentHash = nil }
         // The server compares a checksum only with a complete request, and a trailer may not have arrived.
         if currentOffset < offset + count || check.sendsTrailers { try await saveUnverified(currentOffset - offset) }
-        if currentOffset == length, isLengthDeclared, status != server.dialect.checksumMismatch { return currentOffset }
+        let mayReturn = server.dialect.ietf == nil || resource.isClosed || count > 0
+        if currentOffset == length, isLengthDeclared, mayReturn, status == nil || status != server.dialect.checksumMismatch {
+            return currentOffset
+        }
         if mayBeRefused, currentOffset == offset {
             // Counts the bytes of the unanswered request now, because the next response removes the request from the record.
-            await record.recordUncounted(nil, at: offset, of: slot)
+            if server.dialect.ietf == nil { await record.recordUncounted(nil, at: offset, of: slot) }
             expectsContinue = true
             return currentOffset
         }
@@ -47,7 +50,7 @@ extension PatchLoop {
         after status: Int, _ failure: TransferError, from offset: Int64, count: Int64, at currentOffset: Int64
     ) async throws -> Bool {
         switch status {
-        case 400 where !isLengthDeclared && !sendsLengthNow:
+        case 400 where server.dialect.ietf == nil && !isLengthDeclared && !sendsLengthNow:
             // The server may require the length before the content.
             sendsLengthNow = true
             try await growth?.waitUntilComplete()
@@ -69,7 +72,7 @@ extension PatchLoop {
             if mismatches > 1 { try await file.verifyUnchanged() }
             return currentOffset == offset && mismatches < Self.maximumMismatches
         case 413:
-            return chunks.shrink(below: count)
+            return chunks.next(remaining: count) < count || chunks.shrink(below: count)
         default:
             return false
         }

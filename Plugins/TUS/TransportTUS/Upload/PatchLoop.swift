@@ -28,9 +28,9 @@ struct PatchLoop {
     var lastChecksum: (range: Range<Int64>, header: String)?
     var conflicts = 0
     /// The position up to which the server can have received bytes.
-    private var reach: Int64 = 0
+    var reach: Int64 = 0
     /// The highest confirmed position. The bytes of a growing source before this position can't be read again.
-    private var released: Int64 = 0
+    var released: Int64 = 0
     /// Whether the next request sends `Expect: 100-continue` (RFC 9110, section 10.1.1). Without it, a server that rejects the content may close the
     /// connection without reading it, and its response is lost.
     var expectsContinue = false
@@ -53,6 +53,8 @@ struct PatchLoop {
         self.url = url
     }
 
+    /// The progress of an upload with the IETF's protocol.
+    var resource = ResourceProgress()
     /// Whether the server knows the length of the upload.
     var isLengthDeclared = true
     /// The maximum size of a stream on the server; nil if it is unknown.
@@ -74,22 +76,28 @@ struct PatchLoop {
     ///
     /// - Throws: The error of the app's producer, an error for a stream that is too large, or `CancellationError`.
     private mutating func end(after offset: Int64) async throws -> Int64? {
-        guard let growth else { return length.flatMap { offset < $0 ? $0 : nil } }
-        try await growth.waitUntilReadable(upTo: offset + chunks.multiple)
+        guard let growth else { return length.flatMap { isFinished(at: offset, of: $0) ? nil : $0 } }
+        let least = max(chunks.multiple, chunks.limits.minimumAppendSize ?? 0)
+        try await growth.waitUntilReadable(upTo: offset + least)
         switch growth.extent {
         case .growing(let end):
             try server.checkSize(end, atMost: maximumSize)
-            let count = window.byteCount(from: offset, to: end)
+            let count = max(window.byteCount(from: offset, to: end), min(end - offset, least))
             return offset + max(chunks.multiple, count - count % chunks.multiple)
         case .complete(let size):
             try server.checkSize(size, atMost: maximumSize)
-            return offset < size || !isLengthDeclared ? size : nil
+            return isFinished(at: offset, of: size) ? nil : size
         case .failed(let error): throw error
         }
     }
 
+    /// Whether all bytes were sent, and the server knows that the upload is complete.
+    private func isFinished(at offset: Int64, of length: Int64) -> Bool {
+        server.dialect.ietf == nil ? offset >= length && isLengthDeclared : resource.isClosed
+    }
+
     /// The maximum number of bytes that the server can have, from all attempts together.
-    private var available: Int64 {
+    var available: Int64 {
         switch growth?.extent {
         case nil: range.upperBound - range.lowerBound
         case .growing(let end), .complete(let end): min(length ?? .max, end)
@@ -105,16 +113,22 @@ struct PatchLoop {
         expectsContinue = true
         released = await record[slot].confirmed ?? 0
         let (offset, answer) = if let known { known } else { try await remoteOffset() }
-        if growth != nil {
+        if server.dialect.ietf != nil {
+            try await readState(answer, at: offset)
+            resource.wasClosedBefore = resource.isClosed
+        } else if growth != nil {
             isLengthDeclared = answer.length != nil
-            try checkPlausible(offset)
         }
+        if growth != nil { try checkPlausible(offset) }
         if offset < length ?? .max { try await saveUnverified(offset - (record[slot].confirmed ?? 0)) }
         let expires = answer.expires
         if offset < length ?? .max, let time = await expiry(expires), time <= answer.serverTime {
             throw TransferError(.resumeLost, .uploadGone, "The upload at \(server.origin) has expired.")
         }
-        await record.recordUncounted(server.profiles.requestBeforeOutage(of: url), at: offset, of: slot)
+        // With the IETF's protocol, the offset includes all stored bytes.
+        if server.dialect.ietf == nil {
+            await record.recordUncounted(server.profiles.requestBeforeOutage(of: url), at: offset, of: slot)
+        }
         let interrupted = await record.removeUnanswered(of: slot)
         server.profiles.forgetInterruptedRequest(of: url)
         chunks.learn(from: interrupted, at: offset)
@@ -141,7 +155,7 @@ struct PatchLoop {
     /// Saves the server's offset.
     ///
     /// - Throws: A ``TransferError``. Its class is ``FailureClass/sourceLost`` if the server lost bytes of a stream, which can't be read again.
-    private mutating func confirm(_ offset: Int64, expires: Int?) async throws {
+    mutating func confirm(_ offset: Int64, expires: Int?) async throws {
         guard growth == nil || offset >= released else {
             throw TransferError(
                 .sourceLost, .producerGone,
@@ -162,6 +176,8 @@ struct PatchLoop {
         if declaration != nil { sendsLengthNow = true }
         let renewals = server.client.renewals
         let checksum = try await checksum(offset..<offset + count)
+        let completes = server.dialect.ietf != nil && offset + count == length
+        if completes { try await willComplete() }
         let sentExpect = expectsContinue
         let watch = RequestWatch()
         let answer: TUSResponse
@@ -169,6 +185,7 @@ struct PatchLoop {
             answer = try await patch(from: offset, count: count, checksum, declaring: declaration, watch)
         } catch let error as CurlEngineError {
             reach = max(reach, offset + error.sent.read)
+            if completes, error.sent.read < count || error.neverArrived { try await cannotBeComplete() }
             record.reportSent(offset + error.sent.accepted, of: slot)
             try await saveInterruption(UnansweredRequest(offset: offset, accepted: error.sent.accepted))
             let failure = server.client.transferError(error, at: url, isEndpoint: false)
@@ -188,6 +205,9 @@ struct PatchLoop {
         record.reportSent(offset + answer.response.sent.accepted, of: slot)
         if checksum.trailer != nil, let hash = answer.contentHash, answer.response.sent.accepted == count {
             try storeChecksum(hash.header, of: offset..<offset + count)
+        }
+        if server.dialect.ietf != nil, let result = try await settle(answer, from: offset, count: count, completes, checksum) {
+            return result
         }
         guard answer.isSuccess, let confirmed = answer.offset else {
             // The header hook can renew only headers that were sent.
@@ -227,6 +247,7 @@ struct PatchLoop {
         let (reporter, record, slot) = (reporter, record, slot)
         var headers: HTTPHeaders = [server.dialect.offsetHeader: "\(offset)", "Content-Type": server.dialect.patchContentType]
         headers[server.dialect.checksumHeader] = checksum.header
+        if let ietf = server.dialect.ietf { addHeaders(of: ietf, completes: offset + count == self.length, checksum, to: &headers) }
         if let length { headers[server.dialect.lengthHeader] = "\(length)" }
         // A server may need longer to process the end of a large upload.
         let isAtEnd = self.length.map { offset + count == $0 } ?? false
@@ -236,15 +257,22 @@ struct PatchLoop {
         record.reportSent(offset, of: slot)
         // Saves the counts until the watch or this function ends.
         async let saving: Void = record.saveCounts(watch.countsToSave, from: offset, of: slot)
-        let answer = try await server.send(
-            .patch, to: url, headers: headers,
-            body: .file(file, offset: range.lowerBound + offset, length: count), expectsContinue: expectsContinue,
-            trailer: checksum.trailer.map { RunningChecksum($0) }, rejectedSince: rejectedSince, pacing: { reporter.allowance(upTo: $0) },
-            progress: { accepted in
-                record.reportSent(offset + accepted, of: slot)
-                watch.update(accepted)
-                if accepted == count, mayTakeLong { reporter.reportWaiting() }
-            })
+        let send = { @Sendable [self, headers, expectsContinue] (observe: (@Sendable (HTTPResponseHead) -> Void)?) in
+            try await server.send(
+                .patch, to: url, headers: headers,
+                body: .file(file, offset: range.lowerBound + offset, length: count), expectsContinue: expectsContinue,
+                trailer: checksum.trailer.map { RunningChecksum($0) }, rejectedSince: rejectedSince, observeInterim: observe,
+                pacing: { reporter.allowance(upTo: $0) },
+                progress: { accepted in
+                    record.reportSent(offset + accepted, of: slot)
+                    watch.update(accepted)
+                    if accepted == count, mayTakeLong { reporter.reportWaiting() }
+                })
+        }
+        let answer =
+            if server.dialect.ietf == nil { try await send(nil) } else {
+                try await server.observingInterims(of: url, processInterims(upTo: offset + count), send: send)
+            }
         watch.end()
         try await saving
         return answer
@@ -265,7 +293,7 @@ struct PatchLoop {
     }
 
     /// Requests the server's offset. If that fails, and the server became unreachable after an interrupted request, saves the interrupted request.
-    private func remoteOffset() async throws -> TUSServer.RemoteOffset {
+    func remoteOffset() async throws -> TUSServer.RemoteOffset {
         // Restarts the stall timeout, because the server should respond to HEAD quickly, however long it needed for earlier requests.
         reporter.reportActivity()
         do {
@@ -273,6 +301,7 @@ struct PatchLoop {
             reporter.reportAuthenticatedResponse()
             return remoteOffset
         } catch let error as TransferError {
+            if server.dialect.ietf != nil { throw try await explained(error) }
             if let request = server.profiles.requestBeforeOutage(of: url), await record[slot].uncountedRequest != request {
                 try await record.save { [slot] in $0[slot].uncountedRequest = request }
             }
@@ -283,13 +312,16 @@ struct PatchLoop {
     mutating func requestOffset() async throws -> Int64 {
         let (offset, answer) = try await remoteOffset()
         try checkPlausible(offset)
+        if server.dialect.ietf != nil { try await readState(answer, at: offset) }
         if growth != nil, answer.length != nil { isLengthDeclared = true }
         try await confirm(offset, expires: answer.expires)
         return offset
     }
 
     /// Rejects an offset beyond the bytes that were sent.
-    private func checkPlausible(_ offset: Int64) throws(TransferError) {
+    func checkPlausible(_ offset: Int64) throws(TransferError) {
+        // With the IETF's protocol, the server may have obtained content in other ways.
+        let reach = server.dialect.ietf == nil ? reach : max(reach, available)
         guard offset <= min(reach, RemoteUpload.sizes.upperBound) else {
             throw TransferError(
                 .resumeLost, .uploadGone,

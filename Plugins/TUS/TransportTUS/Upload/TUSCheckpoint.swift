@@ -6,6 +6,13 @@ struct RemoteUpload: Codable, Sendable {
     /// The absolute URL; nil until the server has responded to the creation.
     var url: String?
 
+    /// The stored name of the dialect with which the upload was created (``Dialect/storedName``); nil for tus 1.0.0.
+    var dialect: String?
+
+    /// Whether the server may have received all of the content, and may have completed the upload, although no final response arrived (IETF). If
+    /// the upload is gone, the server may then have processed the file.
+    var mayBeComplete: Bool?
+
     /// Whether the app supplied the URL (`AttemptOptions.uploadURL`). All attempts then use the same upload.
     var isGiven: Bool?
 

@@ -9,7 +9,7 @@ extension TUSUpload {
     /// The transport declares the length when it is known: at the creation, or with the last request (extension *creation-defer-length*). If the
     /// server requires the length earlier, the transport waits until the source is complete.
     func transfer(_ growth: SourceGrowth) async throws -> TransferReceipt {
-        let features = try await server.features(for: options.verification)
+        let features = if let knownFeatures { knownFeatures } else { try await server.features(for: options.verification) }
         let check = ContentCheck(
             options.verification, features, canSendTrailers: server.options.requests.httpVersion == .http1)
         guard check != .readingBack else {
@@ -72,7 +72,7 @@ extension TUSUpload {
         return url
     }
 
-    private static func length(_ growth: SourceGrowth) -> Int64? {
+    static func length(_ growth: SourceGrowth) -> Int64? {
         if case .complete(let size) = growth.extent { size } else { growth.length }
     }
 }

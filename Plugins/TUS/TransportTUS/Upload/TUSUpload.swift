@@ -5,7 +5,7 @@ import TransportSupport
 
 /// One attempt to upload one file.
 struct TUSUpload {
-    let server: TUSServer
+    var server: TUSServer
     let file: FileReader
     let metadata: UploadMetadata
     let record: TUSUploadRecord
@@ -13,7 +13,10 @@ struct TUSUpload {
     let reporter: AttemptReporter
     let threads: WorkerThreads
     /// Whether an earlier attempt may have created an upload whose URL is unknown.
-    private let isRepeated: Bool
+    let isRepeated: Bool
+    let remotePath: RemotePath
+    /// The server's features, if they were requested to choose the protocol.
+    private(set) var knownFeatures: TUSFeatures?
     /// Whether an upload that the app supplied may have content of an earlier version of the file.
     private let mayHaveOtherContent: Bool
 
@@ -25,6 +28,7 @@ struct TUSUpload {
         self.threads = threads
         self.reporter = reporter
         options = attempt.options
+        remotePath = attempt.remotePath
         isRepeated = attempt.checkpoint != nil
         mayHaveOtherContent = attempt.isRestarted && attempt.checkpoint == nil
         metadata = try UploadMetadata(attempt)
@@ -37,12 +41,52 @@ struct TUSUpload {
         record = TUSUploadRecord(checkpoint, reporter: reporter) { profiles.quirks(of: address).chunkLimit }
     }
 
-    private var size: Int64 { file.source.size }
+    var size: Int64 { file.source.size }
 
+    /// Chooses the protocol, and uploads the file.
     func run() async throws -> TransferReceipt {
+        var upload = self
+        try await upload.chooseDialect()
+        do {
+            return try await upload.perform()
+        } catch let error as TransferError where upload.mayHaveOtherDialect(error) {
+            // The endpoint is not a tus endpoint, but it may speak the IETF's protocol.
+            guard await record[.whole].url == nil, let known = try? await server.negotiatedDialect() else { throw error }
+            upload.server.dialect = known.dialect
+            return try await upload.perform()
+        }
+    }
+
+    /// Chooses the protocol: that of the earlier attempts, or, for a new upload, the one that the endpoint's options and the server's response select.
+    private mutating func chooseDialect() async throws {
+        let known = await record.checkpoint
+        if let dialect = known.whole.dialect.flatMap({ Dialect(storedName: $0) }) {
+            server.dialect = dialect
+            return
+        }
+        let isNew = known.whole.url == nil && known.segments == nil
+        guard server.dialect.ietf == nil, isNew || options.uploadURL != nil else { return }
+        switch server.options.dialect {
+        case .tus: return
+        case .ietf: server.dialect = try await server.negotiatedDialect()?.dialect ?? Dialect.ietfVersions[0]
+        case .auto where isNew:
+            let features = try await server.features(for: options.verification)
+            if let dialect = try await server.dialect(for: features) { server.dialect = dialect } else { knownFeatures = features }
+        case .auto: return
+        }
+    }
+
+    private func mayHaveOtherDialect(_ error: TransferError) -> Bool {
+        server.options.dialect == .auto && knownFeatures?.isDeclared == false && error.failureClass == .unreachable
+            && error.code == .notThisProtocol
+    }
+
+    private func perform() async throws -> TransferReceipt {
         var receipt = TransferReceipt(bytes: size)
         do {
-            if let growth = file.source.growth {
+            if server.dialect.ietf != nil {
+                receipt = try await transferToResource()
+            } else if let growth = file.source.growth {
                 receipt = try await transfer(growth)
             } else {
                 try await transfer(&receipt)
@@ -64,7 +108,8 @@ struct TUSUpload {
         // An upload with a checksum was read back or sent from its first byte, so its size is not compared.
         if uncounted > 0, receipt.checksum == nil { try await checkSize(&receipt, uncounted: uncounted) }
         // The query may contain a signature.
-        receipt.remoteURL = await record[.whole].url.map { String($0.prefix { $0 != "?" }) }
+        let url = if let url = receipt.remoteURL { url } else { await record[.whole].url }
+        receipt.remoteURL = url.map { String($0.prefix { $0 != "?" }) }
         return receipt
     }
 
@@ -98,7 +143,10 @@ struct TUSUpload {
                 ? try await restartIfUncounted(&known, length: size) : try await checkThatGivenUploadIsEmpty(known, length: size)
         }
         let needsFeatures = known.whole.url == nil || known.segments != nil || options.verification == .checksum
-        let features = needsFeatures ? try await server.features(for: options.verification) : .minimal
+        let features =
+            if let knownFeatures { knownFeatures } else if needsFeatures {
+                try await server.features(for: options.verification)
+            } else { TUSFeatures.minimal }
         let check = ContentCheck(
             options.verification, features, canSendTrailers: server.options.requests.httpVersion == .http1)
         let readBack =
@@ -172,7 +220,7 @@ struct TUSUpload {
             reporter: reporter, url: url)
     }
 
-    private func chunks(_ check: ContentCheck) -> ChunkPlan {
+    func chunks(_ check: ContentCheck) -> ChunkPlan {
         ChunkPlan(
             configuredSize: options.chunkSize ?? server.options.chunkSize ?? check.chunkSize,
             multiple: server.options.chunkMultiple, profiles: server.profiles, address: server.address)

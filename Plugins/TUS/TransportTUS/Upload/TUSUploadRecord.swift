@@ -97,8 +97,10 @@ actor TUSUploadRecord {
 
     /// Records that the server has the whole upload. Saves no checkpoint, because the queue stores the file's completion next, together
     /// with the next file's checkpoint.
-    func complete(_ size: Int64, of slot: Slot, url: String) {
-        checkpoint[slot].url = url
+    ///
+    /// - Parameter url: The upload's URL; nil if the server has not sent one.
+    func complete(_ size: Int64, of slot: Slot, url: String?) {
+        if let url { checkpoint[slot].url = url }
         checkpoint[slot].confirmed = size
         report(slot) {
             $0.confirmed = size
@@ -152,6 +154,9 @@ actor TUSUploadRecord {
         guard let uncountedRequest, uncountedRequest.offset == offset else { return }
         checkpoint[slot].uncounted = min((checkpoint[slot].uncounted ?? 0) + uncountedRequest.accepted, RemoteUpload.sizes.upperBound)
     }
+
+    /// Records whether the server may have completed the upload; see ``RemoteUpload/mayBeComplete``. The next change saves it.
+    func setMayBeComplete(_ value: Bool?, of slot: Slot) { checkpoint[slot].mayBeComplete = value }
 
     /// Saves a request that this process ended before its response. The server may fail at the same moment, and only its next response shows whether
     /// it kept any of the request.

@@ -1,0 +1,102 @@
+import CurlEngine
+import HTTPSupport
+import TransferCore
+
+/// What is known about an endpoint's version of the IETF's protocol.
+struct KnownDialect: Sendable {
+    var dialect: Dialect
+    /// Whether the server has used or named this version. If not, the creation of an upload tries lower versions after a rejection.
+    var isConfirmed: Bool
+    /// The limits that the endpoint reported for all uploads.
+    var limits = UploadLimits()
+    /// The round-trip time of the request that found the version.
+    var latency = Duration.zero
+}
+
+extension TUSServer {
+    /// Returns the version of the IETF's protocol for new uploads at an endpoint that prefers tus; nil to use tus.
+    ///
+    /// - Parameter features: The server's features according to tus.
+    func dialect(for features: TUSFeatures) async throws -> Dialect? {
+        guard !features.isDeclared else { return nil }
+        if let known = profiles.dialect(of: address) { return known.dialect }
+        return features.announcesUploadResources ? try await negotiatedDialect()?.dialect : nil
+    }
+
+    /// Finds the newest version of the IETF's protocol that both sides support, with `OPTIONS`. The cache keeps the result for a day.
+    ///
+    /// - Parameter cached: Whether to use the cache.
+    /// - Returns: nil if no response shows the protocol.
+    /// - Throws: A ``TransferError``. Its class is ``FailureClass/unsupported`` if the server rejects all versions, and names another one.
+    func negotiatedDialect(cached: Bool = true) async throws -> KnownDialect? {
+        if cached, let known = profiles.dialect(of: address) { return known }
+        var trial = self
+        trial.dialect = Dialect.ietfVersions[0]
+        // The version that the server named when it rejected another one. A second request returns the limits.
+        var named: KnownDialect?
+        while true {
+            let answer = try await ask(.options) { [trial] in try await trial.send(.options, to: address) }
+            if let known = trial.dialect(in: answer) {
+                if !(200..<300).contains(answer.status), named == nil {
+                    named = known
+                    trial.dialect = known.dialect
+                    continue
+                }
+                var result = known
+                result.isConfirmed = known.isConfirmed || named != nil
+                profiles.store(result, of: address)
+                return result
+            }
+            if let named {
+                profiles.store(named, of: address)
+                return named
+            }
+            guard [400, 412].contains(answer.status), !answer.refusesCertificate else {
+                if answer.status == 407 || answer.failure().asksToBackOff { throw answer.failure() }
+                return nil
+            }
+            guard let next = trial.dialect.lowerVersions.first else {
+                guard answer.isFromTUSServer else { return nil }
+                throw rejectedVersions(answer)
+            }
+            trial.dialect = next
+        }
+    }
+
+    /// Returns the version that a response to `OPTIONS` shows; nil if it shows none, or rejects the requested version without naming another one.
+    private func dialect(in answer: TUSResponse) -> KnownDialect? {
+        let (limits, latency) = (answer.limits ?? UploadLimits(), answer.endpointResponse.latency)
+        let named = Dialect.draft(namedIn: answer.response.headers)
+        if (200..<300).contains(answer.status) {
+            guard answer.isFromTUSServer else { return nil }
+            return KnownDialect(dialect: named ?? dialect, isConfirmed: named != nil, limits: limits, latency: latency)
+        }
+        guard [400, 412].contains(answer.status), let named, named.version != dialect.version else { return nil }
+        return KnownDialect(dialect: named, isConfirmed: true, limits: limits, latency: latency)
+    }
+
+    /// The error for a server that supports none of the versions.
+    func rejectedVersions(_ answer: TUSResponse) -> TransferError {
+        let headers = answer.response.headers
+        let named = [
+            headers[Dialect.interopHeader].map { "draft version \($0.prefix(20)) of Resumable Uploads for HTTP" },
+            headers[Dialect.tus.versionsHeader].map { "tus \($0.prefix(100))" },
+        ].compactMap(\.self)
+        let what = named.isEmpty ? "does not report what it supports" : "supports \(named.joined(separator: " and "))"
+        let own = Dialect.ietfVersions.filter { $0.versionHeader != nil }.map(\.version).joined(separator: ", ")
+        return answer.endpointResponse.error(
+            .unsupported, .unsupportedVersion, by: "The server \(origin)",
+            "rejects all versions of Resumable Uploads for HTTP that this transport supports (draft versions \(own), and the final one); it "
+                + what, method: answer.endpointResponse.method)
+    }
+
+    /// Records that the server used the current version.
+    func confirmDialect() {
+        guard profiles.dialect(of: address).map({ !$0.isConfirmed || $0.dialect.version != dialect.version }) ?? true else { return }
+        let limits = profiles.dialect(of: address)?.limits ?? UploadLimits()
+        profiles.store(KnownDialect(dialect: dialect, isConfirmed: true, limits: limits), of: address)
+    }
+
+    /// Whether the server has used or named the current version.
+    var isDialectConfirmed: Bool { profiles.dialect(of: address).map { $0.isConfirmed && $0.dialect.version == dialect.version } ?? false }
+}

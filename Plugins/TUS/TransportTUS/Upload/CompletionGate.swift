@@ -1,0 +1,50 @@
+import Locking
+import TransferCore
+
+/// Withholds the last byte of a request that completes an upload, until the checkpoint shows that the server may complete it. A killed process then
+/// knows whether the server can have the whole file.
+final class CompletionGate: Sendable {
+    /// The number of remaining bytes at which the gate requests the checkpoint. It is then usually saved before the last byte is due.
+    private static let lead: Int64 = 4 << 20
+
+    /// Yields once, when the checkpoint must be saved.
+    let requests: AsyncStream<Void>
+    private let continuation: AsyncStream<Void>.Continuation
+    private let size: Int64
+    private let state: Locked<(granted: Int64, isOpen: Bool)>
+
+    /// - Parameters:
+    ///   - size: The size of the request's content in bytes.
+    ///   - isOpen: Whether the checkpoint is already saved.
+    init(size: Int64, isOpen: Bool) {
+        self.size = size
+        state = Locked((0, isOpen))
+        (requests, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+    }
+
+    /// Whether the last byte may have been sent.
+    var isOpen: Bool { state.withLock { $0.isOpen } }
+
+    /// Returns the number of bytes that may be sent now. Called on the HTTP client's thread.
+    func allowance(upTo limit: Int, by pacing: (Int) -> Allowance) -> Allowance {
+        let room = state.withLock { $0.isOpen ? nil : size - 1 - $0.granted }
+        guard let room else { return pacing(limit) }
+        if room <= Self.lead { continuation.yield() }
+        guard room > 0 else { return Allowance(bytes: 0, retryAfter: .milliseconds(2)) }
+        let wanted = Int(min(Int64(limit), room))
+        var allowance = pacing(wanted)
+        allowance.bytes = max(0, min(allowance.bytes, wanted))
+        state.withLock { $0.granted += Int64(allowance.bytes) }
+        return allowance
+    }
+
+    /// Saves the checkpoint when it is requested, and then opens the gate. Returns after ``end()``.
+    func open(saving save: () async throws -> Void) async throws {
+        for await _ in requests where !isOpen {
+            try await save()
+            state.withLock { $0.isOpen = true }
+        }
+    }
+
+    func end() { continuation.finish() }
+}

@@ -1,0 +1,101 @@
+import CurlEngine
+import Foundation
+import HTTPSupport
+import Locking
+import TransferCore
+
+/// The interim responses (104) about an upload resource that arrive while a request is running. Several responses that were not processed yet are
+/// combined.
+final class InterimWatch: Sendable {
+    /// The content of interim responses.
+    struct Report: Sendable {
+        /// The URL of the upload resource.
+        var location: URL?
+        /// The number of bytes that the server has.
+        var offset: Int64?
+        /// The limits of the server.
+        var limits: UploadLimits?
+        /// The version of the interim responses, if it is not that of the request. Such responses contain nothing else that counts.
+        var otherVersion: Dialect?
+    }
+
+    /// Yields after each change of the report. At most one change is buffered.
+    let changes: AsyncStream<Void>
+    private let continuation: AsyncStream<Void>.Continuation
+    private let report = Locked(Report())
+    private let dialect: Dialect
+    /// The URL of the request.
+    private let url: URL?
+
+    init(_ dialect: Dialect, url: String) {
+        self.dialect = dialect
+        self.url = URL(string: url)
+        (changes, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+    }
+
+    /// Adds an interim response. Called on the HTTP client's thread.
+    func add(_ head: HTTPResponseHead) {
+        guard head.status == IETFTerms.interimStatus, let terms = dialect.ietf else { return }
+        let version = head.headers[Dialect.interopHeader]
+        guard version.map({ $0 == dialect.version }) ?? (dialect.versionHeader == nil) else {
+            let other = version == nil ? Dialect.final : Dialect.draft(namedIn: head.headers)
+            report.withLock { $0.otherVersion = other }
+            continuation.yield()
+            return
+        }
+        let location = head.headers["Location"].flatMap { URL(string: $0, relativeTo: url)?.absoluteURL }
+        let offset = head.headers[dialect.offsetHeader].flatMap { text -> Int64? in
+            guard case .integer(let number)? = StructuredFields.item(text), number >= 0 else { return nil }
+            return number
+        }
+        let limits = terms.limits(in: head.headers)
+        report.withLock { report in
+            if let location, Origin(location) != nil { report.location = location }
+            if let offset { report.offset = max(report.offset ?? 0, offset) }
+            if limits != nil { report.limits = limits }
+        }
+        continuation.yield()
+    }
+
+    /// The combined content of all interim responses.
+    var current: Report { report.withLock { $0 } }
+
+    /// Ends ``changes``.
+    func end() { continuation.finish() }
+}
+
+extension TUSServer {
+    /// Sends a request, and processes interim responses while it runs. All interim responses are processed before this method returns or throws, even
+    /// if the connection broke or the task was cancelled.
+    ///
+    /// - Parameters:
+    ///   - url: The URL of the request.
+    ///   - process: Processes the combined content of all interim responses so far. An error ends the request.
+    ///   - send: Sends the request with the given observer.
+    /// - Throws: The error of `process`, otherwise that of `send`.
+    func observingInterims(
+        of url: String, _ process: @escaping @Sendable (InterimWatch.Report) async throws -> Void,
+        send: @escaping @Sendable (@escaping @Sendable (HTTPResponseHead) -> Void) async throws -> TUSResponse
+    ) async throws -> TUSResponse {
+        let watch = InterimWatch(dialect, url: url)
+        let sending = Task {
+            defer { watch.end() }
+            return try await send { watch.add($0) }
+        }
+        let processing = Task {
+            do {
+                for await _ in watch.changes { try await process(watch.current) }
+            } catch {
+                sending.cancel()
+                throw error
+            }
+        }
+        let result = await withTaskCancellationHandler {
+            await sending.result
+        } onCancel: {
+            sending.cancel()
+        }
+        try await processing.value
+        return try result.get()
+    }
+}

@@ -1,0 +1,169 @@
+import CurlEngine
+import Foundation
+import HTTPSupport
+import TransferCore
+import TransportSupport
+
+/// The progress of an upload with the IETF's protocol.
+struct ResourceProgress: Sendable {
+    /// Whether the server has completed the upload.
+    var isClosed = false
+    /// Whether the upload was already complete when the attempt resumed it. The response to the request that completed it was lost.
+    var wasClosedBefore = false
+    /// The checksum of the whole file, if the session requires one.
+    var digest: Checksum?
+    /// The response to the request that completed the upload.
+    var finalAnswer: TUSResponse?
+}
+
+extension Checksum {
+    /// The value of `Repr-Digest` and `Content-Digest` (RFC 9530, section 2); nil for algorithms other than SHA-256.
+    var digestField: String? { algorithm == .sha256 ? "sha-256=:\(Data(bytes).base64EncodedString()):" : nil }
+
+    /// The value of `Want-Repr-Digest` with which the server should report the checksum of the file.
+    static let wantedDigest = "sha-256=10"
+}
+
+/// The requests and responses of the IETF's protocol, which has no equivalent in tus.
+extension PatchLoop {
+    /// Adds the headers of a `PATCH` that tus lacks.
+    func addHeaders(of terms: IETFTerms, completes: Bool, _ checksum: RequestChecksum, to headers: inout HTTPHeaders) {
+        headers[terms.completenessHeader] = terms.completeness(completes)
+        headers["Content-Digest"] = checksum.content?.checksum.digestField
+        guard completes, check.comparesRequests else { return }
+        headers["Repr-Digest"] = (resource.digest ?? checksum.whole?.checksum)?.digestField
+        headers["Want-Repr-Digest"] = Checksum.wantedDigest
+    }
+
+    /// Saves that the next request completes the upload.
+    func willComplete() async throws {
+        guard await record[slot].mayBeComplete != true else { return }
+        try await record.save { [slot] in $0[slot].mayBeComplete = true }
+    }
+
+    /// Saves that the last request did not complete the upload, because its content was not sent completely.
+    func cannotBeComplete() async throws {
+        try await record.save { [slot] in $0[slot].mayBeComplete = nil }
+    }
+
+    /// Returns a closure that processes the interim responses to a `PATCH`.
+    ///
+    /// - Parameter end: The end of the request's content.
+    func processInterims(upTo end: Int64) -> @Sendable (InterimWatch.Report) async throws -> Void {
+        { [server, record, slot, growth, length] report in
+            try server.checkLimits(report.limits, of: length)
+            let confirmed = await record[slot].confirmed ?? 0
+            guard let offset = report.offset, offset > confirmed, offset <= end else { return }
+            try await record.confirm(offset, of: slot)
+            growth?.confirmed(before: offset)
+        }
+    }
+
+    /// Reads the state of the upload from the response to `HEAD`.
+    ///
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost`` if the server lost confirmed bytes, or completed the upload with another
+    ///   size.
+    mutating func readState(_ answer: TUSResponse, at offset: Int64) async throws {
+        guard let terms = server.dialect.ietf else { return }
+        chunks.limits.update(with: answer.limits)
+        let (confirmed, mayBeComplete) = (await record[slot].confirmed ?? 0, await record[slot].mayBeComplete == true)
+        let isAtEnd = offset == length
+        switch answer.isComplete {
+        case true?:
+            guard isAtEnd || length == nil else {
+                throw TransferError(
+                    .resumeLost, .uploadGone,
+                    "The server \(server.origin) has completed the upload with \(offset) of \(length ?? 0) bytes.")
+            }
+            resource.isClosed = true
+        case false?: await record.setMayBeComplete(nil, of: slot)
+        case nil:
+            resource.isClosed = isAtEnd && mayBeComplete && !terms.declaresCompletion
+            if !isAtEnd { await record.setMayBeComplete(nil, of: slot) }
+        }
+        guard offset >= confirmed || growth != nil else {
+            throw TransferError(
+                .resumeLost, .uploadGone,
+                "The server \(server.origin) has lost content: it has \(offset) of \(confirmed) bytes that it confirmed.")
+        }
+    }
+
+    /// Returns the error for an upload that is gone. If the server may have completed the upload before, the outcome is unknown.
+    func explained(_ error: TransferError) async throws -> TransferError {
+        guard error.failureClass == .resumeLost, await record[slot].mayBeComplete == true else { return error }
+        // A retry by the user starts over.
+        try await record.save { $0 = TUSCheckpoint() }
+        return server.outcomeUnknown(cause: error.cause)
+    }
+
+    /// Interprets the response to a `PATCH`, as far as the protocol differs from tus.
+    ///
+    /// - Returns: The server's offset; nil if the response means the same as in tus.
+    mutating func settle(
+        _ answer: TUSResponse, from offset: Int64, count: Int64, _ completes: Bool, _ checksum: RequestChecksum
+    ) async throws -> Int64? {
+        let end = offset + count
+        chunks.limits.update(with: answer.limits)
+        released = max(released, await record[slot].confirmed ?? 0)
+        guard answer.isSuccess else { return try await settleFailure(answer, at: offset, count: count, completes) }
+        rejectedSince = nil
+        if completes {
+            if try await completesUpload(answer, at: end) {
+                resource.isClosed = true
+                resource.finalAnswer = answer
+                try await confirm(end, expires: nil)
+                return end
+            }
+            await record.setMayBeComplete(nil, of: slot)
+            guard count > 0 else {
+                throw TransferError(
+                    .transient, .invalidResponse, "The server \(server.origin) has all bytes, but did not complete the upload.")
+            }
+        }
+        let confirmed = answer.offset ?? end
+        try checkPlausible(confirmed)
+        try await confirm(confirmed, expires: answer.expires)
+        contentHash = confirmed == end ? checksum.whole : nil
+        let current = confirmed == end ? end : try await requestOffset()
+        guard current > offset || resource.isClosed || count == 0 else {
+            throw TransferError(.transient, .invalidResponse, "The server \(server.origin) kept none of the bytes that were sent.")
+        }
+        return current
+    }
+
+    private mutating func settleFailure(_ answer: TUSResponse, at offset: Int64, count: Int64, _ completes: Bool) async throws -> Int64? {
+        if completes, count == 0, answer.problem == .completedUpload {
+            resource.isClosed = true
+            return offset
+        }
+        if completes, answer.isComplete == true {
+            try await record.save { $0 = TUSCheckpoint() }
+            throw answer.rejectionOfWholeFile
+        }
+        // After a server error, the server may have completed the upload.
+        if answer.status < 500 { await record.setMayBeComplete(nil, of: slot) }
+        guard answer.status == 409, server.dialect.ietf?.conflictHasOffset == true, let current = answer.offset, current != offset,
+            conflicts < Self.maximumConflicts
+        else { return nil }
+        conflicts += 1
+        contentHash = nil
+        try checkPlausible(current)
+        try await readState(answer, at: current)
+        try await confirm(current, expires: answer.expires)
+        return current
+    }
+
+    /// Whether a successful response to a request that completes the upload comes from the resource that processed the file.
+    private mutating func completesUpload(_ answer: TUSResponse, at end: Int64) async throws -> Bool {
+        if let isComplete = answer.isComplete { return isComplete }
+        guard server.dialect.ietf?.declaresCompletion == true else { return answer.offset.map { $0 >= end } ?? true }
+        // The response lacks the header that its version requires.
+        do {
+            let (offset, state) = try await server.offset(of: url, length: length)
+            return state.isComplete ?? (offset == end)
+        } catch let error as TransferError where error.failureClass == .resumeLost {
+            // The server removes complete uploads.
+            return true
+        }
+    }
+}

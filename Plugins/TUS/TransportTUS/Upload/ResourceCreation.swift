@@ -1,0 +1,204 @@
+import CurlEngine
+import Foundation
+import HTTPSupport
+import Locking
+import TransferCore
+import TransportSupport
+
+/// The request that creates an upload with the IETF's protocol: with the whole content, or without any.
+struct ResourceCreation {
+    /// The maximum size in bytes of content for which the possible completion is saved before the request, rather than before its last byte.
+    private static let smallSize: Int64 = 1 << 20
+
+    /// The result of a request that the server did not reject.
+    enum Result {
+        /// The server has processed the whole file.
+        case complete(TUSResponse)
+        /// The upload exists. The offset is nil if it must be requested.
+        case open(url: String, offset: Int64?)
+        /// The server rejected the request.
+        case rejected(TUSResponse)
+    }
+
+    let server: TUSServer
+    let file: FileReader
+    let record: TUSUploadRecord
+    let reporter: AttemptReporter
+    /// The URL of the request.
+    let url: String
+    /// The headers about the file.
+    let headers: HTTPHeaders
+    /// The size of the file; nil for a stream of unknown length.
+    let size: Int64?
+
+    /// The interim responses to the request.
+    private let interims = Locked(InterimWatch.Report())
+
+    init(
+        server: TUSServer, file: FileReader, record: TUSUploadRecord, reporter: AttemptReporter, url: String, headers: HTTPHeaders,
+        size: Int64?
+    ) {
+        self.server = server
+        self.file = file
+        self.record = record
+        self.reporter = reporter
+        self.url = url
+        self.headers = headers
+        self.size = size
+    }
+
+    /// The limits in interim responses.
+    var limits: UploadLimits? { interims.withLock { $0.limits } }
+
+    /// Sends the request.
+    ///
+    /// - Parameter withContent: Whether the request contains the whole content.
+    /// - Throws: A ``TransferError``. Its code is ``TransferError/Code/outcomeUnknown`` if the server may have processed the file without an upload
+    ///   whose state could be requested.
+    func send(withContent: Bool) async throws -> Result {
+        guard let terms = server.dialect.ietf else { throw CancellationError() }
+        var headers = headers
+        headers[terms.completenessHeader] = terms.completeness(withContent)
+        if let size { headers[server.dialect.lengthHeader] = "\(size)" }
+        let count = withContent ? size ?? 0 : 0
+        let isSmall = count <= Self.smallSize
+        // Saved before the request. After a crash, the checkpoint shows that an upload may exist.
+        try await record.save { [server] in
+            $0.whole.dialect = server.dialect.storedName
+            $0.whole.mayBeComplete = withContent && isSmall ? true : nil
+        }
+        let answer: TUSResponse
+        do {
+            answer = try await request(headers, withContent: withContent, count: count, isOpen: isSmall)
+        } catch let error as CurlEngineError {
+            return try await settleInterruption(error, withContent: withContent, count: count)
+        }
+        record.reportSent(answer.response.sent.accepted, of: .whole)
+        await record.removeUnanswered(of: .whole)
+        return try await settle(answer, withContent: withContent, count: count)
+    }
+
+    private func request(_ headers: HTTPHeaders, withContent: Bool, count: Int64, isOpen: Bool) async throws -> TUSResponse {
+        let gate = CompletionGate(size: count, isOpen: !withContent || isOpen)
+        let watch = RequestWatch()
+        record.reportSent(0, of: .whole)
+        // Both end with the request.
+        async let saving: Void = record.saveCounts(watch.countsToSave, from: 0, of: .whole)
+        async let opening: Void = gate.open { try await record.save { $0.whole.mayBeComplete = true } }
+        defer {
+            watch.end()
+            gate.end()
+        }
+        let body: HTTPBody = count > 0 ? .file(file, offset: 0, length: count) : .bytes([])
+        let answer = try await server.observingInterims(of: url, process) { [server, url, record, reporter] observe in
+            try await server.send(
+                .create, to: url, headers: headers, body: body, expectsContinue: count > TUSServer.maximumSizeWithoutExpect,
+                observeInterim: observe, pacing: { gate.allowance(upTo: $0, by: reporter.allowance) },
+                progress: { accepted in
+                    record.reportSent(accepted, of: .whole)
+                    watch.update(accepted)
+                    if accepted == count { reporter.reportWaiting() }
+                })
+        }
+        watch.end()
+        gate.end()
+        try await saving
+        try await opening
+        return answer
+    }
+
+    /// Saves the upload's URL and confirmed bytes as soon as the server reports them.
+    private func process(_ report: InterimWatch.Report) async throws {
+        interims.withLock { $0 = report }
+        if let other = report.otherVersion {
+            var server = server
+            server.dialect = other
+            server.confirmDialect()
+            return
+        }
+        server.confirmDialect()
+        if let location = report.location, await record[.whole].url == nil {
+            try server.checkUploadURL(location)
+            try await record.confirm(0, of: .whole, url: location.absoluteString)
+        }
+        try server.checkLimits(report.limits, of: size)
+        guard let offset = report.offset, await record[.whole].url != nil, offset > (await record[.whole].confirmed ?? 0),
+            offset <= size ?? .max
+        else { return }
+        try await record.confirm(offset, of: .whole)
+    }
+
+    private func settleInterruption(_ error: CurlEngineError, withContent: Bool, count: Int64) async throws -> Result {
+        record.reportSent(error.sent.accepted, of: .whole)
+        let failure = server.client.transferError(error, at: url, isEndpoint: true)
+        if error.isHTTP2Failure { server.profiles.learn(of: server.address) { $0.breaksInterimResponses = true } }
+        let mayBeComplete = withContent && !error.neverArrived && error.sent.read >= count
+        if mayBeComplete, await record[.whole].url == nil {
+            try await record.save { $0 = TUSCheckpoint() }
+            throw TransferError(
+                .permanent, .outcomeUnknown,
+                "The connection to \(server.origin) broke after all content was sent. The server may have stored the file, and announced no upload "
+                    + "that can be checked. Look for the file there before you retry it, because a retry may store it a second time.",
+                cause: failure.cause)
+        }
+        let otherVersion = interims.withLock { $0.otherVersion }
+        try await record.save { checkpoint in
+            checkpoint.whole.mayBeComplete = mayBeComplete ? true : nil
+            if let otherVersion, checkpoint.whole.url == nil { checkpoint.whole.dialect = otherVersion.storedName }
+            if withContent, error.sent.accepted > 0 {
+                checkpoint.whole.unanswered = UnansweredRequest(offset: 0, accepted: error.sent.accepted, hasObservedEnd: true)
+            }
+        }
+        throw failure
+    }
+
+    private func settle(_ answer: TUSResponse, withContent: Bool, count: Int64) async throws -> Result {
+        let location = answer.isComplete == true ? nil : answer.location
+        guard answer.isSuccess else { return try await settleFailure(answer, withContent: withContent) }
+        let isAnnounced = await record[.whole].url != nil
+        if answer.isUnrelatedPage, !isAnnounced {
+            try await record.save { $0 = TUSCheckpoint() }
+            throw answer.failure()
+        }
+        let usesOtherVersion = interims.withLock { $0.otherVersion != nil }
+        if isAnnounced || answer.isFromTUSServer && !usesOtherVersion { server.confirmDialect() }
+        if withContent, isComplete(answer, count: count) {
+            await record.complete(count, of: .whole, url: nil)
+            return .complete(answer)
+        }
+        if let location, !isAnnounced { try server.checkUploadURL(location) }
+        let known = await record[.whole].url
+        guard let url = known ?? location?.absoluteString else {
+            try await record.save { $0 = TUSCheckpoint() }
+            throw answer.failure()
+        }
+        let offset = answer.offset ?? (withContent ? nil : 0)
+        await record.setMayBeComplete(nil, of: .whole)
+        if let offset, offset > count { throw server.implausibleOffset(offset, sent: count) }
+        try await record.confirm(max(offset ?? 0, await record[.whole].confirmed ?? 0), of: .whole, expires: answer.expires, url: url)
+        return .open(url: url, offset: offset)
+    }
+
+    /// Whether the resource to which the content was sent has processed it.
+    private func isComplete(_ answer: TUSResponse, count: Int64) -> Bool {
+        if let isComplete = answer.isComplete { return isComplete }
+        // The upload resource may have kept less than was sent.
+        return answer.offset.map { $0 >= count } ?? true
+    }
+
+    private func settleFailure(_ answer: TUSResponse, withContent: Bool) async throws -> Result {
+        if withContent, answer.isComplete == true {
+            try await record.save { $0 = TUSCheckpoint() }
+            throw answer.rejectionOfWholeFile
+        }
+        let isLost = answer.isFromGateway && withContent && answer.response.sent.read >= size ?? 0
+        if isLost, await record[.whole].url == nil {
+            try await record.save { $0 = TUSCheckpoint() }
+            throw server.outcomeUnknown(cause: "\(answer.endpointResponse.method) returned \(answer.status)")
+        }
+        // A gateway's response, or that of an old version, can hide that the server completed the upload.
+        let isUnclear = answer.status >= 500 && withContent
+        try await record.save { $0.whole.mayBeComplete = isUnclear && $0.whole.url != nil ? true : nil }
+        return .rejected(answer)
+    }
+}

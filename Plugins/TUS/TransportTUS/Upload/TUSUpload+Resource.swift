@@ -1,0 +1,169 @@
+import CurlEngine
+import Foundation
+import HTTPSupport
+import TransferCore
+import TransportSupport
+
+/// Uploads with the IETF's protocol.
+extension TUSUpload {
+    /// Sends the file, or the rest of it. The bytes after a creation are sent as in tus, with `PATCH`.
+    func transferToResource() async throws -> TransferReceipt {
+        let known = await record.checkpoint.whole
+        if known.url == nil, known.mayBeComplete == true {
+            // A killed process sent the whole content, and the server announced no upload that could be asked.
+            try await record.save { $0 = TUSCheckpoint() }
+            throw server.outcomeUnknown()
+        }
+        let growth = file.source.growth
+        if growth != nil, options.verification == .checksum {
+            throw TransferError(
+                .unsupported, .unsupported, "With \(server.dialect.name), the checksum of a stream can't be compared. Send a file.")
+        }
+        var receipt = TransferReceipt(bytes: size)
+        let verifies = options.verification == .checksum
+        let digest =
+            verifies
+            ? try await threads.checksum(
+                .sha256, of: 0..<size, reading: { [file] in try file.bytes($0) }, progress: reporter.reportActivity)
+            : nil
+        let range = growth == nil ? 0..<size : 0..<Int64.max
+        var answer: TUSResponse?
+        var patchLoop: PatchLoop?
+        if let url = known.url {
+            if known.isGiven == true { _ = try await checkThatGivenUploadIsEmpty(await record.checkpoint, length: length) }
+            if known.dialect == nil { try await record.save { [server] in $0.whole.dialect = server.dialect.storedName } }
+            patchLoop = loop(range, to: url, digest)
+            try await patchLoop?.resume()
+        } else {
+            switch try await create(digest) {
+            case .complete(let final): answer = final
+            case .open(let url, let offset, let limits):
+                patchLoop = loop(range, to: url, digest)
+                patchLoop?.chunks.limits = limits
+                if let offset { try await patchLoop?.send(from: offset) } else { try await patchLoop?.resume() }
+            }
+        }
+        if let patchLoop {
+            receipt.bytes = patchLoop.length ?? size
+            answer = patchLoop.resource.finalAnswer
+            if patchLoop.resource.wasClosedBefore {
+                receipt.warnings.append(
+                    "The server \(server.origin) has the whole file, but its response to the last request was lost, so it is unknown how the server "
+                        + "processed the file.")
+            }
+        }
+        if let digest { receipt.checksum = try await compare(digest, answer) }
+        receipt.remoteURL = answer?.location?.absoluteString
+        return receipt
+    }
+
+    private var length: Int64? { file.source.growth.map(Self.length) ?? size }
+
+    private func loop(_ range: Range<Int64>, to url: String, _ digest: Checksum?) -> PatchLoop {
+        let check: ContentCheck = digest == nil ? .none : .eachRequest(.sha256)
+        var patchLoop = patchLoop(.whole, range, to: url, check)
+        patchLoop.resource.digest = digest
+        return patchLoop
+    }
+
+    private enum Creation {
+        case complete(TUSResponse)
+        case open(url: String, offset: Int64?, UploadLimits)
+    }
+
+    /// Creates the upload in the newest version that the server accepts.
+    private func create(_ digest: Checksum?) async throws -> Creation {
+        var server = server
+        var limits = server.profiles.dialect(of: server.address)?.limits ?? UploadLimits()
+        var withContent = sendsContentAtOnce
+        while true {
+            try server.checkLimits(limits, of: length)
+            withContent = withContent && size <= limits.maximumAppendSize ?? .max
+            let creation = ResourceCreation(
+                server: server, file: file, record: record, reporter: reporter, url: server.target(of: remotePath),
+                headers: try headers(digest, withContent: withContent), size: length)
+            let result: ResourceCreation.Result
+            do {
+                result = try await creation.send(withContent: withContent)
+            } catch let error as TransferError
+                where error.code == .tooLarge || error.code == .rejected && error.failureClass == .unsupported
+            {
+                // The limits exclude the file, so the upload is not needed.
+                _ = await server.removeIfAllowed(record.checkpoint.ownURLs)
+                throw error
+            }
+            limits.update(with: creation.limits)
+            switch result {
+            case .complete(let answer): return .complete(answer)
+            case .open(let url, let offset):
+                return .open(url: url, offset: offset, limits)
+            case .rejected(let answer):
+                limits.update(with: answer.limits)
+                if [400, 412].contains(answer.status), let other = otherVersion(after: answer, of: server) {
+                    server.dialect = other
+                } else if answer.status == 413, withContent {
+                    withContent = false
+                    if limits.maximumAppendSize == nil { _ = chunks(.none).shrink(below: size) }
+                } else {
+                    throw failure(answer, of: server)
+                }
+            }
+        }
+    }
+
+    /// Returns the next version to try after a rejection; nil if the server has accepted the current one before.
+    private func otherVersion(after answer: TUSResponse, of server: TUSServer) -> Dialect? {
+        if let named = Dialect.draft(namedIn: answer.response.headers),
+            server.dialect.lowerVersions.contains(where: { $0.version == named.version })
+        {
+            return named
+        }
+        return server.isDialectConfirmed ? nil : server.dialect.lowerVersions.first
+    }
+
+    private func failure(_ answer: TUSResponse, of server: TUSServer) -> TransferError {
+        let wasLast = [400, 412].contains(answer.status) && !server.isDialectConfirmed
+        return wasLast ? server.rejectedVersions(answer) : answer.failure()
+    }
+
+    /// Whether the creation contains the whole content. An interrupted attempt without an upload shows that interim responses do not arrive, and over
+    /// HTTP/2, some proxies end requests with interim responses.
+    private var sendsContentAtOnce: Bool {
+        guard !isRepeated, options.creation == .automatic, file.source.growth == nil else { return false }
+        // If the server speaks another version, its interim response does not count, and a lost connection would leave the outcome unknown.
+        if let known = server.profiles.dialect(of: server.address), !known.isConfirmed { return false }
+        let limit = min(
+            options.chunkSize ?? server.options.chunkSize ?? .max, server.profiles.quirks(of: server.address).chunkLimit ?? .max)
+        return server.options.requests.httpVersion == .http1 && size <= limit
+    }
+
+    private func headers(_ digest: Checksum?, withContent: Bool) throws -> HTTPHeaders {
+        var headers = try metadata.representationHeaders.get()
+        guard let digest else { return headers }
+        headers["Repr-Digest"] = digest.digestField
+        if withContent {
+            headers["Content-Digest"] = digest.digestField
+            headers["Want-Repr-Digest"] = Checksum.wantedDigest
+        }
+        return headers
+    }
+
+    /// Compares the checksum of the file with the one that the server reports.
+    ///
+    /// - Returns: The checksum.
+    /// - Throws: A ``TransferError`` if the checksums differ, or if the server reports none.
+    private func compare(_ digest: Checksum, _ answer: TUSResponse?) async throws -> String {
+        var reported = answer?.reportedDigest
+        if reported == nil, let url = await record[.whole].url { reported = try await server.reportedDigest(of: url) }
+        guard let reported, reported.algorithm == digest.algorithm else {
+            throw TransferError(
+                .unsupported, .unsupported,
+                "The server \(server.origin) has the file, but reports no SHA-256 of it (Repr-Digest), so the file is unverified.")
+        }
+        guard reported == digest else {
+            try await file.verifyUnchanged()
+            throw TransferError(.resumeLost, .checksumMismatch, "The file at \(server.origin) differs from its source.")
+        }
+        return digest.text
+    }
+}
