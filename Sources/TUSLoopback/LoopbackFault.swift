@@ -10,6 +10,10 @@ public enum LoopbackFault: Hashable, Sendable {
     /// only the response is lost.
     case cut(afterBodyBytes: Int64)
 
+    /// Closes the connection without a response after the upload is complete. Applies to the first request that completes an upload with the IETF's
+    /// protocol.
+    case loseFinalResponse
+
     /// Sends the given number of bytes of content, and closes the connection. Applies to the first GET whose response has at least that number of
     /// bytes.
     case cutDownload(afterBytes: Int64)
@@ -68,6 +72,15 @@ final class FaultScript: Sendable {
     func takeCut(afterBodyBytes bytes: Int64) -> Bool {
         faults.withLock { faults in
             guard let index = faults.firstIndex(of: .cut(afterBodyBytes: bytes)) else { return false }
+            faults.remove(at: index)
+            return true
+        }
+    }
+
+    /// Removes the first pending loss of a final response. Returns whether there was one.
+    func takeLostResponse() -> Bool {
+        faults.withLock { faults in
+            guard let index = faults.firstIndex(of: .loseFinalResponse) else { return false }
             faults.remove(at: index)
             return true
         }

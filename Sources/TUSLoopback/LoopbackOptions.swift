@@ -1,6 +1,9 @@
 /// The features and limits of a loopback server.
 public struct LoopbackOptions: Hashable, Sendable {
-    /// The largest accepted upload in bytes, advertised as `Tus-Max-Size`; nil for no limit.
+    /// The protocol.
+    public var dialect: LoopbackDialect
+
+    /// The largest accepted upload in bytes, advertised as `Tus-Max-Size` or in `Upload-Limit`; nil for no limit.
     public var maximumSize: Int64?
 
     /// Whether `Location` is a path (`/files/…`) instead of a URL. tus allows both.
@@ -19,11 +22,43 @@ public struct LoopbackOptions: Hashable, Sendable {
     /// Whether complete uploads can be downloaded with `GET`, which is not part of tus.
     public var servesDownloads: Bool
 
+    /// The smallest accepted upload in bytes (IETF); nil for no limit.
+    public var minimumSize: Int64?
+
+    /// The maximum number of content bytes of a request (IETF); nil for no limit.
+    public var maximumAppendSize: Int64?
+
+    /// The minimum number of content bytes of a request that does not complete the upload (IETF); nil for no limit.
+    public var minimumAppendSize: Int64?
+
+    /// Whether to send interim responses (104). Without them, the server behaves as if it were behind a proxy that drops interim responses (IETF).
+    public var sendsInterimResponses: Bool
+
+    /// The number of received bytes after which an interim response reports the offset (IETF); nil for no such responses.
+    public var progressInterval: Int64?
+
+    /// Whether to report the SHA-256 of complete uploads on request (`Want-Repr-Digest`, IETF).
+    public var reportsDigests: Bool
+
+    /// Whether the URL of an upload becomes invalid when the upload is complete (IETF). Its file stays available for downloads.
+    public var forgetsCompleteUploads: Bool
+
     /// Creates options: by default, all features and no limits.
     public init(
         maximumSize: Int64? = nil, usesRelativeLocation: Bool = false, bytesPerSecond: Int64? = nil,
-        extensions: Set<LoopbackExtension> = Set(LoopbackExtension.allCases), lifetime: Duration? = nil, servesDownloads: Bool = true
+        extensions: Set<LoopbackExtension> = Set(LoopbackExtension.allCases), lifetime: Duration? = nil, servesDownloads: Bool = true,
+        dialect: LoopbackDialect = .tus, minimumSize: Int64? = nil, maximumAppendSize: Int64? = nil, minimumAppendSize: Int64? = nil,
+        sendsInterimResponses: Bool = true, progressInterval: Int64? = nil, reportsDigests: Bool = true,
+        forgetsCompleteUploads: Bool = false
     ) {
+        self.dialect = dialect
+        self.minimumSize = minimumSize
+        self.maximumAppendSize = maximumAppendSize
+        self.minimumAppendSize = minimumAppendSize
+        self.sendsInterimResponses = sendsInterimResponses
+        self.progressInterval = progressInterval
+        self.reportsDigests = reportsDigests
+        self.forgetsCompleteUploads = forgetsCompleteUploads
         self.maximumSize = maximumSize
         self.usesRelativeLocation = usesRelativeLocation
         self.bytesPerSecond = bytesPerSecond

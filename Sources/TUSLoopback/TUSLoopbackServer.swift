@@ -4,9 +4,10 @@ import NIOPosix
 public import SystemPackage
 import TransferCore
 
-/// A small tus 1.0.0 server on 127.0.0.1 for experiments and tests.
+/// A small server of resumable uploads on 127.0.0.1 for experiments and tests. It speaks tus 1.0.0, or a version of the IETF's *Resumable Uploads for
+/// HTTP* (``LoopbackOptions/dialect``).
 ///
-/// The server supports the core protocol and all extensions; see ``LoopbackOptions``. It does not authenticate clients. Complete uploads
+/// With tus, the server supports the core protocol and all extensions; with the IETF's protocol, interim responses, limits, digests and problem types; see ``LoopbackOptions``. It does not authenticate clients. Complete uploads
 /// can be downloaded with GET.
 ///
 /// An upload consists of two files in the folder: `<id>.bin` with the received bytes, and `<id>.json` with its length, its decoded

@@ -102,6 +102,17 @@ final class Exchange {
         self.writer = consume writer
     }
 
+    /// Sends an interim response of the status 104 (Upload Resumption Supported).
+    @concurrent
+    func sendInterim(_ headers: [(String, String)]) async throws {
+        guard let writer = writer.take() else { return }
+        var fields = HTTPFields()
+        for (name, value) in headers { if let name = HTTPField.Name(name) { fields.append(HTTPField(name: name, value: value)) } }
+        let status = HTTPResponse.Status(code: 104, reasonPhrase: "Upload Resumption Supported")
+        try await writer.writeInformationalHead(HTTPResponse(status: status, headerFields: fields))
+        self.writer = consume writer
+    }
+
     /// Sends the response. Call this method once.
     ///
     /// - Parameter closing: Whether to announce that the connection closes afterwards.

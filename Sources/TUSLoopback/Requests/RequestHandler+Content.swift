@@ -175,6 +175,7 @@ extension RequestHandler {
     ) async -> Outcome {
         let cut = faults.nextCut
         var received: Int64 = 0
+        var reported = upload.offset
         while true {
             if let cut, received >= cut, faults.takeCut(afterBodyBytes: cut) { return .cut }
             guard let room = await faults.transferableBytes(from: upload.offset, on: exchange.connection) else {
@@ -201,12 +202,23 @@ extension RequestHandler {
             }
             hashes?.update(stored)
             received += Int64(stored.readableBytes)
+            do { try await reportProgress(upload, &reported, exchange) } catch { return .ended(error) }
             if stored.readableBytes < bytes.readableBytes {
                 recorder.discarded(Int64(bytes.readableBytes - stored.readableBytes))
                 return .tooLong
             }
             await limitRate(after: bytes.readableBytes, on: exchange.connection)
         }
+    }
+
+    /// Sends an interim response with the upload's offset, if the options require one after the stored bytes (IETF).
+    @concurrent
+    private func reportProgress(_ upload: Upload, _ reported: inout Int64, _ exchange: Exchange) async throws {
+        guard options.dialect != .tus, options.sendsInterimResponses, let interval = options.progressInterval,
+            upload.offset - reported >= max(1, interval), upload.record.unverifiedFrom == nil
+        else { return }
+        reported = upload.offset
+        try await exchange.sendInterim([("Upload-Offset", "\(reported)")] + version)
     }
 
     private func limitRate(after bytes: Int, on connection: Connection) async {

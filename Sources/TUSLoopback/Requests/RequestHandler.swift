@@ -72,8 +72,13 @@ final class RequestHandler: Sendable {
         if exchange.path == "/statistics" { return statistics(exchange) }
         recorder.count(exchange.method)
         let injected = faults.takeAnswer(for: exchange.method)
-        guard var response = if let injected { injected } else { try await dispatch(exchange) } else { return nil }
-        if !response.headers.contains(where: { $0.name.lowercased() == "tus-resumable" }) {
+        let isTUS = options.dialect == .tus
+        let answer: Response? =
+            if let injected { injected } else if isTUS { try await dispatch(exchange) } else { try await dispatchResource(exchange) }
+        guard var response = answer else { return nil }
+        if !isTUS {
+            for (name, value) in version { response.headers.append((name: name, value: value)) }
+        } else if !response.headers.contains(where: { $0.name.lowercased() == "tus-resumable" }) {
             response.headers.append((name: "Tus-Resumable", value: Self.version))
         }
         // The client needs this server's time to interpret the expiry of uploads.
@@ -109,7 +114,7 @@ final class RequestHandler: Sendable {
         upload.record.expires.map { Double($0) <= now().timeIntervalSince1970 } ?? false
     }
 
-    private func expire(_ upload: Upload) async -> Response {
+    func expire(_ upload: Upload) async -> Response {
         await upload.acquire(for: nil)
         defer { upload.release() }
         if case .found = store.lookUp(upload.id) {
@@ -179,7 +184,7 @@ final class RequestHandler: Sendable {
         return Response(200, headers)
     }
 
-    private func terminate(_ upload: Upload) async -> Response {
+    func terminate(_ upload: Upload) async -> Response {
         let entry = recorder.begin("DELETE", offset: nil, for: upload)
         let response: Response
         do {

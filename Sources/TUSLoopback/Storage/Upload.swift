@@ -25,7 +25,7 @@ final class Upload: Sendable {
     var record: UploadRecord { state.withLock { $0.record } }
     /// The number of stored bytes, which is the size of the file.
     var offset: Int64 { state.withLock { $0.offset } }
-    var isComplete: Bool { state.withLock { $0.offset == $0.record.length } }
+    var isComplete: Bool { state.withLock { $0.record.isClosed ?? ($0.offset == $0.record.length) } }
 
     /// Creates an upload on disk. Blocks.
     init(creating record: UploadRecord, in folder: FilePath) throws {

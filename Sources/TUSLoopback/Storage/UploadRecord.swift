@@ -19,6 +19,8 @@ struct UploadRecord: Codable, Hashable, Sendable {
     /// The offset of the first byte that awaits verification by a checksum; nil if there is no such byte. A restarted server discards the
     /// unverified bytes.
     var unverifiedFrom: Int64?
+    /// Whether a request has completed the upload (IETF); nil for a tus upload, which is complete when it has its length.
+    var isClosed: Bool?
     /// Whether all bytes are stored. Only scripts read it; the server itself checks the size of the file.
     var complete = false
 
