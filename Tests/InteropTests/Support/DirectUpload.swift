@@ -11,7 +11,7 @@ struct DirectUpload: Sendable {
         func secret(for reference: CredentialReference) async throws -> Secret { Secret(ClientIdentity.passphrase) }
     }
 
-    let transport: TUSTransport
+    var transport: TUSTransport
     var endpoint: Endpoint
     var options = AttemptOptions()
     var allowance: @Sendable (Int) -> Allowance = { Allowance(bytes: $0) }

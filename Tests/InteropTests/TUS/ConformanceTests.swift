@@ -32,6 +32,32 @@ import TransportTesting
         await fixture.close()
     }
 
+    /// Uses the IETF's protocol.
+    @Test(arguments: TransportPromise.allCases, ResourceLoopbackTests.dialects)
+    func keepsUploadPromiseWithResources(_ promise: TransportPromise, dialect: LoopbackDialect) async throws {
+        let fixture = try await LoopbackFixture(LoopbackOptions(dialect: dialect))
+        do {
+            try await promise.verify(fixture)
+        } catch {
+            await fixture.close()
+            throw error
+        }
+        await fixture.close()
+    }
+
+    /// Uses the IETF's protocol.
+    @Test(arguments: StreamPromise.allCases, ResourceLoopbackTests.dialects)
+    func keepsStreamPromiseWithResources(_ promise: StreamPromise, dialect: LoopbackDialect) async throws {
+        let fixture = try await LoopbackFixture(LoopbackOptions(dialect: dialect), isRelayed: true)
+        do {
+            try await promise.verify(fixture)
+        } catch {
+            await fixture.close()
+            throw error
+        }
+        await fixture.close()
+    }
+
     /// Uses a server that requires the length when an upload is created.
     @Test(arguments: StreamPromise.allCases)
     func keepsStreamPromiseWithoutDeferredLength(_ promise: StreamPromise) async throws {
@@ -85,7 +111,9 @@ private struct LoopbackFixture: TransportFixture {
         let address = try await server.start()
         relay = isRelayed ? try CuttingRelay(to: address.port ?? 0) : nil
         let port = relay.map { Int($0.port) } ?? address.port ?? 0
-        endpoint = .tus("http://127.0.0.1:\(port)\(address.path)/", credentials: .bearer(.environment("TOKEN")))
+        endpoint = .tus(
+            "http://127.0.0.1:\(port)\(address.path)/", credentials: .bearer(.environment("TOKEN")),
+            options: TUSOptions(dialect: options.dialect == .tus ? .auto : .ietf))
         // No process listens on port 1 (tcpmux).
         unreachableEndpoint = .tus("http://127.0.0.1:1/files/", credentials: .bearer(.environment("TOKEN")))
         folder = FilePath(interop.folder.appending(path: "sources").path)

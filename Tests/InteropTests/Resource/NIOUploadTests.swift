@@ -1,0 +1,92 @@
+import Foundation
+import ScriptedHTTP
+import SystemPackage
+import Testing
+import TransferCore
+import TransportTUS
+
+/// Uploads with the IETF's protocol to swift-nio-extras, which sends the completeness of final responses in the header of the other sense.
+@Suite struct NIOUploadTests {
+    private let interop: InteropFixture
+
+    init() throws {
+        interop = try InteropFixture()
+    }
+
+    private static let versions = ["6", "5", "3"]
+
+    /// A transport that sends the version, without asking the server for others.
+    private func transport(_ version: String) throws -> TUSTransport {
+        TUSTransport(dialect: try #require(Dialect.ietfVersions.first { $0.version == version }), now: { .now })
+    }
+
+    @Test func findsVersionOfServer() async throws {
+        let server = try await NIOUploadServer()
+        let transport = TUSTransport()
+        for settings in [["dialect": "ietf"], [:]] {
+            let upload = DirectUpload(transport, to: server.url, settings: settings)
+            let report = try await transport.check(upload.endpoint, credentials: DirectUpload.Passphrase())
+            #expect(report.version == "Resumable Uploads for HTTP (draft version 6)")
+            let path = try interop.file("a\(settings.count)", size: 100_000)
+            _ = try await upload.run(path)
+            #expect(try server.files.last == interop.content(path))
+        }
+        await transport.shutdown()
+        await server.stop()
+    }
+
+    /// The connection breaks at the start, within the content, before its last byte, and before the response.
+    @Test(arguments: versions) func resumesAfterLostConnections(version: String) async throws {
+        let size = 3 << 20
+        let server = try await NIOUploadServer()
+        let transport = try transport(version)
+        for cut in [1 << 10, 100_000, 1 << 20, size - 1] {
+            let relay = try CuttingRelay(to: Int(server.reservedPort.port))
+            relay.cut(afterBytes: cut)
+            let path = try interop.file("file-\(cut)", size: size)
+            let upload = DirectUpload(
+                transport, to: "http://127.0.0.1:\(relay.port)/files",
+                settings: ["origins": "http://127.0.0.1:\(server.reservedPort.port)"])
+            let (receipt, failures) = try await upload.complete(path)
+            #expect(receipt.bytes == Int64(size) && failures >= 1, "cut after \(cut) bytes")
+            #expect(try server.files.last == interop.content(path), "cut after \(cut) bytes")
+            relay.stop()
+        }
+        #expect(server.files.count == 4, "no file arrives twice")
+        await transport.shutdown()
+        await server.stop()
+    }
+
+    @Test(arguments: versions) func sendsChunksAndEmptyFiles(version: String) async throws {
+        let server = try await NIOUploadServer()
+        let transport = try transport(version)
+        var upload = DirectUpload(transport, to: server.url)
+        upload.options.chunkSize = 30_000
+        for size in [100_000, 0] {
+            let path = try interop.file("file-\(size)", size: size)
+            _ = try await upload.run(path)
+            #expect(try server.files.last == interop.content(path))
+        }
+        await transport.shutdown()
+        await server.stop()
+    }
+
+    /// The server forgets complete uploads, so a lost response leaves the outcome unknown.
+    @Test(arguments: versions) func reportsUnknownOutcome(version: String) async throws {
+        let server = try await NIOUploadServer()
+        let transport = try transport(version)
+        let relay = try CuttingRelay(to: Int(server.reservedPort.port))
+        let path = try interop.file("file", size: 100_000)
+        let upload = DirectUpload(
+            transport, to: "http://127.0.0.1:\(relay.port)/files",
+            settings: ["origins": "http://127.0.0.1:\(server.reservedPort.port)"])
+        // The interim response passes; the final response does not.
+        relay.cut(.fromServer, inAllAfter: 300)
+        let error = await #expect(throws: TransferError.self) { try await upload.complete(path) }
+        #expect(error?.code == .outcomeUnknown)
+        #expect(server.files.count == 1)
+        relay.stop()
+        await transport.shutdown()
+        await server.stop()
+    }
+}
