@@ -1,5 +1,6 @@
 import Foundation
 import SystemPackage
+import TUSLoopback
 import Testing
 import TransferKit
 

@@ -173,13 +173,14 @@ import Testing
         try await LoopbackStudio.with { studio in
             let program = studio.program
             // The delay applies to a host name, so the two endpoints have different ones.
-            let left = asksToBackOff ? "http://localhost:\(server.port)/in/" : "http://127.0.0.1:9/"
-            try await program.succeed(
-                "account", "add", "both", (asksToBackOff ? "http+put" : "http") + left.dropFirst(4), studio.url.absoluteString)
+            let left = asksToBackOff ? "http+put://localhost:\(server.port)/in/" : "http://127.0.0.1:9/"
+            try await program.succeed("account", "add", "both", left, studio.url.absoluteString)
             try program.folder.file("a", size: 5)
             try await program.succeed("add", "both", "a")
             let run = try await program.run("run", "--progress", "plain")
-            let line = try Regex("moved .* from \(left) to http://127[^ ;]*\(asksToBackOff ? "; next attempt at \(left) in \\d+ s" : "")\n")
+            let place = left.replacing("+", with: "\\+")
+            let end = asksToBackOff ? "; next attempt at \(place) in \\d+ s" : ""
+            let line = try Regex("moved .* from \(place) to http://127[^ ;]*\(end)\n")
             #expect(run.status == 0 && run.diagnostics.contains(line), "\(run.diagnostics)")
         }
     }

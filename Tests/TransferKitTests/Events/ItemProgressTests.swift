@@ -176,9 +176,11 @@ import TransportTesting
         var request = try fixture.upload("1")
         request.context = try JSONEncoder().encode(Ticket(id: 1))
         let session = try await queue.enqueue(request)
+        #expect(await queue.remainingUploads() == 1)
         try await queue.start()
         await queue.waitUntilIdle()
         await #expect(throws: QueueError.self) { try await session.status }
+        #expect(await queue.remainingUploads() == 0)
         var tickets: [String: Ticket?] = [:]
         for await event in events {
             tickets[event.kind.name] = try await queue.context(of: event, as: Ticket.self)
