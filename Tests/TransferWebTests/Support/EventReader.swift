@@ -4,6 +4,8 @@ import Testing
 /// Reads server-sent events from a connection.
 final class EventReader {
     private let socket: WebSocket
+    /// The received bytes of the body, in chunks (RFC 9112, section 7.1).
+    private var received: [UInt8] = []
     private var text = ""
 
     /// An event of the stream.
@@ -18,12 +20,13 @@ final class EventReader {
     /// - Parameter last: The value of `Last-Event-ID`; nil for none.
     init(_ client: WebClient, _ path: String = "/api/v1/events", last: UInt64? = nil) async throws {
         socket = try WebSocket(port: client.port)
-        // With HTTP/1.0, the body is not divided into chunks.
-        try socket.send(client.head("GET", path, last.map { ["Last-Event-ID": "\($0)"] } ?? [:], version: "1.0"))
-        while !text.contains("\r\n\r\n") { try await readMore() }
-        let reply = try WebReply(Data(text.utf8))
-        try #require(reply.status == 200, "\(text)")
-        text = reply.body
+        try socket.send(client.head("GET", path, last.map { ["Last-Event-ID": "\($0)"] } ?? [:]))
+        let end = Array("\r\n\r\n".utf8)
+        while received.firstRange(of: end) == nil { try await receive() }
+        let head = received[..<(try #require(received.firstRange(of: end)).upperBound)]
+        let reply = try WebReply(Data(head))
+        try #require(reply.status == 200 && reply.headers["transfer-encoding"] == "chunked", "\(reply)")
+        received.removeFirst(head.count)
     }
 
     /// Reads the next event. Comments and the `retry` field are skipped.
@@ -58,10 +61,26 @@ final class EventReader {
         }
     }
 
+    /// Reads one chunk.
     private func readMore() async throws {
+        let lineBreak = Array("\r\n".utf8)
+        while true {
+            if let line = received.firstRange(of: lineBreak) {
+                let size = try #require(Int(String(decoding: received[..<line.lowerBound], as: UTF8.self), radix: 16))
+                if received.count >= line.upperBound + size + lineBreak.count {
+                    text += String(decoding: received[line.upperBound...].prefix(size), as: UTF8.self)
+                    received.removeFirst(line.upperBound + size + lineBreak.count)
+                    return
+                }
+            }
+            try await receive()
+        }
+    }
+
+    private func receive() async throws {
         let bytes = await socket.readSome()
         try #require(!bytes.isEmpty, "the stream ended after: \(text.suffix(300))")
-        text += String(decoding: bytes, as: UTF8.self)
+        received += bytes
     }
 
     func disconnect() { socket.disconnect() }
