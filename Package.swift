@@ -32,6 +32,9 @@ let hummingbird = Target.Dependency.product(name: "HummingbirdCore", package: "h
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle", condition: ifLoopbackServer)
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio", condition: ifLoopbackServer)
 let nioHTTPTypes = Target.Dependency.product(name: "NIOHTTPTypes", package: "swift-nio-extras", condition: ifLoopbackServer)
+let nioHTTP1 = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio", condition: ifLoopbackServer)
+let nioHTTPTypesHTTP1 = Target.Dependency.product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras", condition: ifLoopbackServer)
+let nioResumableUpload = Target.Dependency.product(name: "NIOResumableUpload", package: "swift-nio-extras", condition: ifLoopbackServer)
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio", condition: ifLoopbackServer)
 let hummingbirdTLS = Target.Dependency.product(name: "HummingbirdTLS", package: "hummingbird", condition: ifWeb)
 let metrics = Target.Dependency.product(name: "CoreMetrics", package: "swift-metrics", condition: ifWeb)
@@ -223,7 +226,9 @@ let package = Package(
             dependencies: [
                 "Locking", "TransferKit", "TransportHTTP", "TransportTUS", "TransportSFTP", "TransportTesting", "TransportSupport",
                 "TransferCore",
-                "TUSLoopback", "ProcessFixture", "ScriptedHTTP", "ScriptedSFTP", "SSHFixture", crypto, logging, system,
+                "TUSLoopback", "ProcessFixture", "ScriptedHTTP", "ScriptedSFTP", "SSHFixture", crypto, httpTypes, logging, nioCore,
+                nioHTTP1,
+                nioHTTPTypes, nioHTTPTypesHTTP1, nioPosix, nioResumableUpload, system,
             ], exclude: ["Servers"], swiftSettings: settings),
         .testTarget(
             name: "DocumentationTests",
@@ -252,7 +257,8 @@ let package = Package(
                 "transferq",
                 "transferq-web", logging, metrics, system,
             ], exclude: ["Browser", "Prometheus"], swiftSettings: settings),
-        .testTarget(name: "TUSLoopbackTests", dependencies: ["Locking", "TUSLoopback", "TransferCore", system], swiftSettings: settings),
+        .testTarget(
+            name: "TUSLoopbackTests", dependencies: ["Locking", "TUSLoopback", "TransferCore", crypto, system], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -57,7 +57,8 @@ struct AccountEditCommand: AsyncParsableCommand {
         guard let model = same ?? known.first(where: { $0.transport == endpoint.transport }) else { return endpoint }
         var endpoint = endpoint
         endpoint.credentials = model.credentials
-        endpoint.settings = model.settings
+        // The scheme of the given URL can select settings.
+        endpoint.settings = model.settings.merging(endpoint.settings) { $1 }
         return endpoint
     }
 }

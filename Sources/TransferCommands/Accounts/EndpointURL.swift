@@ -12,10 +12,11 @@ enum EndpointURL {
             throw CommandFailure(.usage, "An endpoint is a URL such as https://host/files/. \(advice)")
         }
         let scheme = text[..<colon].lowercased()
-        guard let match = transports.all.lazy.compactMap({ entry in entry.schemes[scheme].map { (entry.id, $0) } }).first else {
+        guard let match = transports.all.lazy.compactMap({ entry in entry.schemes[scheme].map { (entry, $0) } }).first else {
             throw CommandFailure(.usage, "An endpoint has an unknown scheme. \(advice)")
         }
-        let endpoint = Endpoint(transport: match.0, address: match.1 + String(text[colon...]))
+        let endpoint = Endpoint(
+            transport: match.0.id, address: match.1 + String(text[colon...]), settings: match.0.schemeSettings[scheme] ?? [:])
         if let components = URLComponents(string: endpoint.address), components.password != nil {
             throw CommandFailure(
                 .usage,

@@ -24,6 +24,9 @@ public struct RegisteredTransport: Sendable {
     /// The URL schemes that the command line accepts for this transport, mapped to the schemes of the stored addresses.
     public var schemes: [String: String]
 
+    /// The settings of endpoints that a scheme selects, by scheme. An explicit setting takes precedence.
+    public var schemeSettings: [String: [String: String]]
+
     /// A group of command-line options that a transport can support.
     public enum EndpointOption: CaseIterable, Sendable {
         /// A bearer token.
@@ -94,10 +97,11 @@ public struct RegisteredTransport: Sendable {
     public init(
         _ transport: any Transport, schemes: [String: String], options: Set<EndpointOption> = Set(EndpointOption.allCases),
         passwordNeedsUser: Bool = true, settings: [SettingDescription] = [], uploadOptions: UploadOptions = UploadOptions(),
-        libraries: [String] = []
+        libraries: [String] = [], schemeSettings: [String: [String: String]] = [:]
     ) {
         self.transport = transport
         self.schemes = schemes
+        self.schemeSettings = schemeSettings
         self.options = options
         self.passwordNeedsUser = passwordNeedsUser
         self.settings = settings
@@ -119,8 +123,12 @@ public struct RegisteredTransports: Sendable {
     /// The built-in transports: tus, SFTP and plain HTTP.
     public static let builtIn = RegisteredTransports([
         RegisteredTransport(
-            TUSTransport(), schemes: ["tus+https": "https", "tus+http": "http", "https": "https", "http": "http"], options: httpOptions,
-            settings: TUSTransport.settings, uploadOptions: .init(overwriting: .never), libraries: TUSTransport.libraries),
+            TUSTransport(),
+            schemes: [
+                "tus+https": "https", "tus+http": "http", "https": "https", "http": "http", "rufh+https": "https", "rufh+http": "http",
+            ], options: httpOptions, settings: TUSTransport.settings, uploadOptions: .init(overwriting: .never),
+            libraries: TUSTransport.libraries,
+            schemeSettings: ["rufh+https": ["dialect": "ietf"], "rufh+http": ["dialect": "ietf"]]),
         RegisteredTransport(
             SFTPTransport(), schemes: ["sftp": "sftp"], options: [.password, .passphrase, .keys, .proxy], passwordNeedsUser: false,
             settings: SFTPTransport.settings, uploadOptions: .init(hasChunks: false), libraries: SFTPTransport.libraries),

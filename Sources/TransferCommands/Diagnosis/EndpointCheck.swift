@@ -51,12 +51,14 @@ enum EndpointCheck {
         do {
             let report = try await report(of: endpoint, by: checking, within: limit)
             fields += [
-                ("version", JSONValue(report.version)), ("features", .array(report.features.map(JSONValue.string))),
+                ("version", JSONValue(report.version)), ("otherVersions", .array(report.otherVersions.map(JSONValue.string))),
+                ("features", .array(report.features.map(JSONValue.string))),
                 ("maximumSize", JSONValue(report.maximumSize)),
                 ("limits", .object(report.limits.sorted { $0.key < $1.key }.map { ($0.key, .integer($0.value)) })),
                 ("hostKey", JSONValue(report.hostKeyFingerprint)), ("latency", .number(report.latency / .seconds(1))),
             ]
             var words = [report.version.map { "version \($0)" } ?? "no version"]
+            if !report.otherVersions.isEmpty { words.append("also supports \(report.otherVersions.joined(separator: " and "))") }
             if !report.features.isEmpty { words.append(report.features.joined(separator: " ")) }
             if let size = report.maximumSize { words.append("files up to \(Figures.size(size))") }
             words += report.limits.sorted { $0.key < $1.key }.map { "\($0.key) limit \($0.value)" }

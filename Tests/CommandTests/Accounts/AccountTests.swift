@@ -46,6 +46,21 @@ import Testing
         }
     }
 
+    /// The scheme `rufh` selects the IETF's protocol, for new and for changed endpoints. A setting takes precedence.
+    @Test func schemeSelectsProtocol() async throws {
+        let program = try TransferQ()
+        func settings() async throws -> [[String: String]] {
+            let account = try #require(try await program.succeed("account", "show", "studio", "--json").objects().first)
+            return try #require(account["endpoints"] as? [[String: Any]]).compactMap { $0["settings"] as? [String: String] }
+        }
+        try await program.succeed("account", "add", "studio", "rufh+https://one.example/files/", "--setting", "chunkSize=10")
+        #expect(try await settings() == [["dialect": "ietf", "chunkSize": "10"]])
+        try await program.succeed("account", "edit", "studio", "tus+https://one.example/files/", "rufh+http://two.example/")
+        #expect(try await settings() == [["dialect": "ietf", "chunkSize": "10"], ["dialect": "ietf", "chunkSize": "10"]])
+        try await program.succeed("account", "edit", "studio", "--setting", "dialect=auto")
+        #expect(try await settings() == [["dialect": "auto", "chunkSize": "10"], ["dialect": "auto", "chunkSize": "10"]])
+    }
+
     @Test func rejectsEditWithoutOptions() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/files/")
