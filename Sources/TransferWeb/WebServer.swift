@@ -10,10 +10,7 @@ public import TransferKit
 /// The server reads and changes the queue of another process through its control socket, so an error of the server can't affect the queue. Clients need
 /// one of two tokens, which are files in the storage folder: `web.token` allows everything, and `web-read.token` only reading.
 ///
-/// ```swift
-/// let server = WebServer(RemoteTransferQueue(folder: "/var/lib/studio/queue"))
-/// print(try await server.start())
-/// ```
+/// Create the server with a `RemoteTransferQueue` for the storage folder, and call ``start()``, which returns the address of the page.
 public final class WebServer: Sendable {
     private let folder: FilePath
     private let options: WebServerOptions

@@ -3,11 +3,8 @@ import Locking
 
 /// Collects metrics, and writes them in the text format of Prometheus.
 ///
-/// ``WebServer`` serves its metrics at `/metrics`. An app can collect the metrics of its other libraries with the same object:
-///
-/// ```swift
-/// MetricsSystem.bootstrap(server.metrics)
-/// ```
+/// ``WebServer`` serves its metrics at `/metrics`. An app can collect the metrics of its other libraries with the same object, by passing
+/// it to `MetricsSystem.bootstrap(_:)`.
 ///
 /// Names of metrics and labels get underscores in place of other characters. A counter's name ends with `_total`, and a timer's with `_seconds`.
 public final class PrometheusMetrics: MetricsFactory {

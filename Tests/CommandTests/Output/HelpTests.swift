@@ -11,7 +11,8 @@ import TransportTUS
 
 @Suite(.serialized) struct HelpTests {
     static let commands = [
-        "upload", "download", "add", "enqueue", "stream", "run", "list", "show", "why", "watch", "now", "next", "move", "pause", "resume",
+        "upload", "download", "add", "enqueue", "stream", "run", "list", "show", "why", "watch", "web", "now", "next", "move", "pause",
+        "resume",
         "hold", "release",
         "yield",
         "cancel",

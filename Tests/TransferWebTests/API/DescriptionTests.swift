@@ -48,7 +48,9 @@ import TransportTesting
         }
     }
 
-    @Test func `random requests get only described responses`() async throws {
+    /// Needs an idle machine, because the program sends thousands of requests. It runs only if TRANSFERKIT_BROWSER_TESTS is set.
+    @Test(.enabled(if: ProcessInfo.processInfo.environment["TRANSFERKIT_BROWSER_TESTS"] != nil))
+    func `random requests get only described responses`() async throws {
         try await WebFixture.with { fixture in
             try await fixture.add(3)
             let token = try fixture.token()

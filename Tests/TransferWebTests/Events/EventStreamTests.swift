@@ -78,6 +78,11 @@ import TransportTesting
 
     @Test func `a client with a revision of another store gets a gap`() async throws {
         try await WebFixture.with { fixture in
+            try await fixture.add(1)
+            // After this event, the server knows the revision of the store.
+            let observer = try await EventReader(fixture.client(), "/api/v1/events?since=0")
+            _ = try await observer.next()
+            observer.disconnect()
             let reader = try await EventReader(fixture.client(), last: 1_000_000)
             let event = try await reader.next()
             #expect(event.data["event"] as? String == "gap")

@@ -9,7 +9,9 @@ import TransferWeb
 import TransportTesting
 
 /// Runs the tests of `Browser/page.py`, which drive a real Chromium. They run one at a time, because each one starts a browser.
-@Suite(.serialized) struct BrowserTests {
+///
+/// They need the packages of the group `browser` and an idle machine, so they run only if TRANSFERKIT_BROWSER_TESTS is set.
+@Suite(.serialized, .enabled(if: ProcessInfo.processInfo.environment["TRANSFERKIT_BROWSER_TESTS"] != nil)) struct BrowserTests {
     @Test(arguments: ["reorder", "stale", "live", "reconnect", "forms", "keys"])
     func `the page`(_ test: String) async throws {
         try await WebFixture.with { fixture in
