@@ -17,7 +17,7 @@ struct WebCommand: AsyncParsableCommand {
         discussion: """
             Prints the URL of the page, with a token. Two files in the storage folder contain the tokens of the HTTP interface: web.token \
             allows everything, and web-read.token only reading. Anyone with a token can use the queue; with web.token, also send any file that \
-            you can read. Stop the server with Ctrl-C.
+            you can read. For access from other machines, a TLS certificate is required. Stop the server with Ctrl-C.
 
             Example: transferq web
             Example: transferq web --listen 192.168.1.5:8420 --certificate chain.pem --key key.pem
@@ -25,9 +25,7 @@ struct WebCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Option(
-        help: ArgumentHelp(
-            "The address to listen on; other machines need TLS (default: 127.0.0.1:8420).", valueName: "address:port"))
+    @Option(help: ArgumentHelp("The address and port (default: 127.0.0.1:8420).", valueName: "address"))
     var listen: String?
 
     @Option(help: ArgumentHelp("A host name in the URLs of the server; repeatable.", valueName: "host"), transform: TextArgument.text)
