@@ -67,12 +67,16 @@ struct EventStream: Sendable {
     /// - Returns: The client's position in the feed.
     @concurrent
     private func catchUp(since revision: UInt64?, to output: inout EventOutput) async throws -> Int {
-        guard let end = await feed.end else {
-            // The queue was not reachable yet. A client that knows a revision gets the events after it as soon as possible.
-            guard let revision else { return 0 }
-            try await output.write(EventOutput.text(.gap(upTo: revision)))
-            return 0
+        var known = await feed.end
+        if known == nil {
+            // The server has not reached the queue yet, so it does not know which events the client needs.
+            for await _ in await feed.signals() {
+                known = await feed.end
+                if known != nil { break }
+                try await output.write(":\n\n")
+            }
         }
+        guard let end = known else { return 0 }
         guard let revision else { return end.position }
         if let position = await feed.position(after: revision) { return position }
         if revision > end.revision {
