@@ -15,7 +15,7 @@ import TransportTesting
 #endif
 
 /// Tests of `transferq web`, which becomes the program `transferq-web`.
-@Suite struct ProgramTests {
+@Suite(.enabled(if: ProcessInfo.processInfo.environment["TRANSFERKIT_BROWSER_TESTS"] != nil)) struct ProgramTests {
     private static let transferq = FilePath(
         URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent().path
     ).appending("transferq").string
