@@ -60,7 +60,8 @@ import Testing
             for word in ["stop", "start", "drain"] { try await check("queue", word) }
             try await check("agent", "stop")
             #expect(printed == Set(TransferQ.schema.commands.keys))
-            #expect(Set(HelpTests.commands).subtracting(printed) == ["agent run"])
+            // These two commands print no JSON: they run until they are stopped.
+            #expect(Set(HelpTests.commands).subtracting(printed) == ["agent run", "web"])
         }
     }
 
