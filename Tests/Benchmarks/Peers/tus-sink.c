@@ -1,7 +1,8 @@
 // A server that receives bytes as fast as a socket can, and discards them. It gives an upper bound for the speed of uploads.
 //
 // Implements the part of tus 1.0.0 that a correct client needs: OPTIONS, POST with Upload-Length or a concatenation, HEAD, PATCH and DELETE. Also
-// implements PUT for `curl -T`. Uses one thread for each connection.
+// implements PUT for `curl -T`, and the creation of a complete upload by version 10 of the IETF's Resumable Uploads for HTTP. Uses one thread for
+// each connection.
 //
 // Usage: tus-sink [PORT]. Without PORT, uses a free port. Prints the port on which it listens.
 #define _GNU_SOURCE
@@ -30,7 +31,7 @@ struct request {
     char method[16];
     long upload;  // -1 if the path names no upload
     long long content_length, upload_length, upload_offset;
-    int expects_continue, closes;
+    int expects_continue, closes, is_ietf;
     long long concatenated;  // the number of bytes in all segments of a concatenation; -1 for another request
 };
 
@@ -74,6 +75,7 @@ static struct request parse(const char *head) {
     request.upload_offset = number_after(head, "Upload-Offset:", -1);
     request.expects_continue = has_line(head, "Expect: 100-continue");
     request.closes = has_line(head, "Connection: close");
+    request.is_ietf = has_line(head, "Upload-Draft-Interop-Version: 10");
     request.concatenated = concatenated(head);
     return request;
 }
@@ -112,13 +114,25 @@ static int serve(int socket, const struct request *request, char *buffer, long l
     char more[256] = "";
     if (request->expects_continue && send_all(socket, "HTTP/1.1 100 Continue\r\n\r\n", 25) < 0) return -1;
     if (strcmp(request->method, "OPTIONS") == 0) {
-        return answer(socket, "204 No Content", "Tus-Version: 1.0.0\r\nTus-Extension: creation,creation-with-upload,concatenation,termination\r\n");
+        return answer(socket, "204 No Content", "Tus-Version: 1.0.0\r\nTus-Extension: creation,creation-with-upload,concatenation,termination\r\n"
+                                               "Upload-Draft-Interop-Version: 10\r\nUpload-Limit: max-size=1099511627776\r\n");
     }
     if (strcmp(request->method, "POST") == 0) {
         long upload = atomic_fetch_add(&upload_count, 1);
         if (upload >= upload_limit) return -1;
         uploads[upload].length = request->concatenated >= 0 ? request->concatenated : request->upload_length;
         if (request->concatenated >= 0) atomic_store(&uploads[upload].offset, request->concatenated);
+        if (request->is_ietf) {
+            int length = snprintf(
+                more, sizeof more,
+                "HTTP/1.1 104 Upload Resumption Supported\r\nUpload-Draft-Interop-Version: 10\r\nLocation: /files/%ld\r\n\r\n", upload);
+            if (send_all(socket, more, length) < 0) return -1;
+            if (discard(socket, buffer, request->content_length, early, &uploads[upload].offset) < request->content_length) return -1;
+            snprintf(
+                more, sizeof more, "Location: /files/%ld\r\nUpload-Draft-Interop-Version: 10\r\nUpload-Complete: ?1\r\nUpload-Offset: %lld\r\n",
+                upload, atomic_load(&uploads[upload].offset));
+            return answer(socket, "201 Created", more);
+        }
         if (discard(socket, buffer, request->content_length, early, &uploads[upload].offset) < request->content_length) return -1;
         snprintf(
             more, sizeof more, "Location: /files/%ld\r\nUpload-Offset: %lld\r\n", upload, atomic_load(&uploads[upload].offset));

@@ -50,6 +50,14 @@ struct LargeFile {
             // such a request.
             if roundTrip > 0 { contenders.append(curlByTUS) }
             contenders.append(
+                (
+                    "… by the IETF's protocol",
+                    {
+                        try programs.run(
+                            store: "\(work)/store-large-ietf", to: "rufh+http://127.0.0.1:\(port)/files/", adding: [file])
+                    }
+                ))
+            contenders.append(
                 ("curl -T", { try measure(["curl", "--silent", "--fail", "--upload-file", file, "http://127.0.0.1:\(port)/put"]) }))
         case .tuspyserver:
             contenders.append(curlByTUS)
