@@ -63,7 +63,7 @@ struct Site: Sendable {
         }
         guard ["api", "v1"] == request.components.prefix(2) else { return try await pages.response(to: request, body, client, admission) }
         if request.method != "GET", request.method != "HEAD" {
-            try admission.checkChange(by: client, request)
+            try admission.checkChange(by: client)
             let isJSON = request.mediaType == "application/json"
             // A page of another site can send forms, but not JSON, without the server's consent (Fetch Standard, "CORS-safelisted request-header").
             guard isJSON || !client.usesCookie else {

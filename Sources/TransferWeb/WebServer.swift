@@ -1,6 +1,5 @@
 import Foundation
 import Locking
-import Logging
 public import SystemPackage
 public import TransferControl
 public import TransferKit

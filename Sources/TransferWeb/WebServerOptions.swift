@@ -1,4 +1,3 @@
-public import Logging
 public import SystemPackage
 
 /// The address, the access and the limits of a ``WebServer``.
@@ -13,8 +12,6 @@ public struct WebServerOptions: Sendable {
     public var isReadOnly = false
     /// The TLS certificate and key as PEM files; nil for HTTP without TLS, which is possible only on a loopback address.
     public var certificate: Certificate?
-    /// The logger of the server.
-    public var logger = Logger(label: "transferq-web")
     package var limits = WebLimits()
 
     /// The files of a TLS certificate.

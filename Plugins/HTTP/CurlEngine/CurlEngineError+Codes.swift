@@ -2,7 +2,7 @@ import CCurl
 
 extension CurlEngineError {
     /// Creates an error from libcurl's code for a failed transfer (libcurl-errors(3)).
-    init(_ code: CURLcode, text: String, sent: SentBytes = SentBytes()) {
+    init(_ code: CURLcode, text: String) {
         let (kind, message): (Kind, String) =
             switch code {
             case CURLE_SSL_CONNECT_ERROR where Self.isAboutClientCertificate(text),
@@ -41,7 +41,7 @@ extension CurlEngineError {
             default:
                 (.other, "The request failed.")
             }
-        self.init(kind, message, cause: text, sent: sent)
+        self.init(kind, message, cause: text)
         isHTTP2Failure = code == CURLE_HTTP2 || code == CURLE_HTTP2_STREAM
     }
 

@@ -57,7 +57,7 @@ public struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertibl
     public var cause: String?
 
     /// The part of the request's body that was sent before the error.
-    public var sent: SentBytes
+    public var sent = SentBytes()
 
     /// The proxy's status in response to CONNECT, if the proxy refused the connection. The status 407 means that the proxy requires
     /// credentials (RFC 9110, section 15.5.8).
@@ -78,11 +78,10 @@ public struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertibl
     /// over HTTP/2 fails like this each time. Can be true only for the kind ``Kind/connectionLost``.
     package internal(set) var isHTTP2Failure = false
 
-    init(_ kind: Kind, _ message: String, cause: String? = nil, sent: SentBytes = SentBytes()) {
+    init(_ kind: Kind, _ message: String, cause: String? = nil) {
         self.kind = kind
         self.message = message
         self.cause = cause
-        self.sent = sent
     }
 
     /// The message, followed by the cause in parentheses.

@@ -30,10 +30,10 @@ struct FormBody {
     /// The positions of the counted files in the body, in order.
     private let counted: [Range<Int64>]
 
-    /// - Parameters:
-    ///   - parts: The text fields and files, in the order in which they are sent. The sum of their sizes must not overflow.
-    ///   - boundary: A text that must not occur in the parts (RFC 2046, section 5.1.1). A long random text practically never occurs in them.
-    init(_ parts: [Part], boundary: String = "----TransferKit" + Self.random()) {
+    /// - Parameter parts: The text fields and files, in the order in which they are sent. The sum of their sizes must not overflow.
+    init(_ parts: [Part]) {
+        // Must not occur in the parts (RFC 2046, section 5.1.1). A long random text practically never occurs in them.
+        let boundary = "----TransferKit" + Self.random()
         var bodies: [HTTPBody] = []
         var counted: [Range<Int64>] = []
         var text: [UInt8] = []

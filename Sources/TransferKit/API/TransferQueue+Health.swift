@@ -118,7 +118,7 @@ extension QueueStore {
             return try await pool.read { [databaseFile] db in
                 var problems = databaseFile.problem.map { [$0] } ?? []
                 problems += try String.fetchAll(db, sql: "PRAGMA quick_check(\(Self.maximumReportedProblems))").filter { $0 != "ok" }
-                let broken = try StoredRow.fetchCursor(db, sql: "PRAGMA foreign_key_check")
+                let broken = try StoredRow.fetchCursor(db.makeStatement(sql: "PRAGMA foreign_key_check"))
                 while let row = try broken.next(), problems.count < 2 * Self.maximumReportedProblems {
                     let (table, parent) = (try row.decode(String.self, atIndex: 0), try row.decode(String.self, atIndex: 2))
                     problems.append("a row of \(table) refers to a row of \(parent) that does not exist")

@@ -49,9 +49,6 @@ extension SessionGroup {
 
     /// All completed sessions: `.state(.completed)`.
     public static var completed: SessionGroup { .state(.completed) }
-
-    /// All cancelled sessions: `.state(.cancelled)`.
-    public static var cancelled: SessionGroup { .state(.cancelled) }
 }
 
 /// The destination of a moved session.

@@ -19,13 +19,11 @@ struct SessionFilter: Sendable {
     let tag: String?
     let text: String?
 
-    /// - Parameters:
-    ///   - preset: The states if the request names none; empty for all.
-    ///   - limit: The number of sessions if the request has no limit.
+    /// - Parameter preset: The states if the request names none; empty for all.
     /// - Throws: A ``Problem`` for an invalid parameter.
-    init(_ request: WebRequest, states preset: Set<SessionState> = [], limit: Int = 100) throws(Problem) {
+    init(_ request: WebRequest, states preset: Set<SessionState> = []) throws(Problem) {
         start = Int(try APIRouter.integer(request, "from", in: 0...Int64(Int32.max)) ?? 0)
-        self.limit = Int(try APIRouter.integer(request, "limit", in: 1...APIRouter.pageLimit) ?? Int64(limit))
+        limit = Int(try APIRouter.integer(request, "limit", in: 1...APIRouter.pageLimit) ?? 100)
         var states: Set<SessionState> = []
         for (name, value) in request.query where name == "state" && !value.isEmpty {
             for word in value.split(separator: ",") {

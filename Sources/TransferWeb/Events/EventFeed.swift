@@ -30,7 +30,8 @@ actor EventFeed {
     private let source: EventSource
     private let status: @Sendable () async throws -> QueueStatus
     private let limit: Int
-    private let retryDelay: Duration
+    /// The delay before a new attempt to reach the queue.
+    private static let retryDelay = Duration.milliseconds(500)
     private let didReceive: @Sendable (QueueEvent) async -> Void
 
     private var stored: [Entry] = []
@@ -48,16 +49,14 @@ actor EventFeed {
 
     /// - Parameters:
     ///   - limit: The number of stored events to keep.
-    ///   - retryDelay: The delay before a new attempt to reach the queue.
     ///   - didReceive: Called for each event before clients receive it.
     init(
         _ source: @escaping EventSource, status: @escaping @Sendable () async throws -> QueueStatus, limit: Int,
-        retryDelay: Duration = .milliseconds(500), didReceive: @escaping @Sendable (QueueEvent) async -> Void
+        didReceive: @escaping @Sendable (QueueEvent) async -> Void
     ) {
         self.source = source
         self.status = status
         self.limit = limit
-        self.retryDelay = retryDelay
         self.didReceive = didReceive
     }
 
@@ -77,7 +76,7 @@ actor EventFeed {
                 for try await event in source(start) { await append(event) }
             } catch {}
             setReachable(false)
-            try? await Task.sleep(for: retryDelay)
+            try? await Task.sleep(for: Self.retryDelay)
         }
     }
 

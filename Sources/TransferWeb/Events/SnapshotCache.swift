@@ -18,8 +18,9 @@ actor SnapshotCache {
 
     /// Returns the result for a key: a recent one, or that of `read`. A key always stands for the same type.
     func value<Value: Sendable>(
-        for key: String, at now: ContinuousClock.Instant = .now, read: @escaping @Sendable () async throws -> Value
+        for key: String, read: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
+        let now = ContinuousClock.now
         if let snapshot = snapshots[key], snapshot.generation == generation, now - snapshot.time < age,
             let value = try await snapshot.task.value as? Value
         {

@@ -31,8 +31,6 @@ struct HTML: ExpressibleByStringInterpolation, Sendable {
 
     static func joined(_ parts: some Sequence<HTML>) -> HTML { HTML(markup: parts.map(\.markup).joined()) }
 
-    static func += (html: inout HTML, part: HTML) { html.markup += part.markup }
-
     private static func escaped(_ text: String) -> String {
         var escaped = ""
         for scalar in text.unicodeScalars {

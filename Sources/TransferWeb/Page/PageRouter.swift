@@ -132,7 +132,7 @@ struct PageRouter: Sendable {
     private func form(_ request: WebRequest, _ body: BodyReader, _ client: Admission.Client, _ admission: Admission) async throws
         -> WebResponse
     {
-        try admission.checkChange(by: client, request)
+        try admission.checkChange(by: client)
         let fields = try await Self.fields(request, body)
         try Self.check(fields, client, admission)
         let wantsJSON = request["Accept"]?.hasPrefix("application/json") ?? false

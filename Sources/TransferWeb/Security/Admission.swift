@@ -72,8 +72,8 @@ final class Admission: Sendable {
         SHA256.hash(data: Data(text.utf8)) == SHA256.hash(data: Data(tokens.formToken(for: access).utf8))
     }
 
-    /// Checks that a client may change the queue with this request.
-    func checkChange(by client: Client, _ request: WebRequest) throws(Problem) {
+    /// Checks that a client may change the queue.
+    func checkChange(by client: Client) throws(Problem) {
         guard client.access == .write else {
             throw Problem(
                 403, "readOnly", "This \(client.usesCookie ? "page" : "token") can only read. Use the token in \(AccessTokens.fileName).")

@@ -13,8 +13,9 @@ final class RequestRate: Sendable {
     }
 
     /// Counts a request. Returns whether the limit allows it.
-    func admit(at now: ContinuousClock.Instant = .now) -> Bool {
-        state.withLock { state in
+    func admit() -> Bool {
+        let now = ContinuousClock.now
+        return state.withLock { state in
             state.available = min(burst, state.available + max(0, (now - state.time) / .seconds(1)) * perSecond)
             state.time = max(state.time, now)
             guard state.available >= 1 else { return false }

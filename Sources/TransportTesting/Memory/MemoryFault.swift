@@ -33,11 +33,6 @@ public final class MemoryFaultList: Sendable {
         entries.withLock { $0.append(contentsOf: repeatElement((fault: fault, path: path), count: times)) }
     }
 
-    /// Removes all faults.
-    public func removeAll() {
-        entries.withLock { $0 = [] }
-    }
-
     /// Whether no fault is pending.
     public var isEmpty: Bool { entries.withLock { $0.isEmpty } }
 

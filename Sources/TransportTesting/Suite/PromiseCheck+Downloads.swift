@@ -33,10 +33,10 @@ extension PromiseCheck where Fixture: DownloadingFixture {
     /// Creates a remote file to download.
     ///
     /// - Parameter folder: The local destination folder below the root.
-    func makeDownload(_ size: Int, seed: UInt64 = 1, in folder: FilePath = "") async throws -> Download {
+    func makeDownload(_ size: Int, in folder: FilePath = "") async throws -> Download {
         let name = UUID().uuidString
         let path = try makePath(name)
-        let content = Self.content(size, seed: seed)
+        let content = Self.content(size, seed: 1)
         try await fixture.provide(content, as: path)
         let root = fixture.folder.appending("downloads")
         try FileManager.default.createDirectory(atPath: root.string, withIntermediateDirectories: true)

@@ -57,15 +57,12 @@ public enum TransportPromise: String, CaseIterable, Sendable, CustomStringConver
     /// The promise, as a sentence.
     public var description: String { rawValue }
 
-    /// The error that reports a broken promise.
-    public typealias Violation = PromiseViolation
-
     /// Checks the promise for a transport. Call it from any executor.
     ///
     /// - Parameters:
     ///   - fixture: Connects the check to a server.
     ///   - deadline: The time after which an attempt counts as hung. It is not a performance threshold.
-    /// - Throws: A ``Violation`` if the transport breaks the promise, or an error from the fixture.
+    /// - Throws: A ``PromiseViolation`` if the transport breaks the promise, or an error from the fixture.
     public func verify(_ fixture: some TransportFixture, deadline: Duration = .seconds(180)) async throws {
         try await PromiseCheck.run(rawValue, fixture, deadline) { try await run($0) }
     }

@@ -72,9 +72,6 @@ actor ConnectionPool {
         self.policy = policy
     }
 
-    /// The number of connections to an endpoint.
-    func count(of endpoint: Endpoint) -> Int { groups[endpoint]?.members.count ?? 0 }
-
     /// Runs a closure with a connection to an endpoint. Other files can use the connection at the same time.
     ///
     /// - Parameters:

@@ -50,10 +50,6 @@ extension Duration {
         let (sum, overflows) = whole.addingReportingOverflow(attoseconds / 1_000_000_000)
         return isTooMany || overflows ? (seconds < 0 ? .min : .max) : sum
     }
-
-    init(nanoseconds: Int64) {
-        self = .nanoseconds(nanoseconds)
-    }
 }
 
 extension Date {

@@ -27,12 +27,6 @@ package struct EndpointAvailability: Sendable, Equatable {
         self.failure = failure
     }
 
-    /// Creates a value in which all endpoints with a registered transport are available.
-    package init(_ account: Account, transports: Set<TransportID>) {
-        let registered = account.endpoints.filter { transports.contains($0.transport) }
-        self.init(account: account, registered: registered, available: registered)
-    }
-
     /// The same endpoints, starting with the endpoints that the account's first matching rule prefers for a file.
     func preferring(_ direction: TransferDirection, size: Int64?) -> EndpointAvailability {
         guard let rule = account.rules.first(where: { $0.fits(direction, size: size) }) else { return self }

@@ -13,7 +13,7 @@ extension Scheduler {
         package var retention: Retention
         /// How long a session that yielded waits for another session to start. After this time, the session may start again if no other
         /// session can start.
-        package var yieldDelay: Duration
+        package var yieldDelay = Duration.seconds(5)
         /// The initial network condition, which applies until the app sets another one.
         package var network: NetworkCondition
         /// The free space on the store's disk, in bytes, below which no session starts if the store contains no minimum.
@@ -25,14 +25,12 @@ extension Scheduler {
 
         package init(
             transports: Set<TransportID>, ordering: QueueOrdering = .inOrder, maxConcurrentSessions: Int = 1,
-            retention: Retention = .keepAll,
-            yieldDelay: Duration = .seconds(5), network: NetworkCondition = .unconstrained, diskFloor: Int64 = 0
+            retention: Retention = .keepAll, network: NetworkCondition = .unconstrained, diskFloor: Int64 = 0
         ) {
             self.transports = transports
             self.ordering = ordering
             self.maxConcurrentSessions = maxConcurrentSessions
             self.retention = retention
-            self.yieldDelay = yieldDelay
             self.network = network
             self.diskFloor = diskFloor
         }

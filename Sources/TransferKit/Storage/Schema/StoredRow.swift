@@ -31,13 +31,6 @@ struct StoredRow {
     }
 
     /// Returns a cursor over the rows of a query.
-    static func fetchCursor(
-        _ db: Database, sql: String, arguments: StatementArguments = StatementArguments()
-    ) throws -> some Cursor<StoredRow> {
-        try Row.fetchCursor(db, sql: sql, arguments: arguments).map(StoredRow.init)
-    }
-
-    /// Returns a cursor over the rows of a query.
     static func fetchCursor(_ statement: Statement, arguments: StatementArguments? = nil) throws -> some Cursor<StoredRow> {
         try Row.fetchCursor(statement, arguments: arguments).map(StoredRow.init)
     }

@@ -111,7 +111,7 @@ extension QueueStore {
             let now = clock.date()
             let freed = try await writeInPlace { db -> [Data]? in
                 let rows = try StoredRow.fetchCursor(
-                    db, sql: "SELECT session, quarantine, account FROM removal WHERE is_held = 0 ORDER BY session")
+                    db.makeStatement(sql: "SELECT session, quarantine, account FROM removal WHERE is_held = 0 ORDER BY session"))
                 while let row = try rows.next() {
                     let key: SessionKey = try row.decode(atIndex: 0)
                     guard !skipped.contains(key) else { continue }
