@@ -20,9 +20,6 @@ struct ContentComparison {
 
     /// The interval between activity reports. The queue treats an attempt without activity as stalled.
     private static let activityInterval = Duration.seconds(2)
-    private static let minimumTimeLimit = Duration.seconds(60)
-    /// The number of bytes per second that even a slow server can hash.
-    private static let slowestRate: Int64 = 2_000_000
 
     /// Compares the whole content of a local file with a file on the server.
     ///
@@ -62,7 +59,7 @@ struct ContentComparison {
     /// Reports activity to the queue while a checksum is computed, up to the longest plausible time. Afterwards, the queue's stall timeout applies to
     /// a server that does not respond.
     private func reportActivity(for size: Int64) -> Task<Void, any Error> {
-        let end = ContinuousClock.now + Self.minimumTimeLimit + .seconds(size / Self.slowestRate)
+        let end = ContinuousClock.now + RemoteChecksums.timeLimit(for: size)
         return Task { [reporter] in
             while ContinuousClock.now < end {
                 reporter.reportActivity()

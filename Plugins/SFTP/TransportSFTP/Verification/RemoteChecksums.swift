@@ -48,7 +48,7 @@ package actor RemoteChecksums {
         if let algorithmTask { return await algorithmTask.value }
         // The first command gets no names as input, because the server may run another program instead of a shell, and that program could
         // misinterpret the names.
-        let algorithmTask = Task { await self.run([], within: Self.minimumTimeLimit)?.algorithm }
+        let algorithmTask = Task { await self.run([], within: Self.timeLimit(for: 0))?.algorithm }
         self.algorithmTask = algorithmTask
         return await algorithmTask.value
     }
@@ -92,7 +92,7 @@ package actor RemoteChecksums {
     }
 
     private func compute(_ batch: [ChecksumRequest], _ bytes: Int64) async {
-        let digests = await run(batch.map(\.path), within: Self.minimumTimeLimit + .seconds(bytes / Self.slowestRate))?.digests ?? []
+        let digests = await run(batch.map(\.path), within: Self.timeLimit(for: bytes))?.digests ?? []
         for (index, request) in batch.enumerated() {
             request.result.resume(.success(index < digests.count ? digests[index] : nil))
         }
@@ -102,10 +102,8 @@ package actor RemoteChecksums {
         startCommands()
     }
 
-    /// The time limit for a command with little work.
-    private static let minimumTimeLimit = Duration.seconds(60)
-    /// The number of bytes per second that even a slow server can hash.
-    private static let slowestRate: Int64 = 1 << 20
+    /// The time in which even a slow server, which hashes 1 MiB per second, completes a command for files of this total size.
+    static func timeLimit(for bytes: Int64) -> Duration { .seconds(60 + (bytes >> 20)) }
 
     private nonisolated func run(
         _ paths: [[UInt8]], within limit: Duration
