@@ -40,12 +40,9 @@ struct PartPlacing: Sendable {
         return receipt(bytes: source.growth == nil ? source.size : size ?? 0, paths.final)
     }
 
-    /// Returns by how many seconds the source is newer than the file on the server; nil if the server does not report the time. Rounds the
-    /// source's time down to whole seconds, like the server's.
+    /// Returns by how many seconds the source is newer than the file on the server; nil if the server does not report the time.
     private func secondsNewer(than found: FileAttributes) -> Int64? {
-        let time = source.identity.modificationTime
-        let seconds = time / 1_000_000_000 - (time % 1_000_000_000 < 0 ? 1 : 0)
-        return found.modificationTime.map { seconds - Int64($0) }
+        found.modificationTime.map { source.identity.modificationSeconds - Int64($0) }
     }
 
     // MARK: The name
@@ -148,4 +145,9 @@ struct PartPlacing: Sendable {
     func receipt(bytes: Int64, _ path: [UInt8], warnings: [String] = []) -> TransferReceipt {
         TransferReceipt(bytes: bytes, remoteURL: paths.url(of: path), warnings: warnings)
     }
+}
+
+extension SourceIdentity {
+    /// The modification time in seconds since 1970, rounded down like the times on a server.
+    var modificationSeconds: Int64 { modificationTime / 1_000_000_000 - (modificationTime % 1_000_000_000 < 0 ? 1 : 0) }
 }

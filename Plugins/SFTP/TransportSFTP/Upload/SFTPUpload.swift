@@ -260,7 +260,7 @@ struct SFTPUpload {
         guard file.source.growth == nil, server.options.keepTimes || options.overwrite == .different || options.overwrite == .newer else {
             return nil
         }
-        return UInt32(exactly: file.source.identity.modificationTime / 1_000_000_000)
+        return UInt32(exactly: file.source.identity.modificationSeconds)
     }
 
     /// Compares the part file with the source if the session requires checksums.
