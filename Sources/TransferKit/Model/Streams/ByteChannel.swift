@@ -44,10 +44,11 @@ final class ByteChannel: Sendable {
     /// Adds as many bytes of a chunk as the buffer has room for, without waiting.
     ///
     /// - Returns: The number of added bytes.
-    func tryWrite(_ chunk: Data) throws -> Int {
+    func tryWrite(_ chunk: some DataProtocol) throws -> Int {
         let count = try state.withLock { state in
             let count = min(chunk.count, try Self.room(capacity, state))
-            if count > 0 { Self.append(chunk.prefix(count), to: &state) }
+            // Copies only the bytes that it adds, because the caller passes the rest again.
+            if count > 0 { Self.append(Data(chunk.prefix(count)), to: &state) }
             return count
         }
         if count > 0 { changes.send() }

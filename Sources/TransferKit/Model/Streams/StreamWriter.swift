@@ -43,7 +43,7 @@ public final class StreamWriter: Sendable {
     /// - Returns: The number of appended bytes, from the start of the chunk; 0 if the buffer is full.
     /// - Throws: A ``/TransferCore/TransferError`` if the queue no longer reads the stream, or the stream has ended.
     public func tryWrite(_ chunk: some DataProtocol) throws -> Int {
-        try channel.tryWrite(chunk as? Data ?? Data(chunk))
+        try channel.tryWrite(chunk)
     }
 
     /// Whether ``tryWrite(_:)`` would now append bytes, or throw because the stream has ended. If false, the buffer is full, and the call would
