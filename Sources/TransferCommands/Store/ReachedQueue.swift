@@ -108,16 +108,14 @@ extension CommonOptions {
                 }
                 return nil
             }
-            defer { group.cancelAll() }
-            let first = try await group.next()
+            let first = await group.nextResult()
             group.cancelAll()
             while let other = await group.nextResult() {
-                // If both tasks succeed, the other owner has released the queue since its response, so use the queue that this process
-                // opened.
+                // If this process opened the queue, another owner has released it since its response or its error, so use the opened queue.
                 guard case .success(.owned(let queue)?) = other else { continue }
                 return .owned(queue)
             }
-            guard let reached = first.flatMap(\.self) else { throw CancellationError() }
+            guard let reached = try first?.get() else { throw CancellationError() }
             return reached
         }
     }
