@@ -63,7 +63,8 @@ extension QueueStore {
                 db.cachedStatement(
                     sql: """
                         SELECT EXISTS (SELECT 1 FROM checkpoint WHERE session = ?1)
-                            OR EXISTS (SELECT 1 FROM file WHERE session = ?1 AND (state = 'completed' OR generation > 1 OR kind = 'stream'))
+                            OR EXISTS (SELECT 1 FROM file WHERE session = ?1
+                                AND (state IN ('completed', 'failed') OR generation > 1 OR kind = 'stream'))
                             OR EXISTS (SELECT 1 FROM item WHERE session = ?1 AND kind = 'stream')
                         """), arguments: [key])
             return hasBegun == false ? ReplaceableItems() : nil
