@@ -41,7 +41,7 @@ struct PrivateKeyFile {
         guard !isShared else {
             throw TransferError(
                 .credentials, .credentialsUnavailable,
-                "the key file \(path) is accessible to other users, so it is not used; run: chmod 600 '\(path)'")
+                "the key file \(path) is accessible to other users, so it is not used; run: chmod 600 \(path.string.shellWord)")
         }
         content.append(0)
         self.content = content

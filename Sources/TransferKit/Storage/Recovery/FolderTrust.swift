@@ -63,7 +63,9 @@ enum FolderTrust {
         let isWritableByGroup = status.st_mode & S_IWGRP != 0 && status.st_gid != status.st_uid
         guard isWritableByGroup || status.st_mode & S_IWOTH != 0 else { return }
         let mode = String(status.st_mode & 0o7777, radix: 8)
-        throw refusal(folder, "other users can write to \(path) (mode \(mode))", "Run chmod go-w '\(path)', or choose another folder")
+        throw refusal(
+            folder, "other users can write to \(path) (mode \(mode))",
+            "Run chmod go-w \(path.string.shellWord), or choose another folder")
     }
 
     private static func isOwn(_ status: stat) -> Bool { status.st_uid == geteuid() }
