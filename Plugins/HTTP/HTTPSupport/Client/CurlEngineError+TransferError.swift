@@ -2,13 +2,12 @@ package import CurlEngine
 package import TransferCore
 
 extension CurlEngineError {
-    /// Whether a query for the request's outcome is pointless: the request never reached the server, or the engine was shut down.
+    /// Whether the request never reached the server. False for `shutDown`, because the request may have been sent before.
     package var neverArrived: Bool {
         [
             .invalidRequest, .hostNotFound, .refused, .timedOut, .tlsNotTrusted, .tlsFailed, .certificateFileUnusable,
-            .clientCertificateUnusable, .proxyRefused, .shutDown,
-        ].contains(
-            kind)
+            .clientCertificateUnusable, .proxyRefused,
+        ].contains(kind)
     }
 
     /// Converts this error to a `TransferError` whose message names the origin.

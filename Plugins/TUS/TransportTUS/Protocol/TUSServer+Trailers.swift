@@ -39,7 +39,7 @@ extension TUSServer {
         do {
             answer = try await send(.patch, to: url, headers: headers, body: .bytes([]), trailer: other)
         } catch let error as CurlEngineError {
-            guard error.neverArrived else { return false }
+            guard error.neverArrived || error.kind == .shutDown else { return false }
             throw client.transferError(error, at: url, isEndpoint: false)
         }
         switch answer.status {

@@ -189,7 +189,7 @@ struct PatchLoop {
             record.reportSent(offset + error.sent.accepted, of: slot)
             try await saveInterruption(UnansweredRequest(offset: offset, accepted: error.sent.accepted))
             let failure = server.client.transferError(error, at: url, isEndpoint: false)
-            if error.neverArrived { throw failure }
+            if error.neverArrived || error.kind == .shutDown { throw failure }
             if error.wasServerGone { server.profiles.recordOutage(of: url) }
             let isLost = error.kind == .connectionLost || error.kind == .outcomeUnknown
             let mayBeRefused = !sentExpect && isLost && !error.wasServerGone && error.sent.accepted < count
