@@ -11,6 +11,7 @@ let package = Package(
     platforms: [.macOS(.v15)],
     dependencies: [
         .package(name: "transferkit", path: "../.."),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
     ],
     targets: [
@@ -19,7 +20,7 @@ let package = Package(
             name: "queue-benchmark",
             dependencies: [
                 .product(name: "TransferKit", package: "transferkit"), .product(name: "TransferCore", package: "transferkit"),
-                .product(name: "SystemPackage", package: "swift-system"),
+                .product(name: "Logging", package: "swift-log"), .product(name: "SystemPackage", package: "swift-system"),
             ], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]

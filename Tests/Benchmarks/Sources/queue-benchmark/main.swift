@@ -1,4 +1,5 @@
 import Foundation
+import Logging
 import SystemPackage
 import TransferCore
 import TransferKit
@@ -10,6 +11,8 @@ guard arguments.count >= 3, let count = Int(arguments[2]) else {
     print("usage: queue-benchmark enqueue|tasks|fill|open|work|gap|folder|groups|marked|accounts STORE COUNT [TASKS]")
     exit(2)
 }
+// The queue logs the start and the end of each session at the level info, which would count in the measured times.
+LoggingSystem.bootstrap { _ in SwiftLogNoOpLogHandler() }
 let store = FilePath(arguments[1])
 let file = store.removingLastComponent().appending("queue-item")
 try Data(repeating: 7, count: 4_096).write(to: URL(fileURLWithPath: file.string))
