@@ -7,6 +7,12 @@ import TransportSupport
 
 /// Server certificates, pinned keys and client certificates. The tests create the certificates.
 @Suite(.timeLimit(.minutes(10))) struct TrustTests {
+    private func trusting(_ file: String) -> ConnectionOptions {
+        var options = ConnectionOptions()
+        options.certificateAuthorityFile = file
+        return options
+    }
+
     @Test func trustsOnlyConfiguredCertificates() async throws {
         let server = try await TLSServer.start()
         defer { server.stop() }
@@ -15,18 +21,18 @@ import TransportSupport
             try await engine.perform(HTTPRequest(method: "GET", url: server.url))
         }
         #expect(untrusted?.kind == .tlsNotTrusted)
-        let trusted = try await engine.perform(HTTPRequest(method: "GET", url: server.url, certificateAuthorityFile: server.certificate))
+        let trusted = try await engine.perform(HTTPRequest(method: "GET", url: server.url, connection: trusting(server.certificate)))
         #expect(trusted.status == 200)
         // A request that does not trust the certificate must not reuse the connection of a request that does.
         let again = await #expect(throws: CurlEngineError.self) { try await engine.perform(HTTPRequest(method: "GET", url: server.url)) }
         #expect(again?.kind == .tlsNotTrusted)
         let otherName = await #expect(throws: CurlEngineError.self) {
             try await engine.perform(
-                HTTPRequest(method: "GET", url: "https://127.0.0.1:\(server.port)/", certificateAuthorityFile: server.certificate))
+                HTTPRequest(method: "GET", url: "https://127.0.0.1:\(server.port)/", connection: trusting(server.certificate)))
         }
         #expect(otherName?.kind == .tlsNotTrusted)
         let noFile = await #expect(throws: CurlEngineError.self) {
-            try await engine.perform(HTTPRequest(method: "GET", url: server.url, certificateAuthorityFile: "/nonexistent.pem"))
+            try await engine.perform(HTTPRequest(method: "GET", url: server.url, connection: trusting("/nonexistent.pem")))
         }
         #expect(noFile?.kind == .certificateFileUnusable)
         await engine.shutdown()
@@ -37,7 +43,7 @@ import TransportSupport
         defer { server.stop() }
         let engine = CurlEngine()
         let error = await #expect(throws: CurlEngineError.self) {
-            try await engine.perform(HTTPRequest(method: "GET", url: server.url, certificateAuthorityFile: server.certificate))
+            try await engine.perform(HTTPRequest(method: "GET", url: server.url, connection: trusting(server.certificate)))
         }
         #expect(error?.kind == .tlsFailed)
         await engine.shutdown()

@@ -37,22 +37,16 @@ public struct HTTPRequest: Sendable {
     /// If the request ends early, the function may have received unsent bytes.
     public var observeBody: (@Sendable (_ bytes: RawSpan) -> Void)?
 
-    /// A file with the certificates (PEM) to trust instead of the system's. Same as the property of ``connection`` with this name.
-    public var certificateAuthorityFile: String? {
-        get { connection.certificateAuthorityFile }
-        set { connection.certificateAuthorityFile = newValue }
-    }
-
     /// Observes interim responses (1xx) except 100 (Continue), for example 103 or 104, as soon as the headers of each are complete, even while
     /// the body is being sent. Called in the order of arrival, on the engine's thread. Must not block.
     ///
     /// libcurl ends a request whose responses have more than 300 KiB of headers altogether, as if the connection broke.
     package var observeInterimResponse: (@Sendable (_ head: HTTPResponseHead) -> Void)?
 
-    /// Creates a request. `certificateAuthorityFile` overrides the same option of `connection`.
+    /// Creates a request.
     public init(
         method: String, url: String, headers: HTTPHeaders = HTTPHeaders(), body: HTTPBody = .none,
-        certificateAuthorityFile: String? = nil, expectsContinue: Bool = false, connection: ConnectionOptions = ConnectionOptions(),
+        expectsContinue: Bool = false, connection: ConnectionOptions = ConnectionOptions(),
         trailers: (@Sendable () throws -> HTTPHeaders)? = nil, observeBody: (@Sendable (_ bytes: RawSpan) -> Void)? = nil
     ) {
         self.method = method
@@ -63,7 +57,6 @@ public struct HTTPRequest: Sendable {
         self.expectsContinue = expectsContinue
         self.trailers = trailers
         self.observeBody = observeBody
-        if let certificateAuthorityFile { self.certificateAuthorityFile = certificateAuthorityFile }
     }
 
     /// Whether the body is sent in HTTP chunks, each preceded by its length (RFC 9112, section 7.1).
