@@ -131,7 +131,7 @@ import TransferKit
         await store.close()
         store = try await open()
         try await changes.observe(store)
-        try await store.finishDiscards()
+        try await store.finishMarked()
         #expect(try await rows(store, "checkpoint") == 0)
         #expect(try await rows(store, "discard WHERE endpoint LIKE '%memory://a%'") == count)
         #expect(try await rows(store, "file WHERE session = 1 AND generation = 2") == count)

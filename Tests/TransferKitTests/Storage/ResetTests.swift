@@ -74,7 +74,7 @@ import TransportTesting
         let before = try await count(store, "file WHERE state = '\(state)'")
         try await store.commit([.continueReset(1)])
         #expect(try await count(store, "file WHERE state = '\(state)'") >= before - QueueStore.maximumRowsPerSweep)
-        try await store.finishReset(of: 1)
+        try await store.finishMarked(1)
         try await expectReset(store, keepsCheckpoints: !isWhole)
         try await store.commit([.continueReset(1)])
         try await expectReset(store, keepsCheckpoints: !isWhole)
@@ -85,7 +85,7 @@ import TransportTesting
     @Test func resetsFailedFilesWithAllFiles() async throws {
         let store = try await preparedStore("completed")
         try await store.commit([.resetSession(1, isWhole: true), .resetSession(1, isWhole: false)])
-        try await store.finishResets()
+        try await store.finishMarked()
         try await expectReset(store, keepsCheckpoints: false)
         await store.close()
     }
@@ -93,7 +93,7 @@ import TransportTesting
     @Test(arguments: [StoreWrite.deleteSession(1), .quarantine(1, "for a test")]) func removalEndsReset(_ end: StoreWrite) async throws {
         let store = try await preparedStore("completed")
         try await store.commit([.resetSession(1, isWhole: true), end])
-        try await store.finishResets()
+        try await store.finishMarked()
         while try await store.sweep() {}
         #expect(try await count(store, "setting WHERE name GLOB 'reset*'") == 0)
         #expect(try await count(store, "file") == 0)

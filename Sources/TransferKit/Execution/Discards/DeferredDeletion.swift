@@ -116,8 +116,7 @@ package final class DeferredDeletion: Sendable {
                     // Runs even if one of the following steps fails, because that step may already have added removals.
                     defer { discardsMayBeDue() }
                     if try await trim() { state.withLock { $0.isDue = true } }
-                    try await store.finishResets()
-                    try await store.finishDiscards()
+                    try await store.finishMarked()
                 } catch {
                     throw SweepFailure(session: nil, isPermanent: false, error: error)
                 }

@@ -58,8 +58,7 @@ package struct SessionRunner: Sendable {
     }
 
     private func runFiles(_ files: inout SessionFiles, _ listing: RemoteFolderExpansion) async throws -> RunOutcome {
-        try await context.store.finishReset(of: context.key)
-        try await context.store.finishDiscard(of: context.key)
+        try await context.store.finishMarked(context.key)
         if let outcome = try await prepare(listing) { return outcome }
         let failure = try await context.store.firstFailure(of: context.key)
         // An earlier process may have ended after it stored the failure of a file, but before the session failed.

@@ -51,8 +51,7 @@ extension QueueStore {
             db, "INSERT INTO quarantine(found_at, reason, content, session) VALUES (?, ?, ?, ?)",
             [StoreCoding.encode(transaction.now), reason, try StoreCoding.encode(content), key])
         let number = db.lastInsertedRowID
-        try endReset(of: key, in: db)
-        try endDiscard(of: key, in: db)
+        try remove(of: key, in: db)
         try removeFromQueue(key, quarantine: number, in: db)
         try sweep(key, quarantine: number, &transaction.rowsToSweep, in: db)
         // Requests a deferred deletion even if no rows are left, because that deletion also checks the size of the quarantine.

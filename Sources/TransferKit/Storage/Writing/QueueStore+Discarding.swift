@@ -60,10 +60,10 @@ extension QueueStore {
             db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM schedule WHERE session = ?)"), arguments: [key])
         guard isQueued == true else { return }
         let rows = try firstCheckpoints(of: key, limit: maximumRowsPerSweep, in: db)
-        guard let last = rows.last else { return try endDiscard(of: key, in: db) }
+        guard let last = rows.last else { return try remove([.discard], of: key, in: db) }
         // The mark contains the account of the checkpoints; 0 for the session's account.
         let marked = try AccountKey.fetchOne(
-            db, sql: "SELECT value FROM setting WHERE name = ? AND value <> 0", arguments: [discardMark(of: key)])
+            db, sql: "SELECT value FROM setting WHERE name = ? AND value <> 0", arguments: [Mark.discard.name(of: key)])
         let owner = marked ?? account ?? 0
         let definition = try accountDefinition(of: key, at: owner == 0 ? nil : owner, in: db)
         try discard(rows, of: key, at: definition, isHeld: false, transaction.now, in: db)
@@ -75,45 +75,12 @@ extension QueueStore {
             WHERE session = ?1 AND position IN (SELECT DISTINCT position FROM checkpoint WHERE \(handledCheckpoints))
             """, end)
         try execute(db, "DELETE FROM checkpoint WHERE \(handledCheckpoints)", end)
-        guard rows.count == maximumRowsPerSweep else { return try endDiscard(of: key, in: db) }
+        guard rows.count == maximumRowsPerSweep else { return try remove([.discard], of: key, in: db) }
         try execute(
             db, "INSERT INTO setting(name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
-            [discardMark(of: key), owner])
+            [Mark.discard.name(of: key), owner])
         transaction.leavesDeferredWork = true
     }
-
-    /// Deletes the mark of `discardPartial`. Called when all checkpoints of the session have been moved, or when the rest must stay with the session.
-    static func endDiscard(of key: SessionKey, in db: Database) throws {
-        try execute(db, "DELETE FROM setting WHERE name = ?", [discardMark(of: key)])
-    }
-
-    /// Returns whether `discardPartial` has not moved all checkpoints of a session yet.
-    static func isDiscarding(_ key: SessionKey, in db: Database) throws -> Bool {
-        try Bool.fetchOne(
-            db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM setting WHERE name = ?)"), arguments: [discardMark(of: key)]) == true
-    }
-
-    /// Completes the move of a session's checkpoints, if one is in progress.
-    func finishDiscard(of key: SessionKey) async throws {
-        while try await read({ try Self.isDiscarding(key, in: $0) }) { try await commit([.continueDiscard(key)]) }
-    }
-
-    /// Moves the remaining checkpoints of cancelled sessions, and of sessions with a new account, into the outbox.
-    package func finishDiscards() async throws(QueueError) {
-        do {
-            let keys = try await read { db in
-                try String.fetchAll(db, sql: "SELECT name FROM setting WHERE name GLOB '\(Self.discardPrefix)*'")
-                    .compactMap { SessionKey($0.dropFirst(Self.discardPrefix.count)) }
-            }
-            for key in keys { try await finishDiscard(of: key) }
-        } catch {
-            throw Self.storageError(error, folder: folder)
-        }
-    }
-
-    private static let discardPrefix = "discard "
-
-    private static func discardMark(of key: SessionKey) -> String { "\(discardPrefix)\(key)" }
 
     /// Moves the checkpoints of files at these positions into the outbox.
     static func discardCheckpoints(of key: SessionKey, in positions: ClosedRange<Int64>, at now: Date, in db: Database) throws {

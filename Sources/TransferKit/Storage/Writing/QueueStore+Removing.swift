@@ -33,8 +33,7 @@ extension QueueStore {
     ///
     /// - Parameter isRunning: Whether the session has a run that has not ended, and could still complete a file.
     static func remove(_ key: SessionKey, isRunning: Bool, _ transaction: inout StoreTransaction, in db: Database) throws {
-        try endReset(of: key, in: db)
-        try endDiscard(of: key, in: db)
+        try remove(of: key, in: db)
         let account = try accountDefinition(of: key, in: db)
         transaction.rowsToSweep -= try moveCheckpoints(
             of: key, at: account, isHeld: isRunning, limit: transaction.rowsToSweep, transaction.now, in: db)

@@ -13,7 +13,7 @@ extension QueueStore {
     ///
     /// - Parameter isWhole: Whether to reset all files, and not only the failed files.
     static func reset(_ key: SessionKey, isWhole: Bool, _ transaction: inout StoreTransaction, in db: Database) throws {
-        try endDiscard(of: key, in: db)
+        try remove([.discard], of: key, in: db)
         try execute(db, "UPDATE session SET error = NULL, ended_at = NULL, attempts = 0 WHERE key = ?", [key])
         if isWhole {
             try execute(db, "UPDATE session SET files_done = 0, bytes_done = 0, started_at = NULL, milliseconds = 0 WHERE key = ?", [key])
@@ -24,14 +24,15 @@ extension QueueStore {
             """
             INSERT INTO setting(name, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE
                 SET value = CASE WHEN ?2 = 0 OR value IS NULL THEN ?2 ELSE value END
-            """, [mark(of: key), isWhole ? 0 : failedOnly])
+            """, [Mark.reset.name(of: key), isWhole ? 0 : failedOnly])
         try continueReset(key, at: transaction.now, in: db)
-        if try isResetting(key, in: db) { transaction.leavesDeferredWork = true }
+        if try has(.reset, of: key, in: db) { transaction.leavesDeferredWork = true }
     }
 
     /// Resets the next files of a session, if a reset is in progress.
     static func continueReset(_ key: SessionKey, at now: Date, in db: Database) throws {
-        guard let mark = try Int64.fetchOne(db, sql: "SELECT value FROM setting WHERE name = ?", arguments: [mark(of: key)]) else { return }
+        let name = Mark.reset.name(of: key)
+        guard let mark = try Int64.fetchOne(db, sql: "SELECT value FROM setting WHERE name = ?", arguments: [name]) else { return }
         let positions: [Int64]
         if mark >= 0 {
             positions = try Int64.fetchAll(
@@ -57,11 +58,10 @@ extension QueueStore {
                     """, [key, first, last])
             }
             if positions.count == maximumRowsPerSweep, last < greatestPosition {
-                return try execute(
-                    db, "UPDATE setting SET value = ? WHERE name = ?", [mark >= 0 ? last + 1 : failedOnly, self.mark(of: key)])
+                return try execute(db, "UPDATE setting SET value = ? WHERE name = ?", [mark >= 0 ? last + 1 : failedOnly, name])
             }
         }
-        try endReset(of: key, in: db)
+        try remove([.reset], of: key, in: db)
         try execute(
             db,
             """
@@ -69,38 +69,6 @@ extension QueueStore {
                 (SELECT count(*) FROM file INDEXED BY file_failed WHERE session = ?1 AND state = 'failed' AND \(isCounted("?1")))
                 WHERE key = ?1
             """, [key])
-    }
-
-    /// Ends a reset by deleting its mark.
-    static func endReset(of key: SessionKey, in db: Database) throws {
-        try execute(db, "DELETE FROM setting WHERE name = ?", [mark(of: key)])
-    }
-
-    /// Completes the reset of a session, if a reset is in progress.
-    package func finishReset(of key: SessionKey) async throws {
-        while try await read({ try Self.isResetting(key, in: $0) }) { try await commit([.continueReset(key)]) }
-    }
-
-    /// Completes the resets of all sessions.
-    package func finishResets() async throws(QueueError) {
-        do {
-            let keys = try await read { db in
-                try String.fetchAll(db, sql: "SELECT name FROM setting WHERE name GLOB '\(Self.markPrefix)*'")
-                    .compactMap { SessionKey($0.dropFirst(Self.markPrefix.count)) }
-            }
-            for key in keys { try await finishReset(of: key) }
-        } catch {
-            throw Self.storageError(error, folder: folder)
-        }
-    }
-
-    private static let markPrefix = "reset "
-
-    private static func mark(of key: SessionKey) -> String { "\(markPrefix)\(key)" }
-
-    private static func isResetting(_ key: SessionKey, in db: Database) throws -> Bool {
-        try Bool.fetchOne(
-            db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM setting WHERE name = ?)"), arguments: [mark(of: key)]) == true
     }
 
     /// Makes failed files pending again. Unreadable folders are read again, and changed files are sent with their current content. Stand-ins

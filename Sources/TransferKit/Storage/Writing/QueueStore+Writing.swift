@@ -136,7 +136,7 @@ extension QueueStore {
         case .discardPartial(let key):
             try discardPartial(of: key, &transaction, in: db)
         case .continueDiscard(let key):
-            if try isDiscarding(key, in: db) { try discardPartial(of: key, &transaction, in: db) }
+            if try has(.discard, of: key, in: db) { try discardPartial(of: key, &transaction, in: db) }
         case .holdDiscard(let key, let position, let checkpoint, let endpoint):
             try holdDiscard(checkpoint, at: endpoint, of: key, position: position, transaction.now, in: db)
         case .dropDiscard(let key, let position, let endpoint):
