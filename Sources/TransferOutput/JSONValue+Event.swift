@@ -30,15 +30,8 @@ extension JSONValue {
         case .changed(let ids, let state): [("ids", identities(ids)), ("state", .string(state.rawValue))]
         case .cancelled(let ids): [("ids", identities(ids))]
         case .endpointChanged(_, let from, let to): [("from", JSONValue(from)), ("to", .string(to))]
-        case .progress(_, let statistics): members(statistics)
-        case .totalProgress(let statistics):
-            [
-                ("files", JSONValue(statistics.files)), ("filesDone", JSONValue(statistics.filesDone)),
-                ("filesFailed", JSONValue(statistics.filesFailed)), ("bytesTotal", JSONValue(statistics.bytesTotal)),
-                ("bytesDone", JSONValue(statistics.bytesDone)), ("bytesSent", JSONValue(statistics.bytesSent)),
-                ("rate", JSONValue(statistics.rate)), ("averageRate", JSONValue(statistics.averageRate)),
-                ("secondsRemaining", JSONValue(statistics.secondsRemaining)),
-            ]
+        case .progress(_, let statistics): JSONValue(statistics).members
+        case .totalProgress(let statistics): JSONValue(SessionStatistics(statistics)).members
         case .itemStarted(_, let position), .streamDelayed(_, let position): [("position", JSONValue(position))]
         case .itemProgress(_, let position, let progress):
             [
@@ -73,13 +66,28 @@ extension JSONValue {
         .array(ids.map { .string($0.description) })
     }
 
-    private static func members(_ statistics: SessionStatistics) -> [(name: String, value: JSONValue)] {
-        [
-            ("files", JSONValue(statistics.files)), ("filesDone", JSONValue(statistics.filesDone)),
-            ("filesFailed", JSONValue(statistics.filesFailed)), ("bytesTotal", JSONValue(statistics.bytesTotal)),
-            ("bytesDone", JSONValue(statistics.bytesDone)), ("bytesSent", JSONValue(statistics.bytesSent)),
-            ("rate", JSONValue(statistics.rate)), ("averageRate", JSONValue(statistics.averageRate)),
-            ("secondsRemaining", JSONValue(statistics.secondsRemaining)),
+    /// The figures that sessions and the queue have in common.
+    init(_ statistics: SessionStatistics) {
+        self = [
+            "files": JSONValue(statistics.files),
+            "filesDone": JSONValue(statistics.filesDone),
+            "filesFailed": JSONValue(statistics.filesFailed),
+            "bytesTotal": JSONValue(statistics.bytesTotal),
+            "bytesDone": JSONValue(statistics.bytesDone),
+            "bytesSent": JSONValue(statistics.bytesSent),
+            "rate": JSONValue(statistics.rate),
+            "averageRate": JSONValue(statistics.averageRate),
+            "secondsRemaining": JSONValue(statistics.secondsRemaining),
         ]
+    }
+}
+
+extension SessionStatistics {
+    /// The figures of the queue that a session also has.
+    init(_ queue: QueueStatistics) {
+        self.init(
+            files: queue.files, filesDone: queue.filesDone, filesFailed: queue.filesFailed, bytesTotal: queue.bytesTotal,
+            bytesDone: queue.bytesDone, bytesSent: queue.bytesSent, rate: queue.rate, averageRate: queue.averageRate,
+            secondsRemaining: queue.secondsRemaining)
     }
 }

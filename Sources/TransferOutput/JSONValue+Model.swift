@@ -6,8 +6,7 @@ package import TransferKit
 extension JSONValue {
     /// A session in the output of `list` and `show`.
     package init(_ session: SessionStatus) {
-        let statistics = session.statistics
-        self = [
+        let identity: JSONValue = [
             "id": .string(session.id.description),
             "index": JSONValue(session.state == .draft ? nil : session.index),
             "state": .string(session.state.rawValue),
@@ -18,15 +17,8 @@ extension JSONValue {
             "account": .string(session.account),
             "endpoint": JSONValue(session.endpoint),
             "transport": JSONValue(session.transport?.rawValue),
-            "files": JSONValue(statistics.files),
-            "filesDone": JSONValue(statistics.filesDone),
-            "filesFailed": JSONValue(statistics.filesFailed),
-            "bytesTotal": JSONValue(statistics.bytesTotal),
-            "bytesDone": JSONValue(statistics.bytesDone),
-            "bytesSent": JSONValue(statistics.bytesSent),
-            "rate": JSONValue(statistics.rate),
-            "averageRate": JSONValue(statistics.averageRate),
-            "secondsRemaining": JSONValue(statistics.secondsRemaining),
+        ]
+        let details: JSONValue = [
             "notBefore": JSONValue(session.notBefore),
             "after": JSONValue(session.dependency?.session.description),
             "rateLimit": JSONValue(session.rateLimit),
@@ -39,6 +31,7 @@ extension JSONValue {
             "startedAt": JSONValue(session.startedAt),
             "endedAt": JSONValue(session.endedAt),
         ]
+        self = .joined(identity, JSONValue(session.statistics), details)
     }
 
     /// An item in the output of `show`.

@@ -3,7 +3,7 @@ package import TransferKit
 extension JSONValue {
     /// The output of `queue status`. `remaining` is the number of sessions that run or start automatically, `rate` is the current rate, and `rateLimit` is the limit.
     package init(_ status: QueueStatus, _ remaining: Int, _ statistics: QueueStatistics) {
-        self = [
+        let state: JSONValue = [
             "mode": .string(status.mode.rawValue),
             "idle": .bool(status.isIdle),
             "sessions": JSONValue(status.sessions),
@@ -18,24 +18,13 @@ extension JSONValue {
             "completed": JSONValue(status.completed),
             "failed": JSONValue(status.failed),
             "nextDue": JSONValue(status.nextDue),
-            "maxSessions": JSONValue(status.maxConcurrentSessions),
-            "rateLimit": JSONValue(status.rateLimit),
-            "minFree": .integer(status.diskFloor),
-            "keepCompletedCount": JSONValue(status.retention.count),
-            "keepCompletedSeconds": JSONValue(status.retention.seconds),
-            "files": JSONValue(statistics.files),
-            "filesDone": JSONValue(statistics.filesDone),
-            "filesFailed": JSONValue(statistics.filesFailed),
-            "bytesTotal": JSONValue(statistics.bytesTotal),
-            "bytesDone": JSONValue(statistics.bytesDone),
-            "bytesSent": JSONValue(statistics.bytesSent),
-            "rate": JSONValue(statistics.rate),
-            "averageRate": JSONValue(statistics.averageRate),
-            "secondsRemaining": JSONValue(statistics.secondsRemaining),
+        ]
+        let details: JSONValue = [
             "removalsDue": JSONValue(statistics.removalsDue),
             "orderRevision": .integer(Int64(clamping: status.orderRevision)),
             "revision": .integer(Int64(clamping: status.revision)),
         ]
+        self = .joined(state, JSONValue(limitsOf: status), JSONValue(SessionStatistics(statistics)), details)
     }
 
     /// The output of `queue set`.

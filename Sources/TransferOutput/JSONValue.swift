@@ -87,6 +87,12 @@ package indirect enum JSONValue: Sendable {
         text += "\""
     }
 
+    /// An object with the members of several objects, in their order.
+    package static func joined(_ objects: JSONValue...) -> JSONValue { .object(objects.flatMap(\.members)) }
+
+    /// The members of an object; empty for other values.
+    var members: [(name: String, value: JSONValue)] { if case .object(let members) = self { members } else { [] } }
+
     /// Whether data is a single JSON value of any type.
     package static func isJSON(_ data: Data) -> Bool {
         (try? JSONSerialization.jsonObject(with: data, options: .fragmentsAllowed)) != nil

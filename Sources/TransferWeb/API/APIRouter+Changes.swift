@@ -153,8 +153,7 @@ extension APIRouter {
             try await limits.apply(to: queue)
         }
         let status = try await queue.status()
-        guard case .object(let limits) = JSONValue(limitsOf: status) else { return WebResponse(204) }
-        return WebResponse(.object([(name: "mode", value: .string(status.mode.rawValue))] + limits))
+        return WebResponse(.joined(["mode": .string(status.mode.rawValue)], JSONValue(limitsOf: status)))
     }
 
     private func change(quarantined text: String, _ verb: String, _ members: JSONMembers) async throws -> WebResponse {
