@@ -99,6 +99,28 @@ package indirect enum JSONValue: Sendable {
     }
 }
 
+extension JSONValue: Decodable {
+    package init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if container.decodeNil() {
+            self = .null
+        } else if let value = try? container.decode(Bool.self) {
+            self = .bool(value)
+        } else if let value = try? container.decode(Int64.self) {
+            self = .integer(value)
+        } else if let value = try? container.decode(Double.self) {
+            self = .number(value)
+        } else if let value = try? container.decode(String.self) {
+            self = .string(value)
+        } else if let value = try? container.decode([JSONValue].self) {
+            self = .array(value)
+        } else {
+            let members = try container.decode([String: JSONValue].self).sorted { $0.key < $1.key }
+            self = .object(members.map { (name: $0.key, value: $0.value) })
+        }
+    }
+}
+
 extension JSONValue: ExpressibleByDictionaryLiteral, ExpressibleByStringLiteral {
     package init(dictionaryLiteral elements: (String, JSONValue)...) {
         self = .object(elements.map { (name: $0.0, value: $0.1) })

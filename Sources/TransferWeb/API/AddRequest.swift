@@ -30,7 +30,7 @@ struct AddRequest {
             case .download:
                 try SessionRequest.download(items: items, from: account, to: folder, name: name, tags: tags, options: options)
             }
-        request.context = try members.json("context")
+        request.context = members.json("context")
         request.notBefore = try members.date("notBefore")
         request.dependency = try members.session("after").map { .after($0) }
         request.deduplicationKey = try members.string("dedupe") ?? key

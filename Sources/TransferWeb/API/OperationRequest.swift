@@ -80,7 +80,7 @@ struct OperationRequest: Sendable {
         update.account = try members.string("account")
         if members.contains("notBefore") { update.notBefore = try members.date("notBefore").map { .set($0) } ?? .remove }
         if members.contains("after") { update.dependency = try members.session("after").map { .set(.after($0)) } ?? .remove }
-        if members.contains("context") { update.context = try members.json("context").map { .set($0) } ?? .remove }
+        if members.contains("context") { update.context = members.json("context").map { .set($0) } ?? .remove }
         if members.contains("deadline") {
             update.deadline = try members.integer("deadline", in: 1...Int64(Int32.max)).map { .set(.seconds($0)) } ?? .remove
         }

@@ -40,7 +40,7 @@ struct FormAction {
         case "add": return try await change(api, ["sessions"], added)
         case "rate": return try await apply("set", ["rateLimit": try rate("rate")], api)
         case "set":
-            var members: [String: JSONInput] = ["rateLimit": try rate("rate")]
+            var members: [String: JSONValue] = ["rateLimit": try rate("rate")]
             if let name = text("name") { members["name"] = .string(name) }
             if let tags = value("tags") { members["tags"] = .array(tags.split(separator: " ").map { .string(String($0)) }) }
             return try await apply("set", members, api)
@@ -51,34 +51,34 @@ struct FormAction {
         }
     }
 
-    private var added: [String: JSONInput] {
-        let paths = (value("paths") ?? "").split(whereSeparator: \.isNewline).map { JSONInput.string(String($0)) }
-        var members: [String: JSONInput] = ["paths": .array(paths), "hold": .bool(text("hold") != nil)]
+    private var added: [String: JSONValue] {
+        let paths = (value("paths") ?? "").split(whereSeparator: \.isNewline).map { JSONValue.string(String($0)) }
+        var members: [String: JSONValue] = ["paths": .array(paths), "hold": .bool(text("hold") != nil)]
         for name in ["account", "direction", "to", "name"] {
             if let text = text(name) { members[name] = .string(text) }
         }
         return members
     }
 
-    private func apply(_ operation: String, _ members: [String: JSONInput], _ api: APIRouter) async throws -> WebResponse {
+    private func apply(_ operation: String, _ members: [String: JSONValue], _ api: APIRouter) async throws -> WebResponse {
         guard !ids.isEmpty else { throw Problem.invalid("Select the sessions first.") }
         return try await change(
             api, ["sessions", "actions"],
-            members.merging(["operation": .string(operation), "ids": .array(ids.map(JSONInput.string))]) { $1 })
+            members.merging(["operation": .string(operation), "ids": .array(ids.map(JSONValue.string))]) { $1 })
     }
 
-    private func change(_ api: APIRouter, _ path: [String], _ members: [String: JSONInput]) async throws -> WebResponse {
+    private func change(_ api: APIRouter, _ path: [String], _ members: [String: JSONValue]) async throws -> WebResponse {
         try await api.change(path, JSONMembers(members))
     }
 
-    private func integer(_ name: String) throws(Problem) -> JSONInput? {
+    private func integer(_ name: String) throws(Problem) -> JSONValue? {
         guard let text = text(name) else { return nil }
         guard let number = Int64(text) else { throw .invalid("\"\(text)\" is not a number.") }
         return .integer(number)
     }
 
     /// A rate such as 500K; null for no limit.
-    private func rate(_ name: String) throws(Problem) -> JSONInput {
+    private func rate(_ name: String) throws(Problem) -> JSONValue {
         guard let text = text(name) else { return .null }
         guard let rate = ByteCount(text) else { throw .invalid("\"\(text)\" is not a rate. Write bytes per second, such as 500K or 2M.") }
         return rate.limit.map { .integer($0) } ?? .null

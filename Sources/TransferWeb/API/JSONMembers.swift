@@ -1,78 +1,40 @@
 import Foundation
 import TransferKit
-
-/// A JSON value from a client.
-indirect enum JSONInput: Decodable, Sendable {
-    case null
-    case bool(Bool)
-    case integer(Int64)
-    case number(Double)
-    case string(String)
-    case array([JSONInput])
-    case object([String: JSONInput])
-
-    init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        if container.decodeNil() {
-            self = .null
-        } else if let value = try? container.decode(Bool.self) {
-            self = .bool(value)
-        } else if let value = try? container.decode(Int64.self) {
-            self = .integer(value)
-        } else if let value = try? container.decode(Double.self) {
-            self = .number(value)
-        } else if let value = try? container.decode(String.self) {
-            self = .string(value)
-        } else if let value = try? container.decode([JSONInput].self) {
-            self = .array(value)
-        } else {
-            self = .object(try container.decode([String: JSONInput].self))
-        }
-    }
-
-    /// The value as a Foundation object, for `JSONSerialization`.
-    var object: Any {
-        switch self {
-        case .null: NSNull()
-        case .bool(let value): value
-        case .integer(let value): value
-        case .number(let value): value
-        case .string(let value): value
-        case .array(let values): values.map(\.object)
-        case .object(let members): members.mapValues(\.object)
-        }
-    }
-}
+import TransferOutput
 
 /// The members of a JSON object from a client. Members that no caller reads are errors, because a misspelt member would otherwise have no effect.
 struct JSONMembers {
-    private var members: [String: JSONInput]
+    private var members: [String: JSONValue]
 
-    init(_ members: [String: JSONInput]) { self.members = members }
+    init(_ members: [String: JSONValue]) { self.members = members }
+
+    private init(_ members: [(name: String, value: JSONValue)]) {
+        self.members = Dictionary(members.map { ($0.name, $0.value) }) { $1 }
+    }
 
     /// Parses the body of a request. An empty body is an empty object.
     ///
     /// - Throws: A ``Problem`` if the body is not a JSON object.
     init(_ request: WebRequest) throws(Problem) {
         guard !request.body.isEmpty else {
-            members = [:]
+            self.init([:])
             return
         }
         guard request.mediaType == "application/json" else {
             throw Problem(415, "unsupportedMediaType", "The body must have the type application/json.")
         }
-        guard let input = try? JSONDecoder().decode(JSONInput.self, from: Data(request.body)) else {
+        guard let input = try? JSONDecoder().decode(JSONValue.self, from: Data(request.body)) else {
             throw .invalid("The body is not valid JSON.")
         }
         guard case .object(let members) = input else { throw .invalid("The body must be a JSON object.") }
-        self.members = members
+        self.init(members)
     }
 
     /// Whether a member is present, even with the value null.
     func contains(_ name: String) -> Bool { members[name] != nil }
 
     /// Removes a member, and returns its value; nil if it is missing or null.
-    private mutating func take(_ name: String) -> JSONInput? {
+    private mutating func take(_ name: String) -> JSONValue? {
         switch members.removeValue(forKey: name) {
         case .null, nil: nil
         case let value?: value
@@ -145,13 +107,7 @@ struct JSONMembers {
     }
 
     /// A member of any type, encoded again.
-    mutating func json(_ name: String) throws(Problem) -> Data? {
-        guard let value = take(name) else { return nil }
-        guard let data = try? JSONSerialization.data(withJSONObject: value.object, options: .fragmentsAllowed) else {
-            throw .invalid("\"\(name)\" has a value that JSON can't represent.")
-        }
-        return data
-    }
+    mutating func json(_ name: String) -> Data? { take(name).map { Data($0.text.utf8) } }
 
     mutating func session(_ name: String) throws(Problem) -> SessionID? {
         guard let text = try string(name) else { return nil }
