@@ -245,7 +245,7 @@ let package = Package(
             name: "CommandTests",
             dependencies: [
                 "Locking", "TransferCommands", "TransferControl", "TransferKit", "TransferCore", "ProcessFixture", "SSHFixture",
-                "ScriptedHTTP",
+                "ScriptedHTTP", "TransferOutput",
                 "TransportHTTP", "TransportSFTP", "TransportSupport", "TransportTUS", "TUSLoopback", "transferq", "tus-loopback", logging,
                 system,
             ],

@@ -1,17 +1,18 @@
 import Foundation
 import Testing
+import TransferOutput
 
 /// The schema of the program's output. Supports only the keywords of JSON Schema (draft 2020-12) that the schema uses. Any other keyword is
 /// reported as a problem.
 struct JSONSchema: Sendable {
-    private let root: JSONTree
+    private let root: JSONValue
 
     /// - Parameter file: A path relative to the package folder.
     init(_ file: String) {
         // Tests/CommandTests/Support/JSONSchema.swift
         let package = (0..<4).reduce(URL(fileURLWithPath: #filePath)) { url, _ in url.deletingLastPathComponent() }
         // If the schema can't be read, it describes no command, and every check fails.
-        root = (try? JSONTree(String(contentsOf: package.appendingPathComponent(file), encoding: .utf8))) ?? .null
+        root = (try? JSONValue(parsing: String(contentsOf: package.appendingPathComponent(file), encoding: .utf8))) ?? .null
     }
 
     /// The schema reference for each command's output, by command.
@@ -20,7 +21,7 @@ struct JSONSchema: Sendable {
     /// The violations in a line of a command's output.
     func problems(of line: String, from command: String) throws -> [String] {
         let reference = try #require(commands[command], "The schema does not describe the output of \(command).")
-        return validate(try JSONTree(line), against: .object(["$ref": .string(reference)]), at: "").problems
+        return validate(try JSONValue(parsing: line), against: ["$ref": .string(reference)], at: "").problems
     }
 
     private struct Finding {
@@ -38,16 +39,16 @@ struct JSONSchema: Sendable {
         }
     }
 
-    private func validate(_ value: JSONTree, against schema: JSONTree, at location: String) -> Finding {
+    private func validate(_ value: JSONValue, against schema: JSONValue, at location: String) -> Finding {
         var finding = Finding()
         switch schema {
         case .bool(let isAllowed):
             finding.require(isAllowed, "\(location) is not allowed")
         case .object(let keywords):
             for (keyword, argument) in keywords where keyword != "unevaluatedProperties" {
-                finding.add(check(value, keyword, argument, beside: keywords, at: location))
+                finding.add(check(value, keyword, argument, beside: schema, at: location))
             }
-            if keywords["unevaluatedProperties"] == .bool(false), let members = value.object {
+            if case .bool(false)? = schema["unevaluatedProperties"], let members = value.object {
                 let unknown = Set(members.keys).subtracting(finding.evaluated)
                 finding.require(unknown.isEmpty, "\(location) has unknown members: \(unknown.sorted())")
             }
@@ -58,7 +59,7 @@ struct JSONSchema: Sendable {
     }
 
     private func check(
-        _ value: JSONTree, _ keyword: String, _ argument: JSONTree, beside keywords: [String: JSONTree], at location: String
+        _ value: JSONValue, _ keyword: String, _ argument: JSONValue, beside keywords: JSONValue, at location: String
     ) -> Finding {
         var finding = Finding()
         switch keyword {
@@ -68,8 +69,10 @@ struct JSONSchema: Sendable {
             let types = argument.array?.compactMap(\.string) ?? argument.string.map { [$0] } ?? []
             let fits = types.contains(value.type) || value.type == "integer" && types.contains("number")
             finding.require(fits, "\(location) is of the type \(value.type)")
-        case "enum": finding.require(argument.array?.contains(value) == true, "\(location) is not one of the listed values: \(value)")
-        case "const": finding.require(argument == value, "\(location) is \(value)")
+        case "enum":
+            let isListed = argument.array?.contains { $0.text == value.text } == true
+            finding.require(isListed, "\(location) is not one of the listed values: \(value.text)")
+        case "const": finding.require(argument.text == value.text, "\(location) is \(value.text)")
         case "pattern":
             let isMatch = value.string.map { text in
                 (try? Regex(argument.string ?? "").firstMatch(in: text)) != nil
@@ -108,7 +111,7 @@ struct JSONSchema: Sendable {
         return finding
     }
 
-    private func definition(_ reference: JSONTree) -> JSONTree {
+    private func definition(_ reference: JSONValue) -> JSONValue {
         let path = (reference.string ?? "").split(separator: "/").dropFirst()
         return path.reduce(root) { $0[String($1)] ?? .null }
     }
