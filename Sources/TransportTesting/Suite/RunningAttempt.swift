@@ -9,22 +9,7 @@ struct RunningAttempt: Sendable {
     /// - Throws: A violation if the attempt neither returns nor throws within the deadline. In this case, the method cancels the attempt,
     ///   but does not wait for its end.
     func value<Fixture>(within deadline: Duration, of check: PromiseCheck<Fixture>) async throws -> TransferReceipt {
-        let isOver = Latch()
-        Task { [task] in
-            _ = await task.result
-            isOver.open()
-        }
-        let alarm = Task {
-            try await Task.sleep(for: deadline)
-            isOver.open()
-            return true
-        }
-        try await isOver.wait()
-        alarm.cancel()
-        if case .success(true) = await alarm.result {
-            task.cancel()
-            throw check.violation("The attempt did not end within \(deadline).")
-        }
+        try await waitUntilReached(Latch(), within: deadline, of: check, "The attempt did not end")
         return try await task.value
     }
 
@@ -38,7 +23,10 @@ struct RunningAttempt: Sendable {
     /// Waits until the attempt opens a latch, or has ended.
     ///
     /// - Throws: A violation if neither happens within the deadline.
-    func waitUntilReached<Fixture>(_ latch: Latch, within deadline: Duration, of check: PromiseCheck<Fixture>) async throws {
+    func waitUntilReached<Fixture>(
+        _ latch: Latch, within deadline: Duration, of check: PromiseCheck<Fixture>,
+        _ observation: String = "The attempt neither ended nor reached the expected point"
+    ) async throws {
         Task { [task] in
             _ = await task.result
             latch.open()
@@ -52,7 +40,7 @@ struct RunningAttempt: Sendable {
         alarm.cancel()
         if case .success(true) = await alarm.result {
             task.cancel()
-            throw check.violation("The attempt neither ended nor reached the expected point within \(deadline).")
+            throw check.violation("\(observation) within \(deadline).")
         }
     }
 }
