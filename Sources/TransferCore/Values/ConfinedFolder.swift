@@ -52,7 +52,7 @@ package enum ConfinedFolder {
         if name.components.count == 1 {
             // Don't open the root itself, because that needs permission to read the root.
             let flags = common | options | (followsLast ? 0 : O_NOFOLLOW)
-            let descriptor = DescriptorReserve.admit(unsafe root.pushing(name).withPlatformString { unsafe openat(AT_FDCWD, $0, flags) })
+            let descriptor = DescriptorLimit.admit(unsafe root.pushing(name).withPlatformString { unsafe openat(AT_FDCWD, $0, flags) })
             guard descriptor >= 0 else { throw Errno(rawValue: errno) }
             return FileDescriptor(rawValue: descriptor)
         }
@@ -66,7 +66,7 @@ package enum ConfinedFolder {
             let flags =
                 common | (isLast ? options : O_DIRECTORY) | (next == nil || isLast && followsLast ? 0 : O_NOFOLLOW)
             let path = next.map { FilePath(root: nil, components: $0) } ?? root
-            let descriptor = DescriptorReserve.admit(
+            let descriptor = DescriptorLimit.admit(
                 unsafe path.withPlatformString { unsafe openat(parent?.rawValue ?? AT_FDCWD, $0, flags) })
             guard descriptor >= 0 else { throw Errno(rawValue: errno) }
             current = FileDescriptor(rawValue: descriptor)
@@ -76,7 +76,7 @@ package enum ConfinedFolder {
 
     private static func openFolder(_ parent: FileDescriptor?, _ name: FilePath, at path: FilePath) throws(TransferError) -> FileDescriptor {
         let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (parent == nil ? 0 : O_NOFOLLOW)
-        let descriptor = DescriptorReserve.admit(
+        let descriptor = DescriptorLimit.admit(
             unsafe name.withPlatformString { unsafe openat(parent?.rawValue ?? AT_FDCWD, $0, flags) })
         guard descriptor >= 0 else { throw .destinationUnavailable(path, errno: errno) }
         return FileDescriptor(rawValue: descriptor)
