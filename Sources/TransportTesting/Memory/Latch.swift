@@ -7,8 +7,7 @@ package final class Latch: Sendable {
 
     private struct State {
         var isOpen = false
-        var nextID = 0
-        var waiting: [Int: CheckedContinuation<Void, any Error>] = [:]
+        var waiting: [ObjectIdentifier: Once<Void>] = [:]
     }
 
     var isOpen: Bool { state.withLock { $0.isOpen } }
@@ -21,29 +20,20 @@ package final class Latch: Sendable {
             state.isOpen = true
             return state.waiting.values
         }
-        for continuation in waiting { continuation.resume() }
+        for opening in waiting { opening.resume(.success(())) }
     }
 
     /// Waits until the latch is open.
     ///
     /// - Throws: `CancellationError` if the task is cancelled first.
     package func wait() async throws {
-        let id = state.withLock { state in
-            state.nextID += 1
-            return state.nextID
+        let opening = Once<Void>()
+        let mustWait = state.withLock { state in
+            guard !state.isOpen else { return false }
+            state.waiting[ObjectIdentifier(opening)] = opening
+            return true
         }
-        try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                let isOver = state.withLock { state in
-                    // The cancellation handler below may already have run.
-                    guard !state.isOpen, !Task.isCancelled else { return true }
-                    state.waiting[id] = continuation
-                    return false
-                }
-                if isOver { continuation.resume(with: Result { if !isOpen { throw CancellationError() } }) }
-            }
-        } onCancel: {
-            state.withLock { $0.waiting.removeValue(forKey: id) }?.resume(throwing: CancellationError())
-        }
+        guard mustWait else { return }
+        try await opening.valueUnlessCancelled { [state] in state.withLock { $0.waiting[ObjectIdentifier(opening)] = nil } }
     }
 }

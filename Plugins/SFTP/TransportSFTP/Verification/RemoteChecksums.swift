@@ -1,3 +1,4 @@
+import TransferCore
 package import TransportSupport
 
 /// Runs commands on the server of a connection.

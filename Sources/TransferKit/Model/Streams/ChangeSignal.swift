@@ -5,8 +5,7 @@ import TransferCore
 final class ChangeSignal: Sendable {
     private struct State: Sendable {
         var version = 0
-        var nextID = 0
-        var waiting: [Int: CheckedContinuation<Void, any Error>] = [:]
+        var waiting: [ObjectIdentifier: Once<Void>] = [:]
     }
 
     private let state = Locked(State())
@@ -21,30 +20,21 @@ final class ChangeSignal: Sendable {
             defer { state.waiting = [:] }
             return state.waiting.values
         }
-        for continuation in waiting { continuation.resume() }
+        for change in waiting { change.resume(.success(())) }
     }
 
     /// Waits for a change after the given version. Returns immediately if the version is no longer current.
     ///
     /// - Throws: `CancellationError` if the task is cancelled before the change.
     func wait(after version: Int) async throws {
-        let id = state.withLock { state in
-            state.nextID += 1
-            return state.nextID
+        try Task.checkCancellation()
+        let change = Once<Void>()
+        let mustWait = state.withLock { state in
+            guard state.version == version else { return false }
+            state.waiting[ObjectIdentifier(change)] = change
+            return true
         }
-        try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                let result: Result<Void, any Error>? = state.withLock { state in
-                    // The cancellation handler below may already have run.
-                    if Task.isCancelled { return .failure(CancellationError()) }
-                    if state.version != version { return .success(()) }
-                    state.waiting[id] = continuation
-                    return nil
-                }
-                if let result { continuation.resume(with: result) }
-            }
-        } onCancel: {
-            state.withLock { $0.waiting.removeValue(forKey: id) }?.resume(throwing: CancellationError())
-        }
+        guard mustWait else { return }
+        try await change.valueUnlessCancelled { [state] in state.withLock { $0.waiting[ObjectIdentifier(change)] = nil } }
     }
 }
