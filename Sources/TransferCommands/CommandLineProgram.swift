@@ -1,12 +1,12 @@
 import ArgumentParser
 import Foundation
 import Logging
-public import SystemPackage
+import SystemPackage
 import TransferCore
 import TransferKit
 import TransferOutput
 
-/// The program `transferq`. The executable runs it with `main`; tests run it inside the test process.
+/// The program `transferq`.
 public struct CommandLineProgram: Sendable {
     private let context: CommandContext
 
@@ -26,26 +26,13 @@ public struct CommandLineProgram: Sendable {
         exit(await program.run(arguments))
     }
 
-    /// Creates the program.
-    ///
-    /// - Parameters:
-    ///   - transports: The transports that endpoints can use.
-    ///   - output: The descriptor for results.
-    ///   - diagnostics: The descriptor for diagnostics and progress.
-    public init(
-        transports: RegisteredTransports = .builtIn, output: FileDescriptor = .standardOutput,
-        diagnostics: FileDescriptor = .standardError
-    ) {
-        context = CommandContext(
-            transports: transports, output: OutputWriter(output), terminal: Terminal(diagnostics))
+    private init(transports: RegisteredTransports) {
+        context = CommandContext(transports: transports, output: OutputWriter(.standardOutput), terminal: Terminal(.standardError))
     }
 
     /// Sets up logging for code that has no logger, such as a transport that checks an endpoint.
-    ///
-    /// Logs warnings, and more with `-v`. The program's `main` calls this method once, before ``run(_:)``.
-    ///
-    /// - Parameter arguments: The arguments of the command, as for ``run(_:)``.
-    public func bootstrapLogging(for arguments: [String]) {
+    /// Logs warnings, and more with `-v`.
+    private func bootstrapLogging(for arguments: [String]) {
         let (level, terminal) = (CommonOptions.logLevel(of: arguments), context.terminal)
         LoggingSystem.bootstrap { _ in
             var handler = TerminalLogHandler(terminal: terminal)
@@ -60,7 +47,7 @@ public struct CommandLineProgram: Sendable {
     /// - Returns: The exit status: 0 for success, 1 if transfers failed or need user action, a check failed, or the output can't be
     ///   written, 2 for wrong usage, 3 if the queue can't be used, 4 if the session, account or index does not exist or its state forbids
     ///   the operation, 130 if interrupted.
-    public func run(_ arguments: [String]) async -> Int32 {
+    private func run(_ arguments: [String]) async -> Int32 {
         var status = await CommandContext.$current.withValue(context) { await statusOfRun(arguments) }
         if let failure = context.output.failure {
             // A command whose output is lost has not succeeded.

@@ -61,7 +61,7 @@ public final class FileWriter: Sendable {
     }
 
     /// Like ``open(_:from:size:on:)``, but blocks the caller's thread. Intended for callbacks of a C library with its own thread.
-    public static func openNow(
+    package static func openNow(
         _ destination: DownloadDestination, from confirmed: Int64 = 0, size: Int64? = nil, on threads: WorkerThreads
     ) throws(TransferError) -> FileWriter {
         try openNow(destination, from: confirmed, size: size, on: threads, syncing: SyncSchedule(at: .now))
@@ -124,7 +124,7 @@ public final class FileWriter: Sendable {
     }
 
     /// Like ``write(_:at:)``, but blocks the caller's thread. Intended for callbacks of a C library with its own thread.
-    public func writeNow(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(TransferError) {
+    package func writeNow(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(TransferError) {
         var written = 0
         while written < bytes.count {
             let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[written...])
@@ -145,7 +145,7 @@ public final class FileWriter: Sendable {
     /// Whether 64 MiB were written since the last sync, or 5 s have passed. Call it on any thread; it does not block.
     ///
     /// - Parameter position: The position up to which all bytes are written.
-    public func isSyncDue(upTo position: Int64) -> Bool { schedule.withLock { $0.isDue(position) } }
+    package func isSyncDue(upTo position: Int64) -> Bool { schedule.withLock { $0.isDue(position) } }
 
     /// Syncs the file if 64 MiB were written since the last sync, or 5 s have passed. Call it after each write, before a checkpoint.
     ///
@@ -249,7 +249,7 @@ public final class FileWriter: Sendable {
     }
 
     /// Like ``isUpToDate(_:size:modificationTime:on:)``, but blocks the caller's thread.
-    public static func isUpToDateNow(
+    package static func isUpToDateNow(
         _ destination: DownloadDestination, size: Int64?, modificationTime: Int64?
     ) throws(TransferError) -> Bool {
         guard destination.overwrite.comparesFiles else { return false }

@@ -27,7 +27,7 @@ public final class WorkerThreads: Sendable {
     ///
     /// - Throws: A ``/TransferCore/TransferError`` of the class ``/TransferCore/FailureClass/noSpace`` if there are no threads yet and no
     ///   thread can be created.
-    public func submit(_ job: @escaping @Sendable () -> Void) throws(TransferError) {
+    package func submit(_ job: @escaping @Sendable () -> Void) throws(TransferError) {
         try queue.add { [self] in withExtendedLifetime(self, job) }
     }
 

@@ -33,7 +33,7 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
     public let maximumSmallFilesInFlight = 64
 
     /// The C libraries in this process, each with its version.
-    public static var libraries: [String] { CurlEngine.libraryVersion.split(separator: " ").map(String.init) }
+    package static var libraries: [String] { CurlEngine.libraryVersion.split(separator: " ").map(String.init) }
 
     /// The descriptions of the settings of endpoints and sessions, sorted by name.
     public static var settings: [SettingDescription] { HTTPOptions.table.descriptions }
@@ -58,7 +58,7 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
     ///   - direction: The direction of the session.
     ///   - endpoint: An endpoint of the session's account.
     /// - Throws: A `TransferError` that names the option or the setting.
-    public static func validate(
+    package static func validate(
         _ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint
     ) throws(TransferError) {
         _ = try SessionPlan(endpoint, options, for: direction)
@@ -75,7 +75,7 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
 
     /// Returns what happens to two files with the same remote name. A `PUT` replaces the first file, and a form handler may do so too,
     /// unless `{transfer}` makes each file's address or form field unique.
-    public static func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash {
+    package static func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash {
         (try? SessionPlan(endpoint, options, for: .upload))?.nameClash ?? .replaced
     }
 

@@ -33,7 +33,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     public let smallFilesInFlight = 64
 
     /// libssh2, with its version.
-    public static var libraries: [String] { ["libssh2/\(SSHConnection.libraryVersion)"] }
+    package static var libraries: [String] { ["libssh2/\(SSHConnection.libraryVersion)"] }
 
     /// The descriptions of the settings of endpoints, sorted by name.
     public static var settings: [SettingDescription] { SFTPOptions.table.descriptions }
@@ -55,7 +55,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     /// - Parameter options: The options as an attempt receives them.
     /// - Throws: A `TransferError` if the expected checksum is invalid, or if the options contain settings or a creation URL. The transport
     ///   has no settings for sessions.
-    public static func validate(_ options: AttemptOptions) throws(TransferError) {
+    package static func validate(_ options: AttemptOptions) throws(TransferError) {
         _ = try Checksum(expectedBy: options)
         guard options.settings.isEmpty else {
             throw TransferError(.unsupported, .unsupported, "The SFTP transport has no settings for sessions.")
@@ -74,7 +74,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     }
 
     /// Returns what happens to two files with the same remote name, which depends on the session's overwrite policy.
-    public static func nameClash(_ options: AttemptOptions) -> NameClash {
+    package static func nameClash(_ options: AttemptOptions) -> NameClash {
         switch options.overwrite {
         case .rename: .bothKept
         case .never: .refused

@@ -46,7 +46,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     public let id: TransportID = .tus
 
     /// libcurl and the libraries that it uses, each with its version.
-    public static var libraries: [String] { CurlEngine.libraryVersion.split(separator: " ").map(String.init) }
+    package static var libraries: [String] { CurlEngine.libraryVersion.split(separator: " ").map(String.init) }
 
     /// The descriptions of the settings of endpoints, sorted by name.
     public static var settings: [SettingDescription] { TUSOptions.table.descriptions }
@@ -74,7 +74,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     ///   - options: The options as an attempt receives them.
     ///   - direction: The direction of the session.
     /// - Throws: A `TransferError` that names the option. Its class is `unsupported` if another transport may support the option.
-    public static func validate(_ options: AttemptOptions, for direction: TransferDirection) throws(TransferError) {
+    package static func validate(_ options: AttemptOptions, for direction: TransferDirection) throws(TransferError) {
         guard options.settings.isEmpty else {
             throw TransferError(.unsupported, .unsupported, "The TUS transport has no settings for sessions.")
         }
@@ -104,7 +104,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     }
 
     /// Checks a session's options like ``validate(_:for:)``, and checks the chunk size and the creation URL against the endpoint.
-    public static func validate(
+    package static func validate(
         _ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint
     ) throws(TransferError) {
         try validate(options, for: direction)

@@ -11,11 +11,11 @@ import SystemPackage
 /// File names are bytes, but Swift's `CommandLine.arguments` replaces invalid UTF-8, so files with such names can't be found. Here, each
 /// byte outside a valid UTF-8 sequence becomes a scalar of a private-use range (Unicode 16, section 23.5), which ``bytes(of:)`` converts
 /// back. Scalars of this range in an argument are encoded byte by byte in the same way, so the encoding is unambiguous.
-public enum ProcessArguments: Sendable {
+package enum ProcessArguments: Sendable {
     private static let escapes: ClosedRange<UInt32> = 0x10_F700...0x10_F7FF
 
     /// The arguments after the program's name.
-    public static var current: [String] { words.dropFirst().map(string) }
+    static var current: [String] { words.dropFirst().map(string) }
 
     /// The words of this process's command line, from the program's name on.
     ///
@@ -73,7 +73,7 @@ public enum ProcessArguments: Sendable {
     }
 
     /// Encodes bytes as a string.
-    public static func string(of bytes: [UInt8]) -> String {
+    package static func string(of bytes: [UInt8]) -> String {
         var scalars = String.UnicodeScalarView()
         var parser = Unicode.UTF8.ForwardParser()
         var input = bytes.makeIterator()
@@ -103,7 +103,7 @@ public enum ProcessArguments: Sendable {
     }
 
     /// Returns the bytes that ``string(of:)`` encoded as a string.
-    public static func bytes(of argument: String) -> [UInt8] {
+    package static func bytes(of argument: String) -> [UInt8] {
         argument.unicodeScalars.flatMap { scalar -> [UInt8] in
             escapes.contains(scalar.value) ? [UInt8(scalar.value - escapes.lowerBound)] : Array(String(scalar).utf8)
         }

@@ -105,7 +105,7 @@ extension TransferQueue {
 
     /// Whether any run is in progress. Includes runs of removed sessions, which ``QueueStatus/running`` does not count. Excludes abandoned
     /// runs.
-    public var hasLiveRuns: Bool {
+    package var hasLiveRuns: Bool {
         get async {
             await waitForEarlierInputs()
             return scheduler.hasLiveRuns

@@ -96,21 +96,7 @@ public struct SessionStatistics: Hashable, Sendable, Codable {
         return files > 0 ? min(1, Double(filesDone) / Double(files)) : nil
     }
 
-    /// Creates statistics.
-    ///
-    /// - Parameters:
-    ///   - files: The number of files.
-    ///   - filesDone: The number of completed files.
-    ///   - filesFailed: The number of failed files.
-    ///   - bytesTotal: The size of all files of known size, in bytes.
-    ///   - bytesDone: The number of bytes that the other end confirmed.
-    ///   - bytesSent: The number of bytes that the network accepted or delivered.
-    ///   - filesUnsized: The number of files of unknown size.
-    ///   - rate: The recent number of bytes per second; nil if unknown.
-    ///   - averageRate: The number of bytes per second in all runs; nil if unknown.
-    ///   - secondsElapsed: The duration of all runs.
-    ///   - secondsRemaining: The expected duration of the remaining transfer; nil if unknown.
-    public init(
+    package init(
         files: Int = 0, filesDone: Int = 0, filesFailed: Int = 0, bytesTotal: Int64 = 0, bytesDone: Int64 = 0, bytesSent: Int64 = 0,
         filesUnsized: Int = 0, rate: Double? = nil, averageRate: Double? = nil, secondsElapsed: Double = 0, secondsRemaining: Double? = nil
     ) {

@@ -15,8 +15,7 @@ public struct SettingDescription: Hashable, Sendable {
     /// Whether a session can have the setting. The session's value takes precedence over the endpoint's.
     public var isForSessions: Bool
 
-    /// Describes a setting.
-    public init(_ name: String, values: String, standard: String = "none", isForEndpoints: Bool = true, isForSessions: Bool = false) {
+    init(_ name: String, values: String, standard: String = "none", isForEndpoints: Bool = true, isForSessions: Bool = false) {
         self.name = name
         self.values = values
         self.standard = standard
