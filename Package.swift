@@ -53,7 +53,6 @@ let package = Package(
         .library(name: "TransportSupport", targets: ["TransportSupport"]),
         .library(name: "TransferKit", targets: ["TransferKit"]),
         .library(name: "TransportTesting", targets: ["TransportTesting"]),
-        .library(name: "CurlEngine", targets: ["CurlEngine"]),
         .library(name: "TransferControl", targets: ["TransferControl"]),
         .library(name: "TransportHTTP", targets: ["TransportHTTP"]),
         .library(name: "TransportTUS", targets: ["TransportTUS"]),
@@ -234,7 +233,7 @@ let package = Package(
             name: "DocumentationTests",
             dependencies: [
                 "TransferKit", "TransferControl", "TransportTUS", "TransportHTTP", "TransportSFTP", "TransportSupport", "TransportTesting",
-                "CurlEngine", "TransferCore", logging, system,
+                "TransferCore", logging, system,
             ],
             swiftSettings: settings),
         .testTarget(

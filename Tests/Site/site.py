@@ -16,9 +16,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # The front page lists all modules, in these groups.
 GROUPS = {
     "Queue": ["TransferKit", "TransferControl"],
-    "Transports": ["TransportTUS", "TransportHTTP", "TransportSFTP", "HTTPSupport"],
+    "Transports": ["TransportTUS", "TransportHTTP", "TransportSFTP", "HTTPSupport", "CurlEngine"],
     "Command": ["transferq", "TransferCommands"],
-    "Transports of other packages": ["TransferCore", "TransportSupport", "TransportTesting", "CurlEngine"],
+    "Transports of other packages": ["TransferCore", "TransportSupport", "TransportTesting"],
     "Tests with a tus server": ["TUSLoopback", "tus_loopback"],
 }
 INTRODUCTION = "TransferKit is a durable file-transfer queue for Swift on Linux. It sends and receives ordered groups of files over tus, plain \

@@ -1,4 +1,4 @@
-public import SystemPackage
+package import SystemPackage
 
 #if canImport(Glibc)
     import Glibc
@@ -19,7 +19,7 @@ extension CurlEngine {
     ///   - options: The connection options. The options for TLS and HTTP between this machine and the server have no effect.
     /// - Returns: A connected TCP socket in non-blocking mode. The caller must close it.
     /// - Throws: A ``CurlEngineError`` or `CancellationError`.
-    public func connect(host: String, port: UInt16, options: ConnectionOptions = ConnectionOptions()) async throws -> FileDescriptor {
+    package func connect(host: String, port: UInt16, options: ConnectionOptions = ConnectionOptions()) async throws -> FileDescriptor {
         var options = options
         if case .environment = options.proxy.choice { options.proxy = Self.environmentProxy }
         if options.proxy.url?.lowercased().hasPrefix("https:") == true {

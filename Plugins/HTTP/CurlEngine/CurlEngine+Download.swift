@@ -1,5 +1,5 @@
-public import TransferCore
-public import TransportSupport
+package import TransferCore
+package import TransportSupport
 
 extension CurlEngine {
     /// Sends a request and writes the body of the response to a sink as it arrives.
@@ -24,7 +24,7 @@ extension CurlEngine {
     ///     engine. Must not block.
     /// - Returns: The response, with an empty body if the sink accepted it.
     /// - Throws: A ``CurlEngineError`` if there is no complete response, the sink's error, or `CancellationError`.
-    public func download(
+    package func download(
         _ request: HTTPRequest, into sink: any HTTPResponseSink, writingOn threads: WorkerThreads? = nil,
         pacing: (@Sendable (_ limit: Int) -> Allowance)? = nil, progress: (@Sendable (Int64) -> Void)? = nil
     ) async throws -> HTTPResponse {

@@ -1,6 +1,6 @@
 import CCurl
 import Locking
-public import TransferCore
+package import TransferCore
 import TransportSupport
 
 /// An HTTP client. It sends concurrent requests with libcurl on one shared thread. Up to ``Configuration/downloadThreads`` downloads have a
@@ -9,37 +9,37 @@ import TransportSupport
 /// The requests of an engine share kept-alive connections. The engine does not follow redirects, keep cookies, or retry requests, except
 /// for libcurl's own retries (see ``HTTPRequest``). It uses TLS 1.2 or later, and verifies the server unless
 /// ``ConnectionOptions/verification`` allows otherwise.
-public final class CurlEngine: Sendable {
+package final class CurlEngine: Sendable {
     /// Limits of an engine.
-    public struct Configuration: Sendable {
+    package struct Configuration: Sendable {
         /// The maximum number of concurrent requests, and therefore of connections in use; further requests wait. The engine keeps up to
         /// the same number of idle connections for each set of ``ConnectionOptions``. Downloads on dedicated threads do not count towards
         /// this limit.
-        public var maximumConnections = 256
+        package var maximumConnections = 256
         /// The time limit for establishing a connection, including TLS.
-        public var connectTimeout: Duration = .seconds(30)
+        package var connectTimeout: Duration = .seconds(30)
         /// The maximum total size in bytes of a response's header sections, including those of interim responses.
-        public var maximumResponseHeaders = 256 * 1024
+        package var maximumResponseHeaders = 256 * 1024
         /// The maximum number of bytes of a response's body that are kept in memory; further bytes are dropped.
-        public var maximumResponseBody = 64 * 1024
+        package var maximumResponseBody = 64 * 1024
         /// The maximum number of bytes of a request's body that are passed to a socket in one call; libcurl allows 16 KiB to 2 MiB. Choose
         /// a size at which the data and the socket's copy of it both fit in the cache of one processor core.
-        public var uploadBufferSize = 256 * 1024
+        package var uploadBufferSize = 256 * 1024
         /// The number of threads per device that read file content that is not in the page cache.
-        public var readerThreads = 4
+        package var readerThreads = 4
         /// The number of shared writer threads. They write downloads that have neither a dedicated thread nor writer threads from the
         /// caller.
-        public var writerThreads = 4
+        package var writerThreads = 4
         /// The maximum number of downloads with a dedicated thread, which receives and writes the bytes. All further downloads share one
         /// receiving thread, and other threads write them. Each thread starts when it is first needed.
-        public var downloadThreads = 2
+        package var downloadThreads = 2
 
         /// Creates the default limits.
-        public init() {}
+        package init() {}
     }
 
     /// The version of libcurl in this process, and of the libraries that it uses, as reported by curl_version(3).
-    public static var libraryVersion: String { unsafe String(cString: curl_version()) }
+    package static var libraryVersion: String { unsafe String(cString: curl_version()) }
 
     private struct State {
         var mailbox: LoopMailbox?
@@ -52,7 +52,7 @@ public final class CurlEngine: Sendable {
     private let state = Locked(State())
 
     /// Creates an engine. Its thread starts with the first request.
-    public convenience init(configuration: Configuration = Configuration()) {
+    package convenience init(configuration: Configuration = Configuration()) {
         self.init(configuration: configuration, readers: ReaderThreads(perDevice: configuration.readerThreads))
     }
 
@@ -81,7 +81,7 @@ public final class CurlEngine: Sendable {
     ///     engine's thread. Must not block.
     /// - Throws: A ``CurlEngineError`` if there is no response, a `TransferError` if a file of the body can't be read or is too short, the
     ///   error of ``HTTPBodyStream/fail(_:)`` or ``HTTPRequest/trailers``, or `CancellationError`.
-    public func perform(
+    package func perform(
         _ request: HTTPRequest, pacing: (@Sendable (_ limit: Int) -> Allowance)? = nil, progress: (@Sendable (Int64) -> Void)? = nil
     ) async throws -> HTTPResponse {
         try await run(request, .response, pacing: pacing, progress: progress).response
@@ -91,7 +91,7 @@ public final class CurlEngine: Sendable {
     ///
     /// All requests end with an error of the kind ``CurlEngineError/Kind/shutDown``, and all connections close. Returns after the threads
     /// have ended, except those on which a sink is writing. Later requests throw the same error.
-    public func shutdown() async {
+    package func shutdown() async {
         let ended = state.withLock { state in
             defer { state = State(isShutDown: true) }
             return state

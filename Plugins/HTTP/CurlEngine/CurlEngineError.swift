@@ -1,78 +1,78 @@
 /// The error for a request that got no complete response.
-public struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertible {
+package struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The kind of an error, for programs. The list is not exhaustive.
-    public struct Kind: RawRepresentable, Hashable, Sendable {
+    package struct Kind: RawRepresentable, Hashable, Sendable {
         /// The name of the kind.
-        public let rawValue: String
+        package let rawValue: String
 
         /// Creates a kind with a name.
-        public init(rawValue: String) {
+        package init(rawValue: String) {
             self.rawValue = rawValue
         }
 
         /// The request is invalid, for example its URL or a header. Nothing was sent, unless the body or a trailer is invalid.
-        public static let invalidRequest = Kind(rawValue: "invalidRequest")
+        package static let invalidRequest = Kind(rawValue: "invalidRequest")
         /// The name of the host or of the proxy can't be resolved.
-        public static let hostNotFound = Kind(rawValue: "hostNotFound")
+        package static let hostNotFound = Kind(rawValue: "hostNotFound")
         /// The connection could not be established, for example because it was refused, or there is no route to the server.
-        public static let refused = Kind(rawValue: "refused")
+        package static let refused = Kind(rawValue: "refused")
         /// The connection was not established in time.
-        public static let timedOut = Kind(rawValue: "timedOut")
+        package static let timedOut = Kind(rawValue: "timedOut")
         /// The server's certificate is not trusted.
-        public static let tlsNotTrusted = Kind(rawValue: "tlsNotTrusted")
+        package static let tlsNotTrusted = Kind(rawValue: "tlsNotTrusted")
         /// The TLS handshake failed.
-        public static let tlsFailed = Kind(rawValue: "tlsFailed")
+        package static let tlsFailed = Kind(rawValue: "tlsFailed")
         /// The file of trusted certificates can't be read.
-        public static let certificateFileUnusable = Kind(rawValue: "certificateFileUnusable")
+        package static let certificateFileUnusable = Kind(rawValue: "certificateFileUnusable")
         /// The client certificate or its key can't be used, or the server requires a different certificate.
-        public static let clientCertificateUnusable = Kind(rawValue: "clientCertificateUnusable")
+        package static let clientCertificateUnusable = Kind(rawValue: "clientCertificateUnusable")
         /// The proxy refused the connection to the server.
-        public static let proxyRefused = Kind(rawValue: "proxyRefused")
+        package static let proxyRefused = Kind(rawValue: "proxyRefused")
         /// The connection broke before the response was complete.
-        public static let connectionLost = Kind(rawValue: "connectionLost")
+        package static let connectionLost = Kind(rawValue: "connectionLost")
         /// A reused connection broke after the request was sent, before any byte of the response arrived. The server may have acted on the
         /// request.
-        public static let outcomeUnknown = Kind(rawValue: "outcomeUnknown")
+        package static let outcomeUnknown = Kind(rawValue: "outcomeUnknown")
         /// The server rejects `Expect: 100-continue` (417, RFC 9110, section 15.5.18). It did not act on the request.
-        public static let expectationRefused = Kind(rawValue: "expectationRefused")
+        package static let expectationRefused = Kind(rawValue: "expectationRefused")
         /// The response is not HTTP, or its header section is too large.
-        public static let invalidResponse = Kind(rawValue: "invalidResponse")
+        package static let invalidResponse = Kind(rawValue: "invalidResponse")
         /// The request of an ``HTTPBodyStream`` has ended, so the stream accepts no more bytes.
-        public static let requestEnded = Kind(rawValue: "requestEnded")
+        package static let requestEnded = Kind(rawValue: "requestEnded")
         /// The engine was shut down.
-        public static let shutDown = Kind(rawValue: "shutDown")
+        package static let shutDown = Kind(rawValue: "shutDown")
         /// This machine has no memory, threads or descriptors left.
-        public static let outOfResources = Kind(rawValue: "outOfResources")
+        package static let outOfResources = Kind(rawValue: "outOfResources")
         /// Any other failure; see the cause.
-        public static let other = Kind(rawValue: "other")
+        package static let other = Kind(rawValue: "other")
     }
 
     /// The kind of the error, for programs.
-    public var kind: Kind
+    package var kind: Kind
 
     /// A human-readable message: a sentence without secrets.
-    public var message: String
+    package var message: String
 
     /// libcurl's description, or nil if libcurl gave no description.
-    public var cause: String?
+    package var cause: String?
 
     /// The part of the request's body that was sent before the error.
-    public var sent = SentBytes()
+    package var sent = SentBytes()
 
     /// The proxy's status in response to CONNECT, if the proxy refused the connection. The status 407 means that the proxy requires
     /// credentials (RFC 9110, section 15.5.8).
-    public internal(set) var proxyStatus: Int?
+    package internal(set) var proxyStatus: Int?
 
     /// Whether the server, or a proxy in front of it, refused a new connection after the request's connection broke. Can be true only for
     /// the kind ``Kind/outcomeUnknown``; false if unknown.
-    public internal(set) var wasServerGone = false
+    package internal(set) var wasServerGone = false
 
     /// Whether a new connection was closed or reset before the first line of a response, or before the TLS handshake was complete. A
     /// forwarder accepts connections and closes them like this while its target is stopped.
     ///
     /// Can be true only for the kinds ``Kind/connectionLost`` and ``Kind/tlsFailed``; false if unknown, and after more than 4 MiB of the
     /// request's body. With the kind ``Kind/connectionLost``, the server may have acted on the request.
-    public internal(set) var isUnanswered = false
+    package internal(set) var isUnanswered = false
 
     /// Whether the failure is an error of HTTP/2, such as a stream that the server or a proxy reset. A proxy that can't forward an interim response
     /// over HTTP/2 fails like this each time. Can be true only for the kind ``Kind/connectionLost``.
@@ -85,7 +85,7 @@ public struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertibl
     }
 
     /// The message, followed by the cause in parentheses.
-    public var description: String {
+    package var description: String {
         cause.map { "\(message) (\($0))" } ?? message
     }
 }

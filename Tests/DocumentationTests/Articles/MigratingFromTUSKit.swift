@@ -1,4 +1,3 @@
-import CurlEngine
 import Foundation
 import SystemPackage
 import TransferCore

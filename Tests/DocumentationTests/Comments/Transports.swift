@@ -1,4 +1,3 @@
-import CurlEngine
 import TransferCore
 import TransferKit
 import TransportHTTP

@@ -5,7 +5,7 @@ import TransferCore
 /// while no bytes are available.
 ///
 /// A stream serves one request. It does not keep sent bytes.
-public final class HTTPBodyStream: Sendable {
+package final class HTTPBodyStream: Sendable {
     /// The bytes that ``take()`` returns to the engine, or the reason why it returns none.
     enum Supply {
         case pieces([[UInt8]])
@@ -38,7 +38,7 @@ public final class HTTPBodyStream: Sendable {
     ///
     /// - Parameter capacity: The number of unsent bytes above which ``write(_:)`` waits. Memory also holds the bytes of waiting writes, and
     ///   bytes that the engine has taken but not sent.
-    public init(capacity: Int = 1024 * 1024) {
+    package init(capacity: Int = 1024 * 1024) {
         self.capacity = max(1, capacity)
     }
 
@@ -47,7 +47,7 @@ public final class HTTPBodyStream: Sendable {
     ///
     /// - Throws: A ``CurlEngineError`` of the kind ``CurlEngineError/Kind/requestEnded`` if the request has ended; or `CancellationError`,
     ///   after which the bytes may still be sent.
-    public func write(_ bytes: [UInt8]) async throws {
+    package func write(_ bytes: [UInt8]) async throws {
         let (id, wake) = try state.withLock { state in
             guard !state.isAbandoned else { throw Self.ended }
             if !bytes.isEmpty {
@@ -76,12 +76,12 @@ public final class HTTPBodyStream: Sendable {
     }
 
     /// Ends the body. Call this method once, from any thread.
-    public func finish() {
+    package func finish() {
         end { $0.isFinished = true }
     }
 
     /// Ends the request with an error because the body can't be completed. Can be called from any thread.
-    public func fail(_ error: any Error) {
+    package func fail(_ error: any Error) {
         end { $0.failure = error }
     }
 

@@ -1,40 +1,40 @@
-public import TransferCore
+package import TransferCore
 
 /// The options for the connection of a request. Requests share a connection only if all options except ``connectTimeout`` are equal.
-public struct ConnectionOptions: Sendable {
+package struct ConnectionOptions: Sendable {
     /// A file with the certificates (PEM) to trust instead of the system's.
-    public var certificateAuthorityFile: String?
+    package var certificateAuthorityFile: String?
 
     /// The client certificate, for servers that authenticate clients by TLS.
-    public var clientCertificate: ClientCertificate?
+    package var clientCertificate: ClientCertificate?
 
     /// The only accepted public keys of the server; empty to accept any key. Each is the SHA-256 of a key's subject public key info in
     /// base64 (RFC 7469, section 2.4). In addition, the server's certificate must be valid.
-    public var pinnedPublicKeys: [String] = []
+    package var pinnedPublicKeys: [String] = []
 
     /// The proxy to use.
-    public var proxy = Proxy.environment
+    package var proxy = Proxy.environment
 
     /// The network interface or local IP address of outgoing connections; nil to let the system choose.
-    public var localInterface: String?
+    package var localInterface: String?
 
     /// The kind of IP address to use.
-    public var addressFamily = AddressFamily.any
+    package var addressFamily = AddressFamily.any
 
     /// The version of HTTP to use.
-    public var httpVersion = HTTPVersion.http1
+    package var httpVersion = HTTPVersion.http1
 
     /// How to verify the server's certificate.
-    public var verification = ServerVerification.required
+    package var verification = ServerVerification.required
 
     /// The time limit for establishing a connection, including TLS; nil for ``CurlEngine/Configuration/connectTimeout``.
-    public var connectTimeout: Duration?
+    package var connectTimeout: Duration?
 
     /// Creates the default options: TLS 1.2 or later with verification, HTTP/1.1, and the proxy of the environment.
-    public init() {}
+    package init() {}
 
     /// A kind of IP address.
-    public enum AddressFamily: Hashable, Sendable {
+    package enum AddressFamily: Hashable, Sendable {
         /// IPv6 and IPv4, whichever connects first (RFC 8305).
         case any
         /// IPv4 only.
@@ -44,7 +44,7 @@ public struct ConnectionOptions: Sendable {
     }
 
     /// A version of HTTP.
-    public enum HTTPVersion: Hashable, Sendable {
+    package enum HTTPVersion: Hashable, Sendable {
         /// HTTP/1.1, one request at a time on each connection.
         case http1
         /// HTTP/2 for https URLs if the server supports it, otherwise HTTP/1.1. With HTTP/2, requests to one server share a connection.
@@ -53,18 +53,18 @@ public struct ConnectionOptions: Sendable {
 }
 
 /// A certificate that authenticates the client to a server, with its private key.
-public struct ClientCertificate: Sendable {
+package struct ClientCertificate: Sendable {
     /// The file with the certificate (PEM), followed by the certificates of its issuers if the server needs them.
-    public var certificateFile: String
+    package var certificateFile: String
 
     /// The file with the private key (PEM), or nil if it is in ``certificateFile``.
-    public var keyFile: String?
+    package var keyFile: String?
 
     /// The passphrase of the private key; nil if the key is not encrypted.
-    public var passphrase: Secret?
+    package var passphrase: Secret?
 
     /// Creates a certificate from files.
-    public init(certificateFile: String, keyFile: String? = nil, passphrase: Secret? = nil) {
+    package init(certificateFile: String, keyFile: String? = nil, passphrase: Secret? = nil) {
         self.certificateFile = certificateFile
         self.keyFile = keyFile
         self.passphrase = passphrase
@@ -72,15 +72,15 @@ public struct ClientCertificate: Sendable {
 }
 
 /// The verification of a server's certificate.
-public struct ServerVerification: Sendable {
+package struct ServerVerification: Sendable {
     /// The certificate must be valid, trusted, and issued for the server's name.
-    public static let required = ServerVerification(warn: nil)
+    package static let required = ServerVerification(warn: nil)
 
     /// Accepts any certificate, so anyone on the network path can read and change the data. ``ConnectionOptions/pinnedPublicKeys`` still
     /// apply.
     ///
     /// - Parameter warn: Called with a warning for each request, on the caller's executor. Show the warning to the user.
-    public static func insecure(warn: @escaping @Sendable (_ message: String) -> Void) -> ServerVerification {
+    package static func insecure(warn: @escaping @Sendable (_ message: String) -> Void) -> ServerVerification {
         ServerVerification(warn: warn)
     }
 
@@ -90,7 +90,7 @@ public struct ServerVerification: Sendable {
 }
 
 /// The proxy for connections to servers.
-public struct Proxy: Sendable {
+package struct Proxy: Sendable {
     enum Choice: Hashable {
         case environment
         case direct
@@ -105,10 +105,10 @@ public struct Proxy: Sendable {
     var exceptions: [String]?
 
     /// The proxy in `http_proxy`, `HTTPS_PROXY` or `ALL_PROXY`, if set, except for hosts in `NO_PROXY` (libcurl-env(3)).
-    public static let environment = Proxy(choice: .environment)
+    package static let environment = Proxy(choice: .environment)
 
     /// No proxy, even if the environment names one.
-    public static let direct = Proxy(choice: .direct)
+    package static let direct = Proxy(choice: .direct)
 
     /// The words after "The proxy" in error messages; nil if there is no proxy.
     package var messageSuffix: String? {
@@ -128,7 +128,7 @@ public struct Proxy: Sendable {
     ///   - userName: The user name for the proxy.
     ///   - password: The password of the user.
     ///   - exceptions: The hosts, domains, IP addresses and networks (CIDR) that bypass the proxy; nil for those in `NO_PROXY`.
-    public static func url(_ url: String, userName: String? = nil, password: Secret? = nil, exceptions: [String]? = nil) -> Proxy {
+    package static func url(_ url: String, userName: String? = nil, password: Secret? = nil, exceptions: [String]? = nil) -> Proxy {
         Proxy(choice: .url(url), userName: userName, password: password, exceptions: exceptions)
     }
 }

@@ -1,7 +1,7 @@
-public import TransportSupport
+package import TransportSupport
 
 /// The body of a request.
-public enum HTTPBody: Sendable {
+package enum HTTPBody: Sendable {
     /// No body, and no `Content-Length`.
     case none
     /// Bytes in memory. An empty array is sent with `Content-Length: 0`.

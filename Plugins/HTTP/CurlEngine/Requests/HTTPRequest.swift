@@ -1,24 +1,24 @@
 /// One HTTP request. The engine does not follow redirects or retry requests. However, libcurl repeats a `GET`, `HEAD`, `OPTIONS` or
 /// `DELETE` if a reused connection closes before the response.
-public struct HTTPRequest: Sendable {
+package struct HTTPRequest: Sendable {
     /// The method, in upper case, for example `PATCH`.
-    public var method: String
+    package var method: String
 
     /// An absolute `http` or `https` URL without user name, password or fragment.
-    public var url: String
+    package var url: String
 
     /// The headers in the order in which they are sent. The engine adds only `Host`, `Accept: */*`, `Content-Length` or
     /// `Transfer-Encoding`, and the header for ``expectsContinue``.
-    public var headers: HTTPHeaders
+    package var headers: HTTPHeaders
 
     /// The content to send after the headers.
-    public var body: HTTPBody
+    package var body: HTTPBody
 
     /// The connection options.
-    public var connection: ConnectionOptions
+    package var connection: ConnectionOptions
 
     /// Whether to send `Expect: 100-continue` and to wait up to 0.3 s for the response before the body is sent (RFC 9110, section 10.1.1).
-    public var expectsContinue: Bool
+    package var expectsContinue: Bool
 
     /// Whether to open a new connection for this request even if an idle connection is available.
     package var needsNewConnection = false
@@ -30,12 +30,12 @@ public struct HTTPRequest: Sendable {
     /// Returns the trailers, the fields that follow the body. With trailers, the body is sent chunked over HTTP/1.1. The headers must
     /// announce the fields (`Trailer`, RFC 9110, section 6.6.2). Called once, on the engine's thread. Must not block. An error ends the
     /// request.
-    public var trailers: (@Sendable () throws -> HTTPHeaders)?
+    package var trailers: (@Sendable () throws -> HTTPHeaders)?
 
     /// Observes the bytes of a file while they are sent, for example to hash them without a second read. Called for each chunk in order, on
     /// a reader thread, so it does not delay other transfers. The function receives all bytes before the engine sends the end of the body.
     /// If the request ends early, the function may have received unsent bytes.
-    public var observeBody: (@Sendable (_ bytes: RawSpan) -> Void)?
+    package var observeBody: (@Sendable (_ bytes: RawSpan) -> Void)?
 
     /// Observes interim responses (1xx) except 100 (Continue), for example 103 or 104, as soon as the headers of each are complete, even while
     /// the body is being sent. Called in the order of arrival, on the engine's thread. Must not block.
@@ -44,7 +44,7 @@ public struct HTTPRequest: Sendable {
     package var observeInterimResponse: (@Sendable (_ head: HTTPResponseHead) -> Void)?
 
     /// Creates a request.
-    public init(
+    package init(
         method: String, url: String, headers: HTTPHeaders = HTTPHeaders(), body: HTTPBody = .none,
         expectsContinue: Bool = false, connection: ConnectionOptions = ConnectionOptions(),
         trailers: (@Sendable () throws -> HTTPHeaders)? = nil, observeBody: (@Sendable (_ bytes: RawSpan) -> Void)? = nil

@@ -1,34 +1,34 @@
 /// A server's final response. No status is treated as an error.
-public struct HTTPResponse: Sendable {
+package struct HTTPResponse: Sendable {
     /// The status code, for example 204.
-    public var status: Int
+    package var status: Int
 
     /// The headers of the final response, without those of interim responses (1xx).
-    public var headers: HTTPHeaders
+    package var headers: HTTPHeaders
 
     /// The first bytes of the body, at most ``CurlEngine/Configuration/maximumResponseBody``. Empty if an ``HTTPResponseSink`` accepted the
     /// body.
-    public var body: [UInt8]
+    package var body: [UInt8]
 
     /// Whether the response had more bytes than ``body`` contains. The engine then does not reuse an HTTP/1.1 connection.
-    public var isBodyTruncated: Bool
+    package var isBodyTruncated: Bool
 
     /// The HTTP version of the response.
-    public var version: ConnectionOptions.HTTPVersion
+    package var version: ConnectionOptions.HTTPVersion
 
     /// The URL of the request, as normalized by libcurl.
-    public var effectiveURL: String
+    package var effectiveURL: String
 
     /// The sent part of the request's body; not the whole body if the server responded early.
-    public var sent: SentBytes
+    package var sent: SentBytes
 }
 
 /// The sent part of a request's body.
-public struct SentBytes: Hashable, Sendable {
+package struct SentBytes: Hashable, Sendable {
     /// The number of bytes that the socket accepted.
-    public var accepted: Int64 = 0
+    package var accepted: Int64 = 0
 
     /// The number of bytes that libcurl read from the body; the server can't have received more. The number can exceed ``accepted``:
     /// libcurl buffers bytes, and resets its count of accepted bytes when it repeats a request.
-    public var read: Int64 = 0
+    package var read: Int64 = 0
 }

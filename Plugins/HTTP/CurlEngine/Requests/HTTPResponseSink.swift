@@ -1,5 +1,5 @@
 /// Receives the body of a response in chunks. See ``CurlEngine/download(_:into:writingOn:pacing:progress:)``.
-public protocol HTTPResponseSink: Sendable {
+package protocol HTTPResponseSink: Sendable {
     /// Decides from the status and the headers of the final response whether to receive its body. Called at most once, before any byte of the body,
     /// on the engine's thread. Must not block.
     ///
@@ -21,14 +21,14 @@ public protocol HTTPResponseSink: Sendable {
 
 extension HTTPResponseSink {
     /// 0: the offset does not matter.
-    public var offset: Int64 { 0 }
+    package var offset: Int64 { 0 }
 }
 
 /// The status and the headers of a response.
-public struct HTTPResponseHead: Sendable {
+package struct HTTPResponseHead: Sendable {
     /// The status code, for example 206.
-    public var status: Int
+    package var status: Int
 
     /// The headers.
-    public var headers: HTTPHeaders
+    package var headers: HTTPHeaders
 }
