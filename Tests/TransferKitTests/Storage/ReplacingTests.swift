@@ -52,4 +52,13 @@ import TransferKit
         #expect(try await names(store) == ["b"])
         await store.close()
     }
+
+    /// A failed item keeps its generation, so a new item at its position would have the same transfer ID.
+    @Test func refusesToReplaceAllItemsAfterFailure() async throws {
+        let folder = try TemporaryFolder()
+        let store = try await preparedStore(in: folder)
+        try await store.commit([.file(1, position: 0, .failed(.broken))])
+        #expect(try await store.replaceableItems(.all, of: 1) == nil)
+        await store.close()
+    }
 }

@@ -53,6 +53,20 @@ import TransportSFTP
         }
     }
 
+    /// SFTP can't express the time, so the time of the upload remains.
+    @Test func doesNotRoundTimeBefore1970Up() async throws {
+        try await ProcessFixture.with { fixture in
+            let transfer = TestTransfer(fixture, overwrite: .different)
+            var source = try transfer.source(content(1000))
+            var times = [timespec(tv_sec: 0, tv_nsec: Int(UTIME_OMIT)), timespec(tv_sec: -1, tv_nsec: 500_000_000)]
+            #expect(unsafe utimensat(AT_FDCWD, source.path.string, &times, 0) == 0)
+            source = UploadSource(path: source.path, identity: try SourceIdentity(ofFileAt: source.path))
+            _ = try await transfer.upload(source)
+            let found = try FileManager.default.attributesOfItem(atPath: fixture.server.appending(path: "a.bin").path)
+            #expect((found[.modificationDate] as? Date)?.timeIntervalSince1970 ?? 0 > 1)
+        }
+    }
+
     @Test func keepsNewerFile() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture, overwrite: .newer)

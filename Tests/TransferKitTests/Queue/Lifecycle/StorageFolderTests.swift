@@ -101,6 +101,13 @@ import TransferKit
         if let message { #expect(message.contains("chmod go-w"), "\(message)") }
     }
 
+    /// A user may paste the advice into a shell.
+    @Test func quotesFolderInAdvice() async throws {
+        let folder = fixture.folder.path.appending("a'; touch b #")
+        try Self.make(folder, mode: 0o777)
+        #expect(try await refusal(folder)?.contains(#"a'\''; touch b #', or"#) == true)
+    }
+
     @Test(arguments: [(0o777, false), (0o1777, true), (0o755, true)] as [(mode_t, Bool)])
     func checksModeOfParentFolder(mode: mode_t, isTrusted: Bool) async throws {
         let parent = fixture.folder.path.appending("parent")
