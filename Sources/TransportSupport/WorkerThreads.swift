@@ -1,7 +1,7 @@
 import Dispatch
 import Locking
 import SystemPackage
-public import TransferCore
+package import TransferCore
 
 /// A limited number of threads for blocking calls, such as reading a file on a slow disk.
 ///

@@ -2,6 +2,7 @@ import Foundation
 import Locking
 import Logging
 import ScriptedSFTP
+import SystemPackage
 import Testing
 import TransferCore
 import TransportSFTP
@@ -58,7 +59,7 @@ import TransportSFTP
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture, overwrite: .different)
             var source = try transfer.source(content(1000))
-            var times = [timespec(tv_sec: 0, tv_nsec: Int(UTIME_OMIT)), timespec(tv_sec: -1, tv_nsec: 500_000_000)]
+            var times = [timespec](repeating: timespec(tv_sec: -1, tv_nsec: 500_000_000), count: 2)
             #expect(unsafe utimensat(AT_FDCWD, source.path.string, &times, 0) == 0)
             source = UploadSource(path: source.path, identity: try SourceIdentity(ofFileAt: source.path))
             _ = try await transfer.upload(source)
