@@ -3,13 +3,16 @@ extension Sequence<String> {
     ///
     /// Returns no words if more than half of the letters, and more than one letter, differ.
     package func nearest(to word: String) -> [String] {
-        let distances = map { (word: $0, distance: distance($0.lowercased(), word.lowercased())) }
+        let word = word.lowercased()
+        let limit = Swift.max(1, word.count / 2)
+        // The difference of the lengths is a lower bound of the distance, so most words need no comparison with a long misspelt word.
+        let distances = filter { abs($0.count - word.count) <= limit }.map { (word: $0, distance: distance($0.lowercased(), word)) }
         let least = distances.map(\.distance).min() ?? .max
-        return least <= Swift.max(1, word.count / 2) ? distances.filter { $0.distance == least }.map(\.word) : []
+        return least <= limit ? distances.filter { $0.distance == least }.map(\.word) : []
     }
 }
 
-/// The optimal string alignment distance: the number of insertions, deletions, replacements and swaps of neighbors that turn one word into the
+/// The optimal string alignment distance: the number of insertions, deletions, replacements and swaps of neighbours that turn one word into the
 /// other.
 private func distance(_ first: String, _ second: String) -> Int {
     let (first, second) = (Array(first), Array(second))
