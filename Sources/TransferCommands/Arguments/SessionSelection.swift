@@ -62,36 +62,26 @@ struct SessionSelection {
     private func apply(_ operation: SessionOperation, to sessions: [SessionID], in queue: any ControllableQueue) async throws
         -> AppliedOperation
     {
-        if sessions.count == 1 {
-            if let refusal = try await Self.applyToOne(operation, sessions[0], in: queue) { throw refusal }
+        guard sessions.count == 1 else {
+            let (changed, refused) = try await queue.applyFindingRefusals(operation, to: sessions)
+            var applied = AppliedOperation(changed: changed)
+            for (id, error) in refused { applied.refusals.append(await Self.advice(operation, id, error, in: queue)) }
+            return applied
+        }
+        do {
+            try await queue.apply(operation, to: .id(sessions[0]))
             return AppliedOperation(changed: sessions)
+        } catch let error as QueueError where !error.isLossOfOwner {
+            throw await Self.advice(operation, sessions[0], error, in: queue)
         }
-        let changed = Set(try await queue.apply(operation, to: SessionGroup.sessions(sessions)))
-        var applied = AppliedOperation(changed: sessions.filter(changed.contains))
-        for id in sessions where !changed.contains(id) {
-            // An operation on a group silently skips sessions whose state forbids it. The same operation on one session throws the reason.
-            if let refusal = try await Self.applyToOne(operation, id, in: queue) {
-                applied.refusals.append(refusal)
-            } else {
-                applied.changed.append(id)
-            }
-        }
-        return applied
     }
 
-    /// Applies an operation to one session.
-    ///
-    /// - Returns: The error if the session rejected the operation; nil if the operation succeeded.
-    private static func applyToOne(
-        _ operation: SessionOperation, _ id: SessionID, in queue: any ControllableQueue
-    ) async throws -> QueueError? {
-        do {
-            try await queue.apply(operation, to: .id(id))
-            return nil
-        } catch let error as QueueError where !error.isLossOfOwner {
-            guard let session = try? await queue.status(of: id) else { return error }
-            return operation.addingAdvice(to: error, of: session)
-        }
+    /// The error of a session that rejected an operation, with advice.
+    private static func advice(
+        _ operation: SessionOperation, _ id: SessionID, _ error: QueueError, in queue: any ControllableQueue
+    ) async -> QueueError {
+        guard let session = try? await queue.status(of: id) else { return error }
+        return operation.addingAdvice(to: error, of: session)
     }
 
     /// Repeats an operation that the previous owner may have completed. Sessions already in the target state count as changed.

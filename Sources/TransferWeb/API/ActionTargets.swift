@@ -5,7 +5,7 @@ struct ActionTargets: Sendable {
     /// The sessions that changed, and the reasons why others did not.
     struct Applied: Sendable {
         var changed: [SessionID]
-        var refused: [(SessionID, QueueError)] = []
+        var refused: [(id: SessionID, error: QueueError)] = []
     }
 
     private let group: SessionGroup
@@ -43,17 +43,7 @@ struct ActionTargets: Sendable {
             try await queue.apply(operation, to: .id(ids[0]))
             return Applied(changed: ids)
         }
-        let changed = Set(try await queue.apply(operation, to: group))
-        var applied = Applied(changed: ids.filter(changed.contains))
-        for id in ids where !changed.contains(id) {
-            // An operation on a group silently skips sessions whose state forbids it. The same operation on one session throws the reason.
-            do {
-                try await queue.apply(operation, to: .id(id))
-                applied.changed.append(id)
-            } catch let error as QueueError {
-                applied.refused.append((id, error))
-            }
-        }
-        return applied
+        let (changed, refused) = try await queue.applyFindingRefusals(operation, to: ids)
+        return Applied(changed: changed, refused: refused)
     }
 }
