@@ -23,7 +23,7 @@ struct APIRouter: Sendable {
         switch (path.first, path.count) {
         case ("openapi.json", 1): return WebResponse(200, "application/json", PageAssets.openAPI)
         case ("events", 1) where request.method == "HEAD": return WebResponse(200, "text/event-stream")
-        case ("events", 1): return try events.response(since: try Self.revision(of: request))
+        case ("events", 1): return try await events.response(since: try Self.revision(of: request))
         case ("rates", 1):
             return WebResponse(await rates.json(after: try Self.integer(request, "after", in: 0 ... .max) ?? 0))
         case ("queue", 1): return try await shared("queue") { try await queueStatus() }

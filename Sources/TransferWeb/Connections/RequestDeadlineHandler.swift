@@ -1,7 +1,8 @@
+import HTTPTypes
 import NIOCore
 import NIOHTTPTypes
 
-/// Closes a connection whose client sends its request too slowly, or sends none.
+/// Closes a connection whose client sends its request too slowly, or sends none, or has ended a stream of events.
 final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias OutboundIn = HTTPResponsePart
@@ -10,6 +11,8 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
     private var timer: Scheduled<Void>?
     private var requests = 0
     private var responses = 0
+    /// Whether the response in progress is a stream of events.
+    private var isStream = false
 
     init(_ limits: WebLimits) { self.limits = limits }
 
@@ -34,11 +37,20 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
     }
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-        if case .end = unwrapOutboundIn(data) {
+        switch unwrapOutboundIn(data) {
+        case .head(let head): isStream = head.headerFields[.contentType] == "text/event-stream"
+        case .body: break
+        case .end:
             responses += 1
             if responses >= requests { close(context, after: .seconds(limits.idleTime)) }
         }
         context.write(data, promise: promise)
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        // A client of events that sends nothing more has closed its end. Without this, the server would notice it only when it sends further events.
+        if isStream, case .inputClosed? = event as? ChannelEvent { context.close(promise: nil) }
+        context.fireUserInboundEventTriggered(event)
     }
 
     private func close(_ context: ChannelHandlerContext, after time: TimeAmount) {

@@ -107,7 +107,16 @@ final class WebListener: Sendable {
         defer { timer?.cancel() }
         if let stream = response.stream {
             let body = try await writer.writeHead(response.head(closing: true))
-            try await stream(TimedBodyWriter(body, channel, limit: .milliseconds(limits.writeTime)))
+            // Only the task below uses the writer, and this function waits for the end of the task.
+            nonisolated(unsafe) let timed = TimedBodyWriter(body, channel, limit: .milliseconds(limits.writeTime))
+            // A stream waits for events, so it would not notice that the connection is closed, and the server could not stop.
+            let task = Task { try await stream(unsafe timed) }
+            channel.closeFuture.whenComplete { _ in task.cancel() }
+            try await withTaskCancellationHandler {
+                try await task.value
+            } onCancel: {
+                task.cancel()
+            }
             throw ConnectionClosed()
         }
         let body = web.method == "HEAD" ? ResponseBody() : ResponseBody(byteBuffer: ByteBuffer(string: response.body))

@@ -16,15 +16,15 @@ actor EventFeed {
     /// The events after a client's position.
     struct Batch: Sendable {
         var entries: [Entry] = []
-        /// Whether events before the entries are missing.
-        var isIncomplete = false
+        /// The revision of the last event that is missing before the entries; nil if none is missing.
+        var missedRevision: UInt64?
         /// The position for the next batch.
         var position: Int
         /// Whether the process that owns the queue responds.
         var isReachable: Bool
 
         /// Whether the batch has only progress.
-        var hasOnlyProgress: Bool { !isIncomplete && entries.allSatisfy(\.event.isProgress) }
+        var hasOnlyProgress: Bool { missedRevision == nil && entries.allSatisfy(\.event.isProgress) }
     }
 
     private let source: EventSource
@@ -142,7 +142,7 @@ actor EventFeed {
     /// The events after a position.
     func batch(after position: Int) -> Batch {
         var batch = Batch(position: max(position, lastNumber), isReachable: isReachable)
-        batch.isIncomplete = position < firstNumber
+        if position < firstNumber { batch.missedRevision = firstRevision }
         // The list is in order, so a client that is up to date does not search it.
         let start = stored.lastIndex { $0.number <= position }.map { $0 + 1 } ?? 0
         batch.entries = Array(stored[start...])

@@ -16,26 +16,33 @@ struct EventStream: Sendable {
 
     /// The response for a client.
     ///
-    /// - Parameter revision: The revision of the last event that the client received; nil for new events only.
-    func response(since revision: UInt64?) throws(Problem) -> WebResponse {
-        let isAdmitted = clients.withLock { count in
-            guard count < limits.eventClients else { return false }
-            count += 1
-            return true
-        }
-        guard isAdmitted else {
+    /// - Parameter revision: The revision of the last event that the client received; nil for the events after the request.
+    /// - Throws: A ``Problem`` if too many clients receive events.
+    @concurrent
+    func response(since revision: UInt64?) async throws -> WebResponse {
+        guard let place = ClientPlace(clients, limit: limits.eventClients) else {
             var problem = Problem(
                 503, "tooManySubscribers", "The server already sends events to \(limits.eventClients) clients. Close a page.")
             problem.headers = [(name: "Retry-After", value: "5")]
             throw problem
         }
+        // Read before the client gets the headers, because events that follow the headers must reach the client, even if they precede the server's
+        // first contact with the queue.
+        let start: UInt64? = if let revision { revision } else { await presentRevision() }
         var response = WebResponse(200, "text/event-stream")
         response.stream = { writer in
-            defer { clients.withLock { $0 -= 1 } }
+            defer { withExtendedLifetime(place) {} }
             var output = EventOutput(writer)
-            try await send(since: revision, to: &output)
+            try await send(since: start, to: &output)
         }
         return response
+    }
+
+    /// The revision of the last event; nil if the queue has no owner.
+    @concurrent
+    private func presentRevision() async -> UInt64? {
+        if let end = await feed.end { return end.revision }
+        return try? await status().revision
     }
 
     @concurrent
@@ -52,9 +59,7 @@ struct EventStream: Sendable {
                 wasReachable = batch.isReachable
                 text += "event: owner\ndata: {\"isReachable\":\(batch.isReachable)}\n\n"
             }
-            if batch.isIncomplete, let first = batch.entries.first {
-                text += EventOutput.text(.gap(upTo: first.event.revision))
-            }
+            if let missed = batch.missedRevision { text += EventOutput.text(.gap(upTo: missed)) }
             for entry in batch.entries { text += EventOutput.text(entry.event) }
             try await output.write(text.isEmpty ? ":\n\n" : text)
             // Progress can arrive hundreds of times a second. Newer progress replaces it while this client waits.
@@ -62,36 +67,74 @@ struct EventStream: Sendable {
         }
     }
 
-    /// Sends the events that the feed no longer contains.
+    /// Sends the events that the feed no longer contains. They come from the change log.
     ///
     /// - Returns: The client's position in the feed.
     @concurrent
     private func catchUp(since revision: UInt64?, to output: inout EventOutput) async throws -> Int {
-        var known = await feed.end
-        if known == nil {
-            // The server has not reached the queue yet, so it does not know which events the client needs.
-            for await _ in await feed.signals() {
-                known = await feed.end
-                if known != nil { break }
-                try await output.write(":\n\n")
+        var known = revision
+        while true {
+            try Task.checkCancellation()
+            guard let end = await feed.end else {
+                // The server has not reached the queue yet, so it does not know which events the client needs.
+                try await wait(while: { $0 == nil }, &output)
+                continue
             }
+            guard let last = known else { return end.position }
+            if let position = await feed.position(after: last) { return position }
+            guard last <= end.revision else {
+                // The client can be ahead of the feed by a moment. A client with a revision of another store must read the current state.
+                let current = try? await status().revision
+                guard let current, last <= current else {
+                    try await output.write(EventOutput.text(.gap(upTo: current ?? end.revision)))
+                    return end.position
+                }
+                try await wait(while: { $0?.position == end.position }, &output)
+                continue
+            }
+            known = try await sendLog(after: last, upTo: end.revision, &output)
         }
-        guard let end = known else { return 0 }
-        guard let revision else { return end.position }
-        if let position = await feed.position(after: revision) { return position }
-        if revision > end.revision {
-            // The client can be ahead of the feed by a moment. A client with a revision of another store must read the current state.
-            let current = try? await status().revision
-            if let current, revision <= current { return end.position }
-            try await output.write(EventOutput.text(.gap(upTo: current ?? end.revision)))
-            return end.position
-        }
-        for try await event in source(revision) where !event.isProgress {
-            try await output.write(EventOutput.text(event))
-            if event.revision >= end.revision { break }
-        }
-        return await feed.position(after: end.revision) ?? end.position
     }
+
+    /// Sends events from the change log. During this, the feed can drop further events, which a second call then sends.
+    ///
+    /// - Returns: The revision of the last sent event.
+    @concurrent
+    private func sendLog(after known: UInt64, upTo end: UInt64, _ output: inout EventOutput) async throws -> UInt64 {
+        for try await event in source(known) where !event.isProgress {
+            try await output.write(EventOutput.text(event))
+            if event.revision >= end { return event.revision }
+        }
+        // The owner has exited. The client connects again.
+        throw CancellationError()
+    }
+
+    /// Waits for a change of the feed's end. Sends comments, which show that the connection is in use.
+    @concurrent
+    private func wait(while condition: (_ end: (revision: UInt64, position: Int)?) -> Bool, _ output: inout EventOutput) async throws {
+        for await _ in await feed.signals() {
+            guard condition(await feed.end) else { return }
+            try await output.write(":\n\n")
+        }
+    }
+}
+
+/// The place of one client among the limited number of clients. It is free again at the end of this object, even if the response was never sent.
+private final class ClientPlace: Sendable {
+    private let clients: Locked<Int>
+
+    /// - Returns: Nil if all places are taken.
+    init?(_ clients: Locked<Int>, limit: Int) {
+        let isFree = clients.withLock { count in
+            guard count < limit else { return false }
+            count += 1
+            return true
+        }
+        guard isFree else { return nil }
+        self.clients = clients
+    }
+
+    deinit { clients.withLock { $0 -= 1 } }
 }
 
 extension QueueEvent {

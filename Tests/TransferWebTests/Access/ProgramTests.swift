@@ -15,14 +15,10 @@ import TransportTesting
 #endif
 
 /// Tests of `transferq web`, which becomes the program `transferq-web`.
-@Suite(.enabled(if: ProcessInfo.processInfo.environment["TRANSFERKIT_BROWSER_TESTS"] != nil)) struct ProgramTests {
-    private static let transferq = FilePath(
-        URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent().path
-    ).appending("transferq").string
-
+@Suite(.timeLimit(.minutes(5))) struct ProgramTests {
     /// Starts the command, and reads the URL that it prints.
     private func start(_ fixture: WebFixture, _ options: String...) async throws -> (program: StartedProgram, client: WebClient) {
-        let program = try StartedProgram(Self.transferq, ["web", "--store", fixture.store.string, "--listen", "127.0.0.1:0"] + options)
+        let program = try Commands.start(["web", "--listen", "127.0.0.1:0"] + options, store: fixture.store)
         let line = try await BlockingIO.run { String(decoding: try program.read(), as: UTF8.self) }
         let url = try #require(URLComponents(string: line.trimmingCharacters(in: .whitespacesAndNewlines)), "\(line)")
         let token = try #require(url.queryItems?.first { $0.name == "token" }?.value)
@@ -79,7 +75,7 @@ import TransportTesting
             ]
             for (options, status, text) in cases {
                 let errors = fixture.folder.appending("errors")
-                let program = try StartedProgram(Self.transferq, ["web", "--store", fixture.store.string] + options, errors: errors)
+                let program = try Commands.start(["web"] + options, store: fixture.store, errors: errors)
                 let end = await BlockingIO.run { program.waitForEnd() }
                 #expect(end?.status == status, "\(options)")
                 #expect(try String(contentsOfFile: errors.string, encoding: .utf8).contains(text), "\(options)")

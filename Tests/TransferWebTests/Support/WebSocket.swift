@@ -46,19 +46,27 @@ final class WebSocket: Sendable {
 
     /// Reads the next bytes on a separate thread; none at the end, or after a reset.
     func readSome() async -> Data {
-        await withCheckedContinuation { continuation in
-            queue.async { [descriptor] in continuation.resume(returning: Self.read(descriptor)) }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                queue.async { [descriptor] in continuation.resume(returning: Self.read(descriptor)) }
+            }
+        } onCancel: {
+            disconnect()
         }
     }
 
     /// Reads until the server closes the connection, on a separate thread.
     func readToEnd() async -> Data {
-        await withCheckedContinuation { continuation in
-            queue.async { [descriptor] in
-                var data = Data()
-                while case let bytes = Self.read(descriptor), !bytes.isEmpty { data += bytes }
-                continuation.resume(returning: data)
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                queue.async { [descriptor] in
+                    var data = Data()
+                    while case let bytes = Self.read(descriptor), !bytes.isEmpty { data += bytes }
+                    continuation.resume(returning: data)
+                }
             }
+        } onCancel: {
+            disconnect()
         }
     }
 
