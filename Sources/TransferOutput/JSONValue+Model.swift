@@ -109,6 +109,8 @@ extension JSONValue {
             "sessions": JSONValue(status.sessions),
             "maxSessions": JSONValue(status.account.maxConcurrentSessions),
             "rateLimit": JSONValue(status.account.rateLimit),
+            "timetable": JSONValue(status.account.timetable?.text),
+            "currentRateLimit": JSONValue(status.currentRateLimit),
         ]
     }
 

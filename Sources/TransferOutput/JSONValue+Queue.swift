@@ -31,7 +31,9 @@ extension JSONValue {
     package init(limitsOf status: QueueStatus) {
         self = [
             "maxSessions": JSONValue(status.maxConcurrentSessions), "rateLimit": JSONValue(status.rateLimit),
-            "minFree": .integer(status.diskFloor), "keepCompletedCount": JSONValue(status.retention.count),
+            "timetable": JSONValue(status.timetable?.text), "currentRateLimit": JSONValue(status.currentRateLimit),
+            "minFree": .integer(status.diskFloor),
+            "keepCompletedCount": JSONValue(status.retention.count),
             "keepCompletedSeconds": JSONValue(status.retention.seconds),
         ]
     }

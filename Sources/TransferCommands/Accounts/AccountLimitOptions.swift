@@ -16,16 +16,22 @@ struct AccountLimitOptions: ParsableArguments {
             valueName: "rate"))
     var rate: ByteCount?
 
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("Rates by time; see queue set --help (default: none).", valueName: "rules"), transform: TimetableArgument.parse)
+    var timetable: TimetableArgument?
+
     func validate() throws {
         if let maxSessions, maxSessions < 0 { throw ValidationError("--max-sessions must be at least 0, not \(maxSessions).") }
     }
 
     /// Whether no limit is given.
-    var isEmpty: Bool { maxSessions == nil && rate == nil }
+    var isEmpty: Bool { maxSessions == nil && rate == nil && timetable == nil }
 
     /// Sets the given limits and keeps the account's other limits.
     func apply(to account: inout Account) {
         if let maxSessions { account.maxConcurrentSessions = maxSessions == 0 ? nil : maxSessions }
         if let rate { account.rateLimit = rate.limit }
+        if let timetable { account.timetable = timetable.timetable }
     }
 }

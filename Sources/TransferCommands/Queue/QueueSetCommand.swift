@@ -11,6 +11,9 @@ struct QueueSetCommand: AsyncParsableCommand {
 
             Example: transferq queue set --max-sessions 2 --rate 5M
             Example: transferq queue set --keep-completed 7d
+            Example: transferq queue set --timetable "mon-fri 08:00-18:00 2M; sat-sun 500K; * off"
+
+            In a timetable, the first rule that includes the local time applies; off stands for no limit. At other times, --rate applies.
             """)
 
     @OptionGroup var common: CommonOptions
@@ -31,6 +34,11 @@ struct QueueSetCommand: AsyncParsableCommand {
     var minFree: ByteCount?
 
     @Option(
+        parsing: .unconditional, help: ArgumentHelp("Rates by time; see above (default: none).", valueName: "rules"),
+        transform: TimetableArgument.parse)
+    var timetable: TimetableArgument?
+
+    @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
             "How many or how long: 100, 7d (default: forever).",
@@ -42,12 +50,13 @@ struct QueueSetCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        guard maxSessions != nil || rate != nil || minFree != nil || keepCompleted != nil else {
-            throw ValidationError("There is nothing to set. Use --max-sessions, --rate, --min-free or --keep-completed.")
+        guard maxSessions != nil || rate != nil || timetable != nil || minFree != nil || keepCompleted != nil else {
+            throw ValidationError("There is nothing to set. Use --max-sessions, --rate, --timetable, --min-free or --keep-completed.")
         }
         let status = try await common.withQueue { queue in
             if let maxSessions { try await queue.setMaxConcurrentSessions(maxSessions, account: nil) }
             if let rate { try await queue.setRateLimit(rate.limit, account: nil) }
+            if let timetable { try await queue.setTimetable(timetable.timetable, account: nil) }
             if let minFree { try await queue.setDiskFloor(minFree.bytes) }
             if let keepCompleted { try await queue.setRetention(keepCompleted.retention) }
             return try await queue.status()

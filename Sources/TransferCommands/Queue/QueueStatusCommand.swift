@@ -45,6 +45,10 @@ struct QueueStatusCommand: AsyncParsableCommand {
         if let date = status.nextDue { lines.append("Next due:  \(Figures.date(date))") }
         lines.append("Limit:     \(Figures.count(status.maxConcurrentSessions, "concurrent session"))")
         lines.append("Max rate:  \(status.rateLimit.map { Figures.rate(Double($0)) } ?? "none")")
+        if let timetable = status.timetable {
+            lines.append("Timetable: \(timetable.text)")
+            lines.append("Rate now:  \(status.currentRateLimit.map { Figures.rate(Double($0)) } ?? "no limit")")
+        }
         lines.append("Min free:  \(Figures.size(status.diskFloor))")
         lines.append("Completed: \(status.retention.text)")
         return lines

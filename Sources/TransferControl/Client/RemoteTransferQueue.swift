@@ -112,6 +112,10 @@ public struct RemoteTransferQueue: ControllableQueue {
     public func setRateLimit(_ bytesPerSecond: Int64?, account: String? = nil) async throws {
         try await perform(.setRateLimit(bytesPerSecond, account: account))
     }
+    /// Like `TransferQueue.setTimetable(_:account:)`.
+    public func setTimetable(_ timetable: BandwidthTimetable?, account: String? = nil) async throws {
+        try await perform(.setTimetable(timetable, account: account))
+    }
     /// Like `TransferQueue.setRetention(_:)`.
     public func setRetention(_ retention: Retention?) async throws { try await perform(.setRetention(retention)) }
     /// Like `TransferQueue.setDiskFloor(_:)`.

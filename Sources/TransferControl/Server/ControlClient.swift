@@ -93,6 +93,7 @@ struct ControlClient: Sendable {
         case .dropQuarantined(let number): try await send(queue.dropQuarantined(number))
         case .setMaxConcurrentSessions(let limit, let account): try await send(queue.setMaxConcurrentSessions(limit, account: account))
         case .setRateLimit(let rate, let account): try await send(queue.setRateLimit(rate, account: account))
+        case .setTimetable(let timetable, let account): try await send(queue.setTimetable(timetable, account: account))
         case .setRetention(let retention): try await send(queue.setRetention(retention))
         case .setDiskFloor(let bytes): try await send(queue.setDiskFloor(bytes))
         case .setNetworkCondition(let condition): try await send(queue.setNetworkCondition(condition))

@@ -26,6 +26,7 @@ enum ControlRequest: Codable, Sendable {
     case dropQuarantined(Int64)
     case setMaxConcurrentSessions(Int?, account: String?)
     case setRateLimit(Int64?, account: String?)
+    case setTimetable(BandwidthTimetable?, account: String?)
     case setRetention(Retention?)
     case setDiskFloor(Int64?)
     case setNetworkCondition(NetworkCondition)

@@ -54,6 +54,8 @@ public protocol ControllableQueue: Sendable {
     func setMaxConcurrentSessions(_ limit: Int?, account: String?) async throws
     /// Sets the rate limit of the queue or of an account.
     func setRateLimit(_ bytesPerSecond: Int64?, account: String?) async throws
+    /// Sets the timetable of the rate limit of the queue or of an account.
+    func setTimetable(_ timetable: BandwidthTimetable?, account: String?) async throws
     /// Sets how long completed sessions stay in the queue.
     func setRetention(_ retention: Retention?) async throws
     /// Sets the free space below which no session starts.

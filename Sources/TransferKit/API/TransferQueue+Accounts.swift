@@ -123,7 +123,9 @@ extension TransferQueue {
 
     private func status(of key: AccountKey) -> AccountStatus? {
         scheduler.accounts[key].map {
-            AccountStatus(account: $0.account, blockingError: $0.block?.error, sessions: scheduler.sessionIndex.sessionsOfAccount[key] ?? 0)
+            AccountStatus(
+                account: $0.account, blockingError: $0.block?.error, sessions: scheduler.sessionIndex.sessionsOfAccount[key] ?? 0,
+                currentRateLimit: configuration.clock.currentLimit($0.account.rateLimit, $0.account.timetable))
         }
     }
 }

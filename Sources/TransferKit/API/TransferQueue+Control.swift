@@ -69,6 +69,17 @@ extension TransferQueue {
         try await mailbox.send(.command(.setRateLimit(bytesPerSecond, account: account)))
     }
 
+    /// Sets and stores the rate limits that replace the limit of ``setRateLimit(_:account:)`` at some times of the week. They take effect within a
+    /// second, and so does each change of the limit according to the timetable.
+    ///
+    /// - Parameters:
+    ///   - timetable: The rules; nil for no timetable.
+    ///   - account: The account to limit; nil for the whole queue.
+    /// - Throws: ``QueueError`` with the code `invalidRequest` or `noSuchAccount`.
+    public nonisolated func setTimetable(_ timetable: BandwidthTimetable?, account: String? = nil) async throws {
+        try await mailbox.send(.command(.setTimetable(timetable, account: account)))
+    }
+
     /// Sets and stores how long completed sessions stay in the queue. Sessions that no longer stay are removed immediately.
     ///
     /// - Parameter retention: The policy; nil for the policy of the configuration.

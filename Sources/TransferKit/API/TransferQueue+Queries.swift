@@ -6,6 +6,7 @@ extension TransferQueue {
         await waitForEarlierInputs()
         var status = scheduler.status(at: configuration.clock.moment)
         status.revision = hub.revision
+        status.currentRateLimit = configuration.clock.currentLimit(status.rateLimit, status.timetable)
         let interrupted = scheduler.sessionIndex.live.count { scheduler.sessionIndex[$0]?.shownState == .running && waitsForStore($0) }
         status.running -= interrupted
         status.waiting += interrupted

@@ -1,5 +1,11 @@
 package import Foundation
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
 /// The engine's only source of time, which tests can replace.
 package struct EngineClock: Sendable {
     /// Returns the time since an arbitrary point in the past. Never jumps.
@@ -8,14 +14,27 @@ package struct EngineClock: Sendable {
     package var date: @Sendable () -> Date
     /// Returns after a duration; throws `CancellationError` when the task is cancelled.
     package var sleep: @Sendable (Duration) async throws -> Void
+    /// Returns the seconds by which the local time is ahead of UTC at a date.
+    package var utcOffset: @Sendable (Date) -> Int
 
     package init(
         now: @escaping @Sendable () -> Duration, date: @escaping @Sendable () -> Date,
-        sleep: @escaping @Sendable (Duration) async throws -> Void
+        sleep: @escaping @Sendable (Duration) async throws -> Void, utcOffset: @escaping @Sendable (Date) -> Int = Self.systemOffset
     ) {
         self.now = now
         self.date = date
         self.sleep = sleep
+        self.utcOffset = utcOffset
+    }
+
+    /// The offset in the time zone of this machine. If the time zone has changed, uses the new one (tzset(3)).
+    @Sendable package static func systemOffset(at date: Date) -> Int {
+        // A damaged clock must not cause an overflow.
+        var time = time_t(min(max(date.timeIntervalSince1970, -1e12), 1e12))
+        var local = tm()
+        tzset()
+        guard unsafe localtime_r(&time, &local) != nil else { return 0 }
+        return local.tm_gmtoff
     }
 
     /// The machine's clocks.
@@ -24,6 +43,15 @@ package struct EngineClock: Sendable {
         return EngineClock(
             now: { start.duration(to: .now) }, date: { Date() }, sleep: { try await Task.sleep(for: $0, clock: .continuous) })
     }()
+
+    /// The rate limit that applies now.
+    ///
+    /// - Parameter stored: The limit at times without a rule of the timetable.
+    func currentLimit(_ stored: Int64?, _ timetable: BandwidthTimetable?) -> Int64? {
+        guard let timetable else { return stored }
+        let date = date()
+        return timetable.limit(at: date, utcOffset: utcOffset(date), otherwise: stored)
+    }
 
     /// The current time on both clocks.
     var moment: DualInstant { DualInstant(uptime: now(), date: date()) }

@@ -168,6 +168,10 @@ public struct QueueStatus: Hashable, Sendable, Codable {
     public var maxConcurrentSessions: Int
     /// The rate limit of all sessions together, in bytes per second; nil for no limit.
     public var rateLimit: Int64?
+    /// The rate limits that replace ``rateLimit`` at some times of the week; nil for none.
+    public var timetable: BandwidthTimetable?
+    /// The rate limit at this time, according to the timetable, in bytes per second; nil for no limit.
+    public var currentRateLimit: Int64?
     /// How long completed sessions stay in the queue.
     public var retention: Retention
     /// The free space on the disk of the storage folder, in bytes, below which no session starts.

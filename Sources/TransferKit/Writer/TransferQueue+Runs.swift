@@ -30,9 +30,9 @@ extension TransferQueue {
 
     /// Passes the rate limit of an account to the pacer; if `account` is nil, passes the rate limit of the queue.
     func pace(_ account: AccountKey?) {
-        guard let account else { return pacer.setQueueRate(scheduler.flags.rateLimit) }
+        guard let account else { return pacer.setQueueRate(scheduler.flags.rateLimit, timetable: scheduler.flags.timetable) }
         if let entry = scheduler.accounts[account] {
-            pacer.setRate(entry.account.rateLimit, account: account)
+            pacer.setRate(entry.account.rateLimit, timetable: entry.account.timetable, account: account)
         } else {
             pacer.forget(account: account)
         }

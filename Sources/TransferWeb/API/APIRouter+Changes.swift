@@ -118,16 +118,19 @@ extension APIRouter {
 
     private func change(account name: String, _ verb: String, _ members: JSONMembers) async throws -> WebResponse {
         var members = members
-        let (setsLimit, setsRate) = (members.contains("maxSessions"), members.contains("rateLimit"))
+        let (setsLimit, setsRate, setsTimetable) =
+            (members.contains("maxSessions"), members.contains("rateLimit"), members.contains("timetable"))
         if verb == "set" {
             let limit = try members.integer("maxSessions", in: 1...Int64(Int32.max)).map { Int($0) }
             let rate = try members.integer("rateLimit", in: 1 ... .max)
+            let timetable = try members.timetable("timetable")
             try members.finish()
-            guard setsLimit || setsRate else {
-                throw Problem.invalid("There is nothing to set. The members are maxSessions and rateLimit.")
+            guard setsLimit || setsRate || setsTimetable else {
+                throw Problem.invalid("There is nothing to set. The members are maxSessions, rateLimit and timetable.")
             }
             if setsLimit { try await queue.setMaxConcurrentSessions(limit, account: name) }
             if setsRate { try await queue.setRateLimit(rate, account: name) }
+            if setsTimetable { try await queue.setTimetable(timetable, account: name) }
         } else {
             try members.finish()
             if verb == "unblock" { try await queue.unblockAccount(name) } else { try await queue.retryEndpoints(of: name) }

@@ -12,7 +12,7 @@ extension Account {
         for object in objects { endpoints.append(try Endpoint(object)) }
         self.init(
             name, endpoints: endpoints, maxConcurrentSessions: try members.integer("maxSessions", in: 1...Int64(Int32.max)).map { Int($0) },
-            rateLimit: try members.integer("rateLimit", in: 1 ... .max))
+            rateLimit: try members.integer("rateLimit", in: 1 ... .max), timetable: try members.timetable("timetable"))
         try members.finish()
     }
 }

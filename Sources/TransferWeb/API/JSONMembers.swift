@@ -115,6 +115,16 @@ struct JSONMembers {
         return id
     }
 
+    /// A timetable as text, as `transferq queue set --timetable` reads it.
+    mutating func timetable(_ name: String) throws(Problem) -> BandwidthTimetable? {
+        guard let text = try string(name) else { return nil }
+        do {
+            return try BandwidthTimetable(parsing: text)
+        } catch {
+            throw .invalid(error.message)
+        }
+    }
+
     mutating func date(_ name: String) throws(Problem) -> Date? {
         guard let text = try string(name) else { return nil }
         for style in [Date.ISO8601FormatStyle(includingFractionalSeconds: true), Date.ISO8601FormatStyle()] {

@@ -4,6 +4,7 @@ import TransferKit
 struct QueueLimits {
     private let maxSessions: Int?
     private let rateLimit: (given: Bool, value: Int64?)
+    private let timetable: (given: Bool, value: BandwidthTimetable?)
     private let diskFloor: Int64?
     private let retention: Retention?
 
@@ -11,6 +12,7 @@ struct QueueLimits {
     init(_ members: inout JSONMembers) throws(Problem) {
         maxSessions = try members.integer("maxSessions", in: 1...Int64(Int32.max)).map { Int($0) }
         rateLimit = (members.contains("rateLimit"), try members.integer("rateLimit", in: 1 ... .max))
+        timetable = (members.contains("timetable"), try members.timetable("timetable"))
         diskFloor = try members.integer("minFree", in: 0 ... .max)
         let keepsAll = members.contains("keepCompletedCount") || members.contains("keepCompletedSeconds")
         let count = try members.integer("keepCompletedCount", in: 0...Int64(Int32.max))
@@ -19,15 +21,17 @@ struct QueueLimits {
             throw .invalid("Only one of \"keepCompletedCount\" and \"keepCompletedSeconds\" is possible.")
         }
         retention = count.map { .count(Int($0)) } ?? seconds.map { .age(.seconds($0)) } ?? (keepsAll ? .keepAll : nil)
-        guard maxSessions != nil || rateLimit.given || diskFloor != nil || retention != nil else {
+        guard maxSessions != nil || rateLimit.given || timetable.given || diskFloor != nil || retention != nil else {
             throw .invalid(
-                "There is nothing to set. The members are maxSessions, rateLimit, minFree, keepCompletedCount and keepCompletedSeconds.")
+                "There is nothing to set. The members are maxSessions, rateLimit, timetable, minFree, keepCompletedCount and keepCompletedSeconds."
+            )
         }
     }
 
     func apply(to queue: any ControllableQueue) async throws {
         if let maxSessions { try await queue.setMaxConcurrentSessions(maxSessions, account: nil) }
         if rateLimit.given { try await queue.setRateLimit(rateLimit.value, account: nil) }
+        if timetable.given { try await queue.setTimetable(timetable.value, account: nil) }
         if let diskFloor { try await queue.setDiskFloor(diskFloor) }
         if let retention { try await queue.setRetention(retention) }
     }

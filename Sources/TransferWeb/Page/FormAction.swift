@@ -34,8 +34,10 @@ struct FormAction {
         case "default": throw Problem.invalid("Choose an action.")
         case "start", "stop", "drain": return try await change(api, ["queue", name], [:])
         case "limits":
-            return try await change(
-                api, ["queue", "set"], ["maxSessions": try integer("maxSessions") ?? .null, "rateLimit": try rate("rateLimit")])
+            var members: [String: JSONValue] = ["maxSessions": try integer("maxSessions") ?? .null, "rateLimit": try rate("rateLimit")]
+            // A form that a client wrote without this field leaves the timetable as it is.
+            if value("timetable") != nil { members["timetable"] = text("timetable").map(JSONValue.string) ?? JSONValue.null }
+            return try await change(api, ["queue", "set"], members)
         case "unblock": return try await change(api, ["accounts", value("account") ?? "", "unblock"], [:])
         case "add": return try await change(api, ["sessions"], added)
         case "rate": return try await apply("set", ["rateLimit": try rate("rate")], api)

@@ -86,6 +86,8 @@ struct PageDocument {
             <label>Concurrent sessions <input name="maxSessions" type="number" min="1" value="\(status.maxConcurrentSessions)"></label>
             <label>Rate <input name="rateLimit" placeholder="no limit" value="\(status.rateLimit.map { "\($0)" } ?? "")" aria-describedby="rate-hint"></label>
             <p id="rate-hint" class="hint">Bytes per second, such as 500K or 2M. Empty for no limit.</p>
+            <label>Timetable <input name="timetable" placeholder="none" value="\(status.timetable?.text ?? "")" aria-describedby="timetable-hint"></label>
+            <p id="timetable-hint" class="hint">Other rates at some times, such as mon-fri 08:00-18:00 2M; sat-sun 500K; * off</p>
             <button name="do" value="limits">Save limits</button></form></details>
             """
     }

@@ -15,8 +15,12 @@ struct StatusPanels {
             <p class="mode" data-mode="\(status.mode.rawValue)">\(status.isIdle ? "idle" : status.mode.rawValue)</p>
             <dl><div><dt>Rate</dt><dd>\(Figures.rate(statistics.rate ?? 0))</dd></div><div><dt>Left</dt><dd>\(Figures.time(statistics.secondsRemaining))</dd></div>\
             <div><dt>Remaining</dt><dd>\(Figures.size(statistics.bytesRemaining))</dd></div><div><dt>Running</dt><dd>\(status.running) of \(status.maxConcurrentSessions)</dd></div>\
-            <div><dt>Waiting</dt><dd>\(waiting)</dd></div><div><dt>Failed</dt><dd>\(status.failed)</dd></div><div><dt>Limit</dt><dd>\(status.rateLimit.map { Figures.rate(Double($0)) } ?? "none")</dd></div></dl>
+            <div><dt>Waiting</dt><dd>\(waiting)</dd></div><div><dt>Failed</dt><dd>\(status.failed)</dd></div><div><dt>Limit</dt><dd>\(status.currentRateLimit.map { Figures.rate(Double($0)) } ?? "none")\(timetable(status.timetable))</dd></div></dl>
             """
+    }
+
+    private func timetable(_ timetable: BandwidthTimetable?) -> HTML? {
+        timetable.map { "<span class=\"hint\">\($0.text)</span>" }
     }
 
     var accounts: HTML {
@@ -36,11 +40,12 @@ struct StatusPanels {
             }
         let limits = [
             status.account.maxConcurrentSessions.map { Figures.count($0, "session") },
-            status.account.rateLimit.map { Figures.rate(Double($0)) },
+            status.currentRateLimit.map { Figures.rate(Double($0)) },
         ].compactMap(\.self)
         return """
             <li><strong>\(name)</strong> \(health)<span class="meta">\(Figures.count(status.sessions, "session"))\
             \(limits.isEmpty ? nil : " · at most \(limits.joined(separator: ", "))" as HTML)</span>\
+            \(timetable(status.account.timetable))\
             <span class="meta">\(status.account.endpoints.map(\.displayAddress).joined(separator: ", "))</span></li>
             """
     }

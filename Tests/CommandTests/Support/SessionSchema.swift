@@ -22,7 +22,8 @@ enum SessionSchema {
     static let queue: Set<String> = [
         "mode", "idle", "remaining", "sessions", "running", "waiting", "scheduled", "paused", "held", "drafts", "cancelled", "completed",
         "failed",
-        "nextDue", "maxSessions", "rateLimit", "minFree", "keepCompletedCount", "keepCompletedSeconds", "files", "filesDone", "filesFailed",
+        "nextDue", "maxSessions", "rateLimit", "timetable", "currentRateLimit", "minFree", "keepCompletedCount", "keepCompletedSeconds",
+        "files", "filesDone", "filesFailed",
         "bytesTotal", "bytesDone", "bytesSent", "rate",
         "averageRate", "secondsRemaining", "removalsDue", "orderRevision", "revision",
     ]

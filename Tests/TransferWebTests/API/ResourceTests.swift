@@ -100,6 +100,50 @@ import TransportTesting
         }
     }
 
+    @Test func `a timetable is set, shown and removed by each client`() async throws {
+        try await WebFixture.with { fixture in
+            let client = try fixture.client()
+            for (text, shown) in [
+                ("mon-fri 08:00-18:00 2M; * off", "mon-fri 08:00-18:00 2M; * off"), ("Sat,SUN  500K;", "sat-sun 500K"),
+                ("fri-mon 22:00-06:00 1000/s", "mon,fri-sun 22:00-06:00 1000"), ("* 8:5-0:00 1.5K", "* 08:05-24:00 1536"),
+                ("* 0", "* off"), ("tue 1G", "tue 1G"),
+            ] {
+                let body = try String(decoding: JSONSerialization.data(withJSONObject: ["timetable": text]), as: UTF8.self)
+                #expect(try await client.post("/api/v1/queue/set", json: body).object["timetable"] as? String == shown, "\(text)")
+                #expect(try await client.post("/api/v1/accounts/a/set", json: body).object["timetable"] as? String == shown)
+                #expect(try await client.get("/api/v1/queue").object["timetable"] as? String == shown)
+                #expect(try await fixture.browser().client.get("/").body.contains(shown))
+            }
+            for text in [
+                "", ";", "*", "* fast", "mon-", "mon--fri 1M", "xyz 1M", "* 08:00 1M", "* 08:00-25:00 1M", "* 24:00-08:00 1M",
+                "* 08:60-09:00 1M",
+                "* -1", "* 08:00-09:00 1M off", "mon,,tue 1M", String(repeating: "* 1M;", count: 49),
+            ] {
+                let body = try String(decoding: JSONSerialization.data(withJSONObject: ["timetable": text]), as: UTF8.self)
+                #expect(try await client.post("/api/v1/queue/set", json: body).code == "invalidRequest", "\(text)")
+                #expect(try await client.post("/api/v1/accounts/a/set", json: body).code == "invalidRequest", "\(text)")
+            }
+            #expect(await fixture.queue.status().timetable?.rules.count == 1)
+            #expect(try await client.post("/api/v1/queue/set", json: #"{"timetable":null}"#).object["timetable"] is NSNull)
+            #expect(await fixture.queue.status().timetable == nil)
+            // The form of the page and the command have the same effect.
+            let (browser, form) = try await fixture.browser()
+            let fields = [("form", form), ("do", "limits"), ("maxSessions", "2"), ("rateLimit", "1K"), ("timetable", "* 2K")]
+            #expect(try await browser.post("/forms", form: fields).status == 303)
+            let status = await fixture.queue.status()
+            #expect(status.rateLimit == 1_024 && status.currentRateLimit == 2_048)
+            try await Commands.run(["queue", "set", "--timetable", "none"], store: fixture.store)
+            #expect(await fixture.queue.status().currentRateLimit == 1_024)
+            try await Commands.run(["account", "edit", "a", "--timetable", "* 3K"], store: fixture.store)
+            #expect(await fixture.queue.account("a")?.currentRateLimit == 3_072)
+            try await Commands.run(["queue", "set", "--timetable", "sat-sun 500K; * off"], store: fixture.store)
+            let lines = LineReader(try Commands.start(["queue", "status"], store: fixture.store))
+            var text = ""
+            while let line = try await lines.next() { text += line + "\n" }
+            #expect(text.contains("Timetable: sat-sun 500K; * off\n") && text.contains("Rate now:  "))
+        }
+    }
+
     @Test func `accounts are saved, limited and removed`() async throws {
         try await WebFixture.with { fixture in
             let client = try fixture.client()

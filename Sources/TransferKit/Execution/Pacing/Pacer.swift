@@ -10,7 +10,12 @@ package import TransferCore
 /// Sessions that compete for a limit get equal shares of it. Unused shares go to the other sessions. The files of a session take turns.
 package final class Pacer: Sendable {
     private let clock: EngineClock
-    private let limits = Locked(RateLimits())
+    private let state = Locked(State())
+
+    private struct State: Sendable {
+        var limits = RateLimits()
+        var schedule = RateSchedule()
+    }
 
     package init(clock: EngineClock) {
         self.clock = clock
@@ -18,27 +23,30 @@ package final class Pacer: Sendable {
 
     /// Limits all sessions together; nil removes the limit; 0 allows no bytes. The limit takes effect immediately. A transport that is waiting before
     /// its next request notices a raised limit within half a second.
-    package func setQueueRate(_ bytesPerSecond: Int64?) {
-        set(bytesPerSecond, for: .queue)
+    ///
+    /// - Parameter timetable: The limits that replace this limit at some times of the week, by the wall clock. A change of the limit takes effect like
+    ///   a call of this method.
+    package func setQueueRate(_ bytesPerSecond: Int64?, timetable: BandwidthTimetable? = nil) {
+        set(bytesPerSecond, timetable, for: .queue)
     }
 
-    /// Limits all sessions of an account together; see ``setQueueRate(_:)``.
-    package func setRate(_ bytesPerSecond: Int64?, account: AccountKey) {
-        set(bytesPerSecond, for: .account(account))
+    /// Limits all sessions of an account together; see ``setQueueRate(_:timetable:)``.
+    package func setRate(_ bytesPerSecond: Int64?, timetable: BandwidthTimetable? = nil, account: AccountKey) {
+        set(bytesPerSecond, timetable, for: .account(account))
     }
 
-    /// Limits all files of a session together; see ``setQueueRate(_:)``.
+    /// Limits all files of a session together; see ``setQueueRate(_:timetable:)``.
     package func setRate(_ bytesPerSecond: Int64?, session: SessionKey) {
         set(bytesPerSecond, for: .session(session))
     }
 
     /// The number of active limits.
-    package var limitCount: Int { limits.withLock { $0.buckets.count } }
+    package var limitCount: Int { state.withLock { $0.limits.buckets.count } }
 
     /// Removes an ended session and its limit. Its share of other limits goes to other sessions immediately.
     package func forget(session: SessionKey) {
         set(nil, for: .session(session))
-        limits.withLock { $0.dismiss(session) }
+        state.withLock { $0.limits.dismiss(session) }
     }
 
     /// Removes a deleted account and its limit.
@@ -49,13 +57,32 @@ package final class Pacer: Sendable {
     /// Returns the number of bytes, up to `limit`, that a file of the session may transfer now. Counts them against all applicable limits.
     package func allowance(upTo limit: Int, session: SessionKey, account: AccountKey) -> Allowance {
         guard limit > 0 else { return Allowance(bytes: 0) }
-        guard limits.withLock({ $0.apply(to: session, of: account) }) else { return Allowance(bytes: limit) }
+        let (isLimited, hasTimetable) = state.withLock { ($0.limits.apply(to: session, of: account), !$0.schedule.isEmpty) }
+        if hasTimetable { followTimetables() }
+        guard isLimited || hasTimetable else { return Allowance(bytes: limit) }
         let now = clock.now().inSeconds
-        return limits.withLock { $0.allowance(upTo: limit, session: session, account: account, at: now) }
+        return state.withLock { $0.limits.allowance(upTo: limit, session: session, account: account, at: now) }
     }
 
-    private func set(_ bytesPerSecond: Int64?, for scope: RateLimits.Scope) {
+    private func set(_ bytesPerSecond: Int64?, _ timetable: BandwidthTimetable? = nil, for scope: RateLimits.Scope) {
         let now = clock.now().inSeconds
-        limits.withLock { $0.set(bytesPerSecond.map { Double(max(0, $0)) }, for: scope, at: now) }
+        state.withLock { state in
+            state.schedule.set(timetable, otherwise: bytesPerSecond, for: scope)
+            if timetable == nil { state.limits.set(bytesPerSecond.map { Double(max(0, $0)) }, for: scope, at: now) }
+        }
+        followTimetables()
+    }
+
+    /// Sets the limits of the timetables for the current time, unless they are already set.
+    private func followTimetables() {
+        guard !state.withLock({ $0.schedule.isEmpty }) else { return }
+        let date = clock.date()
+        guard !state.withLock({ $0.schedule.isCurrent(at: date) }) else { return }
+        let (now, offset) = (clock.now().inSeconds, clock.utcOffset(date))
+        state.withLock { state in
+            for (scope, limit) in state.schedule.limits(at: date, utcOffset: offset) {
+                state.limits.set(limit.map { Double(max(0, $0)) }, for: scope, at: now)
+            }
+        }
     }
 }

@@ -6,7 +6,7 @@ import TransferCore
 /// buckets are divided equally among the lanes until their reserves are full. A file takes bytes from its session's reserve first, and then
 /// unpromised bytes. A session with frequent requests therefore can't take the bytes of a session that sleeps until its next request.
 struct RateLimits: Sendable {
-    enum Scope {
+    enum Scope: Hashable {
         case queue
         case account(AccountKey)
         case session(SessionKey)

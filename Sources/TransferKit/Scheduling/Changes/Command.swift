@@ -12,6 +12,8 @@ package enum Command: Sendable, Codable {
     case setMaxConcurrentSessions(Int?, account: String?)
     /// Sets the rate limit, in bytes per second, of an account, or of the queue if `account` is nil. A nil limit removes the stored limit.
     case setRateLimit(Int64?, account: String?)
+    /// Sets the timetable of the rate limit of an account, or of the queue if `account` is nil. Nil removes the stored timetable.
+    case setTimetable(BandwidthTimetable?, account: String?)
     /// Sets how long completed sessions stay. Nil removes the stored value.
     case setRetention(Retention?)
     /// Sets the free space, in bytes, below which no session starts. Nil removes the stored value.

@@ -5,15 +5,17 @@ package struct QueueSettings: Sendable, Equatable {
     package var rateLimit: Int64?
     package var retention: Retention?
     package var diskFloor: Int64?
+    package var timetable: BandwidthTimetable?
 
     package init(
         orderRevision: UInt64 = 0, maxConcurrentSessions: Int? = nil, rateLimit: Int64? = nil, retention: Retention? = nil,
-        diskFloor: Int64? = nil
+        diskFloor: Int64? = nil, timetable: BandwidthTimetable? = nil
     ) {
         self.orderRevision = orderRevision
         self.maxConcurrentSessions = maxConcurrentSessions
         self.rateLimit = rateLimit
         self.retention = retention
         self.diskFloor = diskFloor
+        self.timetable = timetable
     }
 }

@@ -44,6 +44,7 @@ extension Scheduler {
             endBackoffs(of: key, &transaction)
         case .setMaxConcurrentSessions(let limit, let account): try setMaxConcurrentSessions(limit, account: account, &transaction)
         case .setRateLimit(let limit, let account): try setRateLimit(limit, account: account, &transaction)
+        case .setTimetable(let timetable, let account): try setTimetable(timetable, account: account, &transaction)
         case .setRetention(let retention): try setRetention(retention, &transaction)
         case .setDiskFloor(let floor): try setDiskFloor(floor, at: now, &transaction)
         case .enqueue(let drafts, let index, let expected, let isHeld):
@@ -82,7 +83,9 @@ extension Scheduler {
         if before?.block != nil { transaction.events.append(.accountUnblocked(account: account.name)) }
         // The delays follow failures of the previous definition. An app may save an unchanged account often, so such a save ends no delays.
         if let before, before.block != nil || !before.account.isSameIdentity(as: account) { endBackoffs(of: key, &transaction) }
-        if before?.account.maxConcurrentSessions != account.maxConcurrentSessions || before?.account.rateLimit != account.rateLimit {
+        if before?.account.maxConcurrentSessions != account.maxConcurrentSessions || before?.account.rateLimit != account.rateLimit
+            || before?.account.timetable != account.timetable
+        {
             transaction.events.append(.limitsChanged)
             transaction.actions.append(.pace(key))
         }
@@ -156,6 +159,20 @@ extension Scheduler {
                 throw QueueError(.invalidRequest, "A rate limit must be at least 1 byte per second.")
             }
             mutateFlags { $0.rateLimit = limit }
+            transaction.events.append(.limitsChanged)
+            transaction.actions.append(.pace(nil))
+        }
+    }
+
+    private mutating func setTimetable(_ timetable: BandwidthTimetable?, account name: String?, _ transaction: inout Transaction)
+        throws(QueueError)
+    {
+        if let name {
+            let key = try accountKey(name)
+            try edit(key, &transaction) { $0.timetable = timetable }
+        } else {
+            try timetable?.validate()
+            mutateFlags { $0.timetable = timetable }
             transaction.events.append(.limitsChanged)
             transaction.actions.append(.pace(nil))
         }

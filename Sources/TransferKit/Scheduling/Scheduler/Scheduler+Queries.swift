@@ -183,6 +183,7 @@ extension Scheduler {
             isIdle: isIdle(at: now), orderRevision: flags.orderRevision, maxConcurrentSessions: maxConcurrentSessions,
             rateLimit: flags.rateLimit, retention: retention, diskFloor: diskFloor, network: flags.network)
         status.drafts = sessionIndex.drafts.count
+        status.timetable = flags.timetable
         return status
     }
 }

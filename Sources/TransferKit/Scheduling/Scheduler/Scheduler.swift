@@ -30,6 +30,7 @@ package struct Scheduler: Sendable {
         /// The limit with which this process was started. Setting another limit removes it.
         package var maxConcurrentSessionsOverride: Int?
         package var rateLimit: Int64?
+        package var timetable: BandwidthTimetable?
         /// The stored retention; nil for the retention of the settings.
         package var retention: Retention?
         /// The stored minimum of free space; nil for the minimum of the settings.
@@ -155,6 +156,7 @@ package struct Scheduler: Sendable {
         flags.orderRevision = stored.orderRevision
         flags.retention = stored.retention
         flags.diskFloor = stored.diskFloor
+        flags.timetable = stored.timetable
         storedSettings = stored
         sessionIndex.keepEnds(retention != .keepAll)
     }
@@ -163,7 +165,7 @@ package struct Scheduler: Sendable {
     private var currentSettings: QueueSettings {
         QueueSettings(
             orderRevision: flags.orderRevision, maxConcurrentSessions: flags.maxConcurrentSessions, rateLimit: flags.rateLimit,
-            retention: flags.retention, diskFloor: flags.diskFloor)
+            retention: flags.retention, diskFloor: flags.diskFloor, timetable: flags.timetable)
     }
 
     /// Sets which sessions have begun. Called before ``load(_:_:)`` loads the sessions.

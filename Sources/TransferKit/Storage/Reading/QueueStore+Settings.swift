@@ -13,6 +13,8 @@ extension QueueStore {
         static let keptTime = "keptTime"
         static let clockSeen = "clockSeen"
         static let clockSteady = "clockSteady"
+        /// The beginning of the names of a timetable's rules. A rule has the days as a bit field, the first minute, the end, and the rate; 0: no limit.
+        static let timetable = "timetable."
     }
 
     static func store(_ settings: QueueSettings, in db: Database) throws {
@@ -29,6 +31,29 @@ extension QueueStore {
             (Name.rateLimit, settings.rateLimit), (Name.diskFloor, settings.diskFloor), (Name.keptCount, count), (Name.keptTime, time),
         ]
         for (name, value) in values { try store(value, as: name, in: db) }
+        try execute(db, "DELETE FROM setting WHERE name BETWEEN ? AND ?", [Name.timetable, Name.timetable + "~"])
+        for (number, rule) in (settings.timetable?.rules ?? []).enumerated() {
+            let days = rule.days.reduce(0) { $0 | 1 << $1.rawValue }
+            for (part, value) in [("days", days), ("start", rule.start), ("end", rule.end)] {
+                try store(Int64(value), as: "\(Name.timetable)\(number).\(part)", in: db)
+            }
+            try store(rule.rateLimit ?? 0, as: "\(Name.timetable)\(number).rate", in: db)
+        }
+    }
+
+    /// The stored timetable; nil if there is none, or if it is damaged.
+    private static func timetable(_ values: [String: Int64]) -> BandwidthTimetable? {
+        var timetable = BandwidthTimetable([])
+        while timetable.rules.count < BandwidthTimetable.maximumRules {
+            let parts = ["days", "start", "end", "rate"].compactMap { values["\(Name.timetable)\(timetable.rules.count).\($0)"] }
+            guard parts.count == 4 else { break }
+            let days = BandwidthTimetable.Weekday.allCases.filter { parts[0] >> Int64($0.rawValue) & 1 == 1 }
+            timetable.rules.append(
+                BandwidthTimetable.Rule(
+                    days: Set(days), start: Int(clamping: parts[1]), end: Int(clamping: parts[2]), rateLimit: parts[3] == 0 ? nil : parts[3]
+                ))
+        }
+        return (try? timetable.validate()) == nil ? nil : timetable
     }
 
     static func store(seen: Date, steady: Date, in db: Database) throws {
@@ -53,7 +78,8 @@ extension QueueStore {
                 maxConcurrentSessions: values[Name.sessionLimit].flatMap { $0 >= 1 ? Int(clamping: $0) : nil },
                 rateLimit: values[Name.rateLimit].flatMap { $0 >= 1 ? $0 : nil },
                 retention: retention(count: values[Name.keptCount], time: values[Name.keptTime]),
-                diskFloor: values[Name.diskFloor].flatMap { (0...FileSize.maximum).contains($0) ? $0 : nil }))
+                diskFloor: values[Name.diskFloor].flatMap { (0...FileSize.maximum).contains($0) ? $0 : nil },
+                timetable: timetable(values)))
         if let seen = values[Name.clockSeen].flatMap(calendarDate), let steady = values[Name.clockSteady].flatMap(calendarDate) {
             scheduler.load(seen: seen, steady: steady)
         }

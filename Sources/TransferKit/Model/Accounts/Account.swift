@@ -14,6 +14,9 @@ public struct Account: Hashable, Sendable, Codable {
     /// The rate limit of all sessions of the account together, in bytes per second; nil for no limit.
     public var rateLimit: Int64?
 
+    /// The rate limits that replace ``rateLimit`` at some times of the week; nil for none.
+    public var timetable: BandwidthTimetable?
+
     /// The minimum time that a partly transferred file waits for its unreachable endpoint before it restarts at the next endpoint. Default:
     /// 60 s.
     public var fallbackAfter: Duration
@@ -29,7 +32,7 @@ public struct Account: Hashable, Sendable, Codable {
     public init(
         _ name: String, endpoints: [Endpoint], maxConcurrentSessions: Int? = nil, rateLimit: Int64? = nil,
         fallbackAfter: Duration = .seconds(60),
-        fallsBackOnCredentials: Bool = false, rules: [EndpointRule] = []
+        fallsBackOnCredentials: Bool = false, rules: [EndpointRule] = [], timetable: BandwidthTimetable? = nil
     ) {
         self.name = name
         self.endpoints = endpoints
@@ -38,6 +41,7 @@ public struct Account: Hashable, Sendable, Codable {
         self.fallbackAfter = fallbackAfter
         self.fallsBackOnCredentials = fallsBackOnCredentials
         self.rules = rules
+        self.timetable = timetable
     }
 
     /// Decodes an account from any version. Properties that did not exist in that version get their defaults.
@@ -49,11 +53,12 @@ public struct Account: Hashable, Sendable, Codable {
             rateLimit: try container.decodeIfPresent(Int64.self, forKey: .rateLimit),
             fallbackAfter: try container.decodeIfPresent(Duration.self, forKey: .fallbackAfter) ?? .seconds(60),
             fallsBackOnCredentials: try container.decodeIfPresent(Bool.self, forKey: .fallsBackOnCredentials) ?? false,
-            rules: try container.decodeIfPresent([EndpointRule].self, forKey: .rules) ?? [])
+            rules: try container.decodeIfPresent([EndpointRule].self, forKey: .rules) ?? [],
+            timetable: try container.decodeIfPresent(BandwidthTimetable.self, forKey: .timetable))
     }
 
     private enum CodingKeys: String, CodingKey {
-        case name, endpoints, rateLimit, fallbackAfter, fallsBackOnCredentials, rules
+        case name, endpoints, rateLimit, fallbackAfter, fallsBackOnCredentials, rules, timetable
         // Existing stores use this name.
         case maxConcurrentSessions = "sessionLimit"
     }
@@ -87,6 +92,7 @@ public struct Account: Hashable, Sendable, Codable {
             }
         }
         for rule in rules { try rule.validate(in: self) }
+        try timetable?.validate()
     }
 }
 
@@ -109,4 +115,6 @@ public struct AccountStatus: Hashable, Sendable, Codable {
     public var blockingError: TransferError?
     /// The number of sessions that refer to the account, in all states.
     public var sessions: Int
+    /// The account's rate limit at this time, according to its timetable, in bytes per second; nil for no limit.
+    public var currentRateLimit: Int64?
 }
