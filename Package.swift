@@ -22,6 +22,7 @@ let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
 let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let metrics = Target.Dependency.product(name: "CoreMetrics", package: "swift-metrics")
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
 
 // Only the loopback server and the web server need these dependencies. SwiftPM does not resolve packages that only a disabled trait needs.
@@ -37,7 +38,6 @@ let nioHTTPTypesHTTP1 = Target.Dependency.product(name: "NIOHTTPTypesHTTP1", pac
 let nioResumableUpload = Target.Dependency.product(name: "NIOResumableUpload", package: "swift-nio-extras", condition: ifLoopbackServer)
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio", condition: ifLoopbackServer)
 let hummingbirdTLS = Target.Dependency.product(name: "HummingbirdTLS", package: "hummingbird", condition: ifWeb)
-let metrics = Target.Dependency.product(name: "CoreMetrics", package: "swift-metrics", condition: ifWeb)
 let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl", condition: ifWeb)
 let unixSignals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle", condition: ifLoopbackServer)
 
@@ -90,7 +90,8 @@ let package = Package(
         .target(name: "Locking", swiftSettings: settings),
         .target(name: "TransferCore", dependencies: ["Locking", logging, system], swiftSettings: settings),
         .target(
-            name: "TransferKit", dependencies: ["Locking", "TransferCore", grdb, sqlite, heap, logging, system], swiftSettings: settings),
+            name: "TransferKit", dependencies: ["Locking", "TransferCore", grdb, sqlite, heap, logging, metrics, system],
+            swiftSettings: settings),
 
         // Transports, and their building blocks.
         .target(name: "TransportSupport", dependencies: ["Locking", "TransferCore", crypto, system], swiftSettings: settings),
@@ -101,7 +102,7 @@ let package = Package(
             name: "CCurl", path: "Plugins/HTTP/CCurl", pkgConfig: "libcurl",
             providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
         .target(
-            name: "CurlEngine", dependencies: ["Locking", "CCurl", "TransportSupport", "TransferCore", system],
+            name: "CurlEngine", dependencies: ["Locking", "CCurl", "TransportSupport", "TransferCore", metrics, system],
             path: "Plugins/HTTP/CurlEngine", swiftSettings: settings),
         .target(
             name: "HTTPSupport", dependencies: ["Locking", "CurlEngine", "TransportSupport", "TransferCore", logging, system],
@@ -136,9 +137,10 @@ let package = Package(
         .target(
             name: "TransferCommands",
             dependencies: [
-                "Locking", "TransferControl", "TransferOutput", "TransferKit", "TransferCore", "TransportHTTP", "TransportSFTP",
+                "Locking", "CurlEngine", "TransferControl", "TransferOutput", "TransferKit", "TransferCore", "TransportHTTP",
+                "TransportSFTP",
                 "TransportSupport",
-                "TransportTUS", argumentParser, logging,
+                "TransportTUS", argumentParser, crypto, logging,
                 system,
             ], swiftSettings: settings),
         .executableTarget(name: "transferq", dependencies: ["TransferCommands"], swiftSettings: settings),
@@ -252,9 +254,11 @@ let package = Package(
         .testTarget(
             name: "TransferWebTests",
             dependencies: [
-                "Locking", "TransferWeb", "TransferControl", "TransferKit", "TransferCore", "TransportTesting", "ProcessFixture",
+                "Locking", "CurlEngine", "TransferWeb", "TransferControl", "TransferKit", "TransferCore", "TransportTesting",
+                "ProcessFixture",
+                "ScriptedHTTP",
                 "transferq",
-                "transferq-web", logging, metrics, system,
+                "transferq-web", crypto, logging, metrics, system,
             ], exclude: ["Browser", "Prometheus"], swiftSettings: settings),
         .testTarget(
             name: "TUSLoopbackTests", dependencies: ["Locking", "TUSLoopback", "TransferCore", crypto, system], swiftSettings: settings),

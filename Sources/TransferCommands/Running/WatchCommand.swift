@@ -11,9 +11,16 @@ struct WatchCommand: AsyncParsableCommand {
             Ends when the owner releases the queue. If no process owns the queue, ends after the last recorded event. With --follow, waits for \
             the next owner instead. With --verbose, also prints the steps of each run; --json prints all events.
 
+            --exec runs a program for each event, with the event as JSON on its standard input. --webhook sends the same JSON with POST, with \
+            the headers and the signature of Standard Webhooks. Events arrive in order. An event counts as handled when the program exits with \
+            0, or the server responds with 2xx; otherwise it is repeated, at first after 1 s, at most after 5 min. The last handled event is \
+            stored, so a restarted hook loses no event, and can repeat one. A new hook begins with new events, or after --since.
+
             Example: transferq watch --json --since 120
             Example: transferq watch --tail 20
             Example: transferq watch --follow
+            Example: transferq watch --follow --event completed,failed --exec ./notify -- --urgent
+            Example: transferq watch --follow --webhook https://example.com/hook --secret-file key
             """)
 
     @OptionGroup var common: CommonOptions
@@ -29,6 +36,11 @@ struct WatchCommand: AsyncParsableCommand {
 
     @Flag(help: "Wait for the next owner instead of ending.")
     var follow = false
+
+    @Option(help: ArgumentHelp("Only these events, such as completed,failed.", valueName: "names"))
+    var event: EventNames?
+
+    @OptionGroup var hooks: HookOptions
 
     /// The revision after which to print events.
     enum Start: ExpressibleByArgument {
@@ -53,9 +65,15 @@ struct WatchCommand: AsyncParsableCommand {
         var indices: SessionIndices
         var names: [SessionID: String] = [:]
         var lines = EventLines()
-        /// The revision of the last printed event.
+        /// The revision of the last printed or handled event.
         var last: UInt64
+        /// Handles the events instead of printing them; nil without a hook.
+        var hook: EventHook?
     }
+
+    /// The number of recorded events that a hook reads from a queue without an owner before it handles them. During this, other commands can use
+    /// the queue.
+    private static let batchSize = 1_000
 
     func validate() throws {
         if since != nil, tail != nil { throw ValidationError("--since and --tail can't be used together.") }
@@ -69,14 +87,34 @@ struct WatchCommand: AsyncParsableCommand {
         return revision - min(revision, tail ?? 0)
     }
 
+    /// Opens the hook. A hook that has run before continues after its last handled event.
+    private func openHook() async throws -> (hook: EventHook, since: UInt64)? {
+        guard hooks.isGiven else { return nil }
+        let folder = try common.folder()
+        // Creates a missing storage folder.
+        _ = try await common.withQueue { try await $0.status().revision }
+        guard let hook = try await hooks.open(in: folder, warn: { [common] in await common.note($0) }) else { return nil }
+        if let revision = hook.revision { return (hook, revision) }
+        let isNew = since == nil && tail == nil
+        let revision = try await isNew ? common.withQueue { try await $0.status().revision } : start()
+        // From here on, no event is lost, even if this process is killed before it has handled one.
+        try await hook.store(revision)
+        return (hook, revision)
+    }
+
     func run() async throws {
-        let since = try await start()
+        let opened = try await openHook()
+        let since = if let opened { opened.since } else { try await start() }
         // Without the beginning of the log, the indices of sessions are unknown.
-        var progress = Progress(indices: SessionIndices(since == 0 ? [] : nil), last: since)
+        var progress = Progress(indices: SessionIndices(since == 0 ? [] : nil), last: since, hook: opened?.hook)
         var hasLostOwner = false
         while true {
             let lastBefore = progress.last
             switch try await common.reachedQueue() {
+            case .owned(let queue) where opened != nil:
+                let events = try await CommonOptions.closing(queue) { try await Self.recorded(in: $0, after: lastBefore) }
+                for event in events { try await handle(event, nil, &progress) }
+                if !events.isEmpty { continue }
             case .owned(let queue):
                 progress = try await CommonOptions.closing(queue) { [progress] queue in
                     var progress = progress
@@ -108,33 +146,65 @@ struct WatchCommand: AsyncParsableCommand {
         try await printEvents(queue.events(since: progress.last), of: queue, until: last, &progress)
     }
 
-    /// Prints events, and records them in the progress.
+    /// The first recorded events after a revision.
+    private static func recorded(in queue: TransferQueue, after revision: UInt64) async throws -> [QueueEvent] {
+        let last = queue.revision
+        guard revision != last else { return [] }
+        var events: [QueueEvent] = []
+        for await event in queue.events(since: revision) {
+            events.append(event)
+            if event.revision >= last || events.count >= batchSize { break }
+        }
+        return events
+    }
+
+    /// Prints events or passes them to the hook, and records them in the progress.
     ///
-    /// - Parameter last: The revision after which to return; nil to print until the events end.
+    /// - Parameter last: The revision after which to return; nil to continue until the events end.
     private func printEvents<Events: AsyncSequence>(
         _ events: Events, of queue: any ControllableQueue, until last: UInt64?, _ progress: inout Progress
     ) async throws where Events.Element == QueueEvent {
-        let (output, isJSON) = (CommandContext.current.output, common.json)
         for try await event in events {
-            if case .gap(let from, _) = event.kind, from <= progress.last {
-                // The last known revision is beyond the end of the log, for example because the storage folder was restored from a backup.
-                // Continue from the end of the log.
-                progress.last = from - 1
-            } else {
-                progress.last = max(progress.last, event.revision)
-            }
-            if isJSON {
-                let index = progress.indices.index(at: event)
-                await output.write(JSONValue(event, index: index))
-            } else if !event.isProgress {
-                if let id = event.session, progress.names[id] == nil { progress.names[id] = (try? await queue.status(of: id).name) ?? "" }
-                if let line = line(event, name: event.session.flatMap { progress.names[$0] }, &progress.lines) {
-                    await output.write(line + "\n")
-                }
-            }
+            try await handle(event, queue, &progress)
             // No further output is possible.
-            if output.failure != nil { return }
+            if CommandContext.current.output.failure != nil { return }
             if let last, event.revision >= last { return }
+        }
+    }
+
+    /// Prints an event or passes it to the hook.
+    ///
+    /// - Parameter queue: The queue, for the names of sessions; nil if there is a hook.
+    private func handle(_ event: QueueEvent, _ queue: (any ControllableQueue)?, _ progress: inout Progress) async throws {
+        let lastBefore = progress.last
+        if case .gap(let from, _) = event.kind, from <= progress.last {
+            // The last known revision is beyond the end of the log, for example because the storage folder was restored from a backup.
+            // Continue from the end of the log.
+            progress.last = from - 1
+        } else {
+            progress.last = max(progress.last, event.revision)
+        }
+        let index = common.json || progress.hook != nil ? progress.indices.index(at: event) : nil
+        let isWanted = self.event?.names.contains(event.kind.name) ?? true
+        if let hook = progress.hook {
+            if case .gap(let from, let to) = event.kind {
+                await common.note("The events from \(from) to \(to) are no longer recorded, so the hook does not get them.")
+            }
+            guard isWanted, !event.isProgress else {
+                if progress.last != lastBefore { try await hook.skip(upTo: progress.last) }
+                return
+            }
+            return try await hook.handle(event, index: index, upTo: progress.last)
+        }
+        guard isWanted else { return }
+        let output = CommandContext.current.output
+        if common.json {
+            await output.write(JSONValue(event, index: index))
+        } else if !event.isProgress {
+            if let id = event.session, progress.names[id] == nil { progress.names[id] = (try? await queue?.status(of: id).name) ?? "" }
+            if let line = line(event, name: event.session.flatMap { progress.names[$0] }, &progress.lines) {
+                await output.write(line + "\n")
+            }
         }
     }
 

@@ -1,0 +1,37 @@
+import SystemPackage
+import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A program that runs once for each event. The event is only on its standard input, never in its arguments or in a shell command.
+struct HookProgram: Sendable {
+    let program: FilePath
+    let arguments: [[UInt8]]
+
+    /// Runs the program. Blocks until it has ended.
+    ///
+    /// - Returns: Why the program did not handle the event; nil if its exit status is 0.
+    func run(_ input: [UInt8]) -> String? {
+        // A program that does not read its input must not end this process.
+        signal(SIGPIPE, SIG_IGN)
+        let process: pid_t
+        do {
+            let (reading, writing) = try FileDescriptor.pipe()
+            defer { try? writing.close() }
+            do {
+                // Without this end, a write fails once the program has ended.
+                defer { try? reading.close() }
+                process = try ChildProgram.start(program, arguments, descriptors: [0: .descriptor(reading)])
+            }
+            // The program decides whether it needs its input, so an error does not matter.
+            _ = try? writing.writeAll(input)
+        } catch {
+            return "Cannot start \(program): \(error)."
+        }
+        return ChildProgram.failure(of: process).map { "\(program) did not handle the event: \($0)." }
+    }
+}

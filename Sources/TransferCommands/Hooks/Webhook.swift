@@ -1,0 +1,61 @@
+import Crypto
+import CurlEngine
+import Foundation
+import TransferCore
+
+/// A URL that receives each event as a signed request. The headers and the signature are those of Standard Webhooks (standardwebhooks.com).
+struct Webhook: Sendable {
+    private static let prefix = "whsec_"
+    /// The time for one request.
+    private static let timeout = Duration.seconds(30)
+
+    private let url: String
+    private let key: SymmetricKey
+    private let engine: CurlEngine
+
+    /// - Parameter secret: The content of the secret file: any bytes, or `whsec_` followed by base64.
+    /// - Returns: Nil if the secret is too short or its base64 is invalid.
+    init?(_ url: String, secret: [UInt8]) {
+        var key = Data(secret)
+        while let last = key.last, [0x0A, 0x0D, 0x20].contains(last) { key.removeLast() }
+        if let text = String(validating: key, as: UTF8.self), text.hasPrefix(Self.prefix) {
+            guard let decoded = Data(base64Encoded: String(text.dropFirst(Self.prefix.count))) else { return nil }
+            key = decoded
+        }
+        guard key.count >= 16 else { return nil }
+        self.url = url
+        self.key = SymmetricKey(data: key)
+        var configuration = CurlEngine.Configuration()
+        configuration.maximumResponseBody = 1_024
+        engine = CurlEngine(configuration: configuration)
+    }
+
+    /// Sends an event.
+    ///
+    /// - Parameter id: The ID of the event, the same for each attempt, so that the server can recognize a repeated event.
+    /// - Returns: Why the server did not handle the event; nil after a response with a status from 200 to 299.
+    func send(_ body: [UInt8], id: String, at time: Date) async -> String? {
+        let timestamp = String(Int64(time.timeIntervalSince1970))
+        let code = HMAC<SHA256>.authenticationCode(for: Data("\(id).\(timestamp).".utf8) + body, using: key)
+        var headers: HTTPHeaders = ["Content-Type": "application/json"]
+        headers.append("webhook-id", id)
+        headers.append("webhook-timestamp", timestamp)
+        headers.append("webhook-signature", "v1," + Data(code).base64EncodedString())
+        let request = HTTPRequest(method: "POST", url: url, headers: headers, body: .bytes(body))
+        do {
+            let status = try await withThrowingTaskGroup(of: Int?.self) { group in
+                group.addTask { [engine] in try await engine.perform(request).status }
+                group.addTask {
+                    try await Task.sleep(for: Self.timeout)
+                    return nil
+                }
+                defer { group.cancelAll() }
+                return try await group.next() ?? nil
+            }
+            guard let status else { return "\(url) did not respond within \(Self.timeout.components.seconds) s." }
+            return (200..<300).contains(status) ? nil : "\(url) responded with the status \(status)."
+        } catch {
+            return "Cannot reach \(url): \(error)"
+        }
+    }
+}
