@@ -105,6 +105,21 @@ package final class CurlEngine: Sendable {
         _ request: HTTPRequest, _ purpose: PendingRequest.Purpose, pacing: (@Sendable (Int) -> Allowance)?,
         progress: (@Sendable (Int64) -> Void)?
     ) async throws -> PendingRequest.Outcome {
+        let meter = RequestMeter(request.method)
+        do {
+            let outcome = try await send(request, purpose, pacing: pacing, progress: progress)
+            meter.end(status: outcome.response.status)
+            return outcome
+        } catch {
+            meter.end(error)
+            throw error
+        }
+    }
+
+    private func send(
+        _ request: HTTPRequest, _ purpose: PendingRequest.Purpose, pacing: (@Sendable (Int) -> Allowance)?,
+        progress: (@Sendable (Int64) -> Void)?
+    ) async throws -> PendingRequest.Outcome {
         try Task.checkCancellation()
         try request.validate()
         request.connection.verification.warn?(

@@ -30,7 +30,7 @@ public actor TransferQueue: ControllableQueue {
     /// Sent when a run has ended or was abandoned.
     nonisolated let runsEnded = ChangeSignal()
     package var live: [SessionKey: LiveRun] = [:]
-    var lastRates = RecentRates()
+    var (lastRates, meters) = (RecentRates(), QueueMeters())
     let histories = RunHistories()
     /// The last statistics that each unfinished session's previous run published.
     var shown: [SessionKey: ShownFigures] = [:]

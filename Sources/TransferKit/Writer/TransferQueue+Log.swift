@@ -2,8 +2,10 @@ import Logging
 import TransferCore
 
 extension TransferQueue {
-    /// Logs the most important durable events. Omits failed attempts, which their runs log with more details.
+    /// Logs the most important durable events, and records their metrics. Omits failed attempts from the log, because their runs log them with more
+    /// details.
     func log(_ events: [QueueEvent]) {
+        meters.record(events, scheduler)
         for event in events {
             guard let (level, message, details) = event.kind.logEntry, level >= configuration.logger.logLevel else { continue }
             var metadata = details

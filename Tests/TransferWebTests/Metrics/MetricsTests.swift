@@ -1,5 +1,7 @@
 import CoreMetrics
+import CurlEngine
 import Foundation
+import ScriptedHTTP
 import SystemPackage
 import Testing
 import TransferControl
@@ -49,6 +51,44 @@ import TransportTesting
             #expect(found["transferq_web_requests_total{status=\"200\"}"] ?? 0 >= 1)
             let id = await fixture.queue.sessionIDs()[0]
             #expect(!found.keys.contains { $0.contains(id.description) })
+        }
+    }
+
+    @Test func `the queue and its transports record metrics for the app's backend`() async throws {
+        try await WebFixture.with { fixture in
+            // Other tests of this process record metrics too, so only the account of this test is exact.
+            MetricsSystem.bootstrap(fixture.server.metrics)
+            try await fixture.queue.save(Account("metered", endpoints: [fixture.memory.endpoint(host: "metered")]))
+            let source = try fixture.file("metered", size: 2_000)
+            fixture.memory.failNext(with: TransferError(.permanent, .tooLarge, "Too large."), for: "bad-metered")
+            var ids: [SessionID] = []
+            for name in ["good-metered", "bad-metered"] {
+                ids += try await fixture.queue.add(
+                    [.upload(items: [TransferItem(source, as: name)], to: "metered")], at: nil, held: false)
+            }
+            let held = try await fixture.queue.add([.upload(items: [TransferItem(source, as: "x")], to: "metered")], at: nil, held: true)[0]
+            try await fixture.queue.cancel(held)
+            try await fixture.queue.start()
+            await fixture.queue.waitUntilIdle()
+            let server = try ScriptedServer { _, _ in [.answer(404)] }
+            defer { server.stop() }
+            let engine = CurlEngine()
+            _ = try await engine.perform(HTTPRequest(method: "GET", url: server.url()))
+            await engine.shutdown()
+            let found = samples(try await fixture.client().get("/metrics").body)
+            for (name, value) in [
+                ("sessions_ended_total{account=\"metered\",result=\"completed\"}", 1.0),
+                ("sessions_ended_total{account=\"metered\",result=\"failed\"}", 1),
+                ("sessions_ended_total{account=\"metered\",result=\"cancelled\"}", 1),
+                ("items_ended_total{account=\"metered\",result=\"completed\"}", 1),
+                ("item_bytes_total{account=\"metered\"}", 2_000),
+                ("failures_total{account=\"metered\",class=\"permanent\",kind=\"session\"}", 1),
+            ] {
+                #expect(found["transferkit_\(name)"] == value, "\(name)")
+            }
+            #expect(found["transferkit_http_requests_total{method=\"GET\",result=\"4xx\"}"] ?? 0 >= 1)
+            #expect(found["transferkit_http_request_seconds_count{method=\"GET\"}"] ?? 0 >= 1)
+            #expect(found["transferkit_sessions{state=\"waiting\"}"] != nil)
         }
     }
 

@@ -1,0 +1,53 @@
+import CoreMetrics
+import TransferCore
+
+/// The metrics of a queue, for the backend that the app has chosen for swift-metrics. The labels have few values, and never a session's ID.
+struct QueueMeters: Sendable {
+    /// The numbers of sessions in the gauges, so that only changes are recorded.
+    private var sessions: [SessionState: Int] = [:]
+
+    /// Whether the app has chosen a backend. Without one, nothing is recorded.
+    private var isEnabled: Bool { !(MetricsSystem.factory is NOOPMetricsHandler) }
+
+    /// Records the changes of a durable transaction.
+    mutating func record(_ events: [QueueEvent], _ scheduler: Scheduler) {
+        guard isEnabled else { return }
+        for event in events { count(event.kind, scheduler) }
+        for state in SessionState.allCases where sessions[state] != scheduler.sessionIndex.counts[state, default: 0] {
+            sessions[state] = scheduler.sessionIndex.counts[state, default: 0]
+            Meter(label: "transferkit_sessions", dimensions: [("state", state.rawValue)]).set(sessions[state, default: 0])
+        }
+    }
+
+    private func count(_ event: QueueEvent.Kind, _ scheduler: Scheduler) {
+        func account(_ id: SessionID) -> (String, String) {
+            let entry = scheduler.sessionIndex.key(of: id).flatMap { scheduler.sessionIndex[$0] }
+            // The queue's retention can remove a session in the transaction that completes it.
+            return ("account", entry.flatMap { scheduler.accounts[$0.account]?.account.name } ?? "unknown")
+        }
+        func count(_ name: String, _ id: SessionID, _ labels: [(String, String)], by amount: Int64 = 1) {
+            Counter(label: "transferkit_\(name)", dimensions: [account(id)] + labels).increment(by: amount)
+        }
+        func fail(_ kind: String, _ id: SessionID, _ error: TransferError) {
+            count("failures", id, [("class", error.failureClass.rawValue), ("kind", kind)])
+        }
+        switch event {
+        case .completed(let id): count("sessions_ended", id, [("result", "completed")])
+        case .failed(let id, let error):
+            count("sessions_ended", id, [("result", "failed")])
+            fail("session", id, error)
+        case .cancelled(let ids): for id in ids { count("sessions_ended", id, [("result", "cancelled")]) }
+        case .itemCompleted(let id, _, let receipt):
+            count("items_ended", id, [("result", "completed")])
+            count("item_bytes", id, [], by: max(0, receipt.bytes))
+        case .itemFailed(let id, _, let error):
+            count("items_ended", id, [("result", "failed")])
+            fail("item", id, error)
+        case .attemptFailed(let id, let error, _): fail("attempt", id, error)
+        case .accountBlocked(let name, _), .accountUnblocked(let name):
+            let isBlocked = if case .accountBlocked = event { true } else { false }
+            Meter(label: "transferkit_account_blocked", dimensions: [("account", name)]).set(isBlocked ? 1 : 0)
+        default: break
+        }
+    }
+}
