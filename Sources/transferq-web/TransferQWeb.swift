@@ -1,4 +1,5 @@
 import ArgumentParser
+import Dispatch
 import Foundation
 import SystemPackage
 import TransferControl
@@ -29,6 +30,10 @@ struct TransferQWeb: AsyncParsableCommand {
     @Option(help: "The private key of the certificate as a PEM file.")
     var key: String?
 
+    /// The agent holds the other end of standard input, so the server also ends if the agent is killed.
+    @Flag(help: .hidden)
+    var endsWithInput = false
+
     func run() async throws {
         let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint, .sighup)
         var options = WebServerOptions()
@@ -50,7 +55,20 @@ struct TransferQWeb: AsyncParsableCommand {
         }
         // Scripts wait for this line, and print would not flush it if standard output is a pipe.
         try FileHandle.standardOutput.write(contentsOf: Data("\(url)\n".utf8))
-        for await _ in signals { break }
+        let (ends, end) = AsyncStream.makeStream(of: Void.self)
+        let waiting = Task {
+            for await _ in signals { break }
+            end.yield()
+        }
+        if endsWithInput {
+            // The read blocks until the other end is closed.
+            DispatchQueue(label: "transferq-web.input").async {
+                while let bytes = try? FileHandle.standardInput.read(upToCount: 4_096), !bytes.isEmpty {}
+                end.yield()
+            }
+        }
+        for await _ in ends { break }
+        waiting.cancel()
         await server.stop()
     }
 

@@ -13,6 +13,7 @@ import TransferKit
 struct Agent {
     let common: CommonOptions
     let limits: RunLimitOptions
+    let web: AgentWebOptions
     /// The size in bytes at which the log is rotated.
     let logSize: Int
     /// Reports the result of the start to the process that started the agent; nil in the foreground.
@@ -43,8 +44,15 @@ struct Agent {
             try await queue.start()
             logger.notice("The agent is ready.", metadata: ["process": "\(getpid())", "version": "\(RootCommand.version)"])
             starter?.reportReady()
+            let routes = Task { await RouteWatch.run(queue) }
+            let page = web.web ? WebProgram(try common.folder(), address: web.webListen, logger: logger) : nil
+            let pageRun = Task { if let page { await page.run() } }
             for await _ in ends { break }
             logger.notice("The agent is stopping and interrupts running sessions.")
+            routes.cancel()
+            page?.stop()
+            pageRun.cancel()
+            await pageRun.value
             await server.shutDownQueue()
             logger.notice("The agent has stopped.")
             await log?.flush()

@@ -23,6 +23,8 @@ struct AgentRunCommand: AsyncParsableCommand {
 
     @OptionGroup var limits: RunLimitOptions
 
+    @OptionGroup var web: AgentWebOptions
+
     /// The size limit of the log; `agent start` passes it to the agent.
     @Option(parsing: .unconditional, help: ArgumentHelp("The size at which the log is rotated.", visibility: .private))
     var logSize: ByteCount?
@@ -34,7 +36,7 @@ struct AgentRunCommand: AsyncParsableCommand {
         let starter = readyDescriptor.map { AgentStarter(FileDescriptor(rawValue: $0)) }
         do {
             try await Agent(
-                common: common, limits: limits, logSize: logSize.map { Int(clamping: $0.bytes) } ?? RotatingLog.defaultLimit,
+                common: common, limits: limits, web: web, logSize: logSize.map { Int(clamping: $0.bytes) } ?? RotatingLog.defaultLimit,
                 starter: starter
             ).run()
         } catch {

@@ -18,6 +18,8 @@ struct AgentStartCommand: AsyncParsableCommand {
 
     @OptionGroup var limits: RunLimitOptions
 
+    @OptionGroup var web: AgentWebOptions
+
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
@@ -38,6 +40,9 @@ struct AgentStartCommand: AsyncParsableCommand {
                     "The agent is already running, so its limits are unchanged. To change the queue's limits: transferq queue set \(arguments)"
                 )
             }
+            if web.web {
+                await common.note("The agent is already running, and does not start the page now. To start the page alone: transferq web")
+            }
             if logSize != nil {
                 await common.note(
                     "The agent is already running, so the size of its log is unchanged. To restart it: transferq agent stop, then agent start"
@@ -46,7 +51,7 @@ struct AgentStartCommand: AsyncParsableCommand {
             return await AgentDescription(owner, folder: folder).write(asJSON: common.json)
         }
         var arguments = ["agent", "run", "--store"].map { Array($0.utf8) } + [folder.bytes]
-        arguments += (limits.arguments + (logSize.map { ["--log-size", "\($0.bytes)"] } ?? [])).map { Array($0.utf8) }
+        arguments += (limits.arguments + web.arguments + (logSize.map { ["--log-size", "\($0.bytes)"] } ?? [])).map { Array($0.utf8) }
         if common.verbosity > 0 { arguments.append(Array("-v".utf8)) }
         let (words, log) = (arguments, folder.appending(RotatingLog.name))
         do {

@@ -52,7 +52,7 @@ struct WebCommand: AsyncParsableCommand {
         if let certificate, let key {
             arguments += ["--certificate".utf8Bytes, certificate.path.absolute.bytes, "--key".utf8Bytes, key.path.absolute.bytes]
         }
-        let program = AgentLaunch.executable.removingLastComponent().appending("transferq-web")
+        let program = WebProgram.path
         let error = Self.replaceProcess(program, arguments)
         throw CommandFailure(.storage, "Cannot start \(program): \(error). Install transferq-web in the folder of transferq.")
     }

@@ -1,0 +1,94 @@
+import Foundation
+import Locking
+import Logging
+import SystemPackage
+import TransferCore
+import TransferKit
+
+/// The web server of an agent: the program `transferq-web`, which is started again when it ends.
+final class WebProgram: Sendable {
+    /// The first and the longest delay before another start. After a run that took longer than the longest delay, the delays begin again.
+    private static let delays = (first: Duration.seconds(1), longest: Duration.seconds(60))
+
+    /// The path of the program, next to this program.
+    static var path: FilePath { AgentLaunch.executable.removingLastComponent().appending("transferq-web") }
+
+    private let arguments: [[UInt8]]
+    private let logger: Logger
+    /// The end of the pipe whose other end is the program's standard input; nil if the program does not run.
+    private let input = Locked<(isStopping: Bool, end: FileDescriptor?)>((false, nil))
+
+    /// - Parameter address: The address and the port; nil for the default.
+    init(_ folder: FilePath, address: String?, logger: Logger) {
+        arguments =
+            [Array("--store".utf8), folder.bytes, Array("--ends-with-input".utf8)]
+            + (address.map { [Array("--listen".utf8), Array($0.utf8)] } ?? [])
+        self.logger = logger
+    }
+
+    /// Runs the program until ``stop()``. Returns when the program has ended.
+    func run() async {
+        var delay = Self.delays.first
+        while true {
+            let start = ContinuousClock.now
+            let failure = await BlockingIO.run { [self] in runOnce() }
+            guard !input.withLock({ $0.isStopping }) else { return }
+            if ContinuousClock.now - start > Self.delays.longest { delay = Self.delays.first }
+            logger.error("The web server has ended: \(failure). Starting it again in \(delay.components.seconds) s.")
+            try? await Task.sleep(for: delay)
+            guard !input.withLock({ $0.isStopping }) else { return }
+            delay = min(delay * 2, Self.delays.longest)
+        }
+    }
+
+    /// Ends the program. The caller must cancel the task of ``run()`` too, because it can wait before another start.
+    func stop() {
+        input.withLock { input in
+            input.isStopping = true
+            try? input.end?.close()
+            input.end = nil
+        }
+    }
+
+    /// Starts the program, and waits until it has ended. Blocks.
+    ///
+    /// - Returns: How the program ended.
+    private func runOnce() -> String {
+        do {
+            let (stdin, stdout) = (try FileDescriptor.pipe(), try FileDescriptor.pipe())
+            defer { try? stdout.readEnd.close() }
+            let process: pid_t
+            do {
+                defer { for end in [stdin.readEnd, stdout.writeEnd] { try? end.close() } }
+                process = try ChildProgram.start(
+                    Self.path, arguments, descriptors: [0: .descriptor(stdin.readEnd), 1: .descriptor(stdout.writeEnd)])
+            } catch {
+                try? stdin.writeEnd.close()
+                return "cannot start \(Self.path): \(error)"
+            }
+            let isStopping = input.withLock { input in
+                if !input.isStopping { input.end = stdin.writeEnd }
+                return input.isStopping
+            }
+            if isStopping { try? stdin.writeEnd.close() }
+            logAddress(stdout.readEnd)
+            let failure = ChildProgram.failure(of: process)
+            input.withLock { input in
+                try? input.end?.close()
+                input.end = nil
+            }
+            return failure ?? "its exit status was 0"
+        } catch {
+            return "cannot create a pipe: \(error)"
+        }
+    }
+
+    /// Reads the URL that the program prints, and logs it without the token. Returns early if the program ends.
+    private func logAddress(_ output: FileDescriptor) {
+        var bytes = [UInt8](repeating: 0, count: 4_096)
+        let count = (try? unsafe bytes.withUnsafeMutableBytes { unsafe try output.read(into: $0) }) ?? 0
+        let text = String(decoding: bytes.prefix(count), as: UTF8.self)
+        guard let url = text.split(separator: "login?").first, count > 0 else { return }
+        logger.notice("The page is at \(url). Its token is in web.token in the storage folder.")
+    }
+}

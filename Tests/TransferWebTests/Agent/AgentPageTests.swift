@@ -1,0 +1,72 @@
+import Foundation
+import ProcessFixture
+import SystemPackage
+import Testing
+import TransferControl
+import TransferCore
+import TransferKit
+import TransferWeb
+import TransportTesting
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Tests of `transferq agent run --web`.
+@Suite(.timeLimit(.minutes(5))) struct AgentPageTests {
+    /// Reads the agent's log up to the line with the address of the page, and returns the port.
+    private func port(_ log: LineReader) async throws -> UInt16 {
+        while let line = try await log.next() {
+            guard let url = line.firstRange(of: "The page is at ").map({ line[$0.upperBound...].prefix { $0 != " " } }) else { continue }
+            #expect(!line.contains("token="))
+            return UInt16(try #require(URLComponents(string: String(url.dropLast()))?.port))
+        }
+        throw CancellationError()
+    }
+
+    /// The process ID of the web server for a storage folder.
+    private func webServer(_ store: FilePath) throws -> pid_t {
+        let found = try FileManager.default.contentsOfDirectory(atPath: "/proc").compactMap { pid_t($0) }.filter { process in
+            let words = (try? Data(contentsOf: URL(fileURLWithPath: "/proc/\(process)/cmdline")))?.split(separator: 0) ?? []
+            return words.first.map { String(decoding: $0, as: UTF8.self).hasSuffix("/transferq-web") } ?? false
+                && words.contains { String(decoding: $0, as: UTF8.self) == store.string }
+        }
+        return try #require(found.first)
+    }
+
+    @Test func `the agent starts the page again after a crash, and the page ends with the agent`() async throws {
+        let folder = FilePath(NSTemporaryDirectory()).appending("agent-page-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder.string) }
+        let store = folder.appending("store")
+        let program = try Commands.start(["agent", "run", "--web", "--web-listen", "127.0.0.1:0"], store: store, mergesErrors: true)
+        defer { program.kill() }
+        let log = LineReader(program)
+        let first = try await port(log)
+        let token = try String(contentsOfFile: store.appending("web.token").string, encoding: .utf8)
+            .trimmingCharacters(in: .whitespacesAndNewlines)
+        #expect(try await WebClient(port: first, token: token).get("/api/v1/queue").object["mode"] as? String == "running")
+        kill(try webServer(store), SIGKILL)
+        let client = WebClient(port: try await port(log), token: token)
+        #expect(try await client.get("/api/v1/queue").status == 200)
+        program.kill()
+        // The server stops as soon as the agent's end of its standard input is closed.
+        while (try? await client.get("/api/v1/queue")) != nil {}
+    }
+
+    @Test func `the page ends before the agent that is stopped`() async throws {
+        let folder = FilePath(NSTemporaryDirectory()).appending("agent-page-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder.string) }
+        let store = folder.appending("store")
+        let program = try Commands.start(["agent", "run", "--web", "--web-listen", "127.0.0.1:0"], store: store, mergesErrors: true)
+        let log = LineReader(program)
+        let client = WebClient(port: try await port(log), token: nil)
+        program.send(SIGTERM)
+        while try await log.next() != nil {}
+        #expect(await Commands.end(of: program) == 0)
+        #expect(throws: (any Error).self) { try WebSocket(port: client.port) }
+    }
+}
