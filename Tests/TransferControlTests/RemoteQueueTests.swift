@@ -294,6 +294,14 @@ import TransportTesting
         }
     }
 
+    @Test(arguments: [Int.max - 1..<Int.max, -5..<1, Int.min..<Int.max, 1..<1])
+    func listsSessionsInAnyRange(range: Range<Int>) async throws {
+        try await ControlFixture.with { fixture in
+            try await fixture.queue.add([.upload([fixture.file("one")], to: "a")], at: nil, held: true)
+            #expect(try await fixture.remote.sessions(range).map(\.id) == fixture.queue.sessions(range).map(\.id))
+        }
+    }
+
     @Test func reportsMissingOwner() async throws {
         let remote = RemoteTransferQueue(folder: FilePath(NSTemporaryDirectory()).appending(UUID().uuidString))
         await #expect { try await remote.status() } throws: { ($0 as? QueueError)?.code == .ownerUnreachable }
