@@ -72,7 +72,7 @@ import TransferKit
         #expect(try await listed(program) == ids)
     }
 
-    /// An ID without a session suggests sessions with similar IDs, with as many characters as distinguish them.
+    /// For an unknown ID, the error suggests similar IDs, each shortened to its shortest unique prefix.
     @Test(arguments: [
         (["00ab0000-0000-4000-8000-000000000001", "00ab1000-0000-4000-8000-000000000001"], ["00ab0000", "00ab1000"]),
         (["00ab0000-0000-4000-8000-000000000001", "00ab0000-0001-4000-8000-000000000001"], ["00ab0000-0000", "00ab0000-0001"]),
@@ -90,7 +90,7 @@ import TransferKit
         #expect(near.status == 4 && near.diagnostics.hasSuffix(end), "\(near.diagnostics)")
     }
 
-    /// A number without a session may be meant as an index.
+    /// A number that is not an ID may be intended as an index.
     @Test func explainsIndexForNumber() async throws {
         let program = try TransferQ()
         let refused = try await program.run("cancel", "12345")
@@ -120,7 +120,7 @@ import TransferKit
         }
     }
 
-    /// A short number may be meant as an index, so it is not taken for the beginning of an ID.
+    /// A short number may be intended as an index, so it is rejected as an ID prefix.
     @Test(arguments: ["0", "10", "3f2"]) func rejectsShortPrefix(prefix: String) async throws {
         let (program, ids) = try await program()
         let refused = try await program.run("cancel", prefix)
@@ -151,7 +151,7 @@ import TransferKit
         #expect(try await program.succeed("account", "list").lines.count == 3)
     }
 
-    /// On a terminal, commands that can't be undone ask first. Any answer but yes changes nothing.
+    /// On a terminal, irreversible commands ask for confirmation. Any answer except "yes" changes nothing.
     @Test(arguments: [["remove", "--all"], ["cancel", "--all"], ["account", "remove", "two", "--cascade"]], ["yes", "no", ""])
     func asksOnTerminal(command: [String], answer: String) async throws {
         let (program, ids) = try await program()
@@ -187,7 +187,7 @@ import TransferKit
     @Test func removesSelectedSessions() async throws {
         let (program, ids) = try await program()
         // One of the two sessions does not exist, so neither is removed.
-        #expect(try await program.run("remove", ids[0], "ffff").status == 4)
+        #expect(try await program.run("remove", ids[0], "ffffffff-0000-4000-8000-000000000000").status == 4)
         #expect(try await program.succeed("remove", ids[0], ids[2], ids[0]).lines == [ids[0], ids[2]])
         #expect(try await program.succeed("remove", "--failed").output == "")
         #expect(try await program.succeed("remove", "--account", "one", "--tag", "last").output == "")

@@ -7,8 +7,8 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A stored session that tests run without a scheduler. Like the queue, the fixture stores the reports of a run. The fixture also records
-/// them.
+/// A stored session that tests run without a scheduler. The fixture stores the events of a run, as the queue does, and also
+/// records them.
 final class RunFixture: Sendable {
     let folder: TemporaryFolder
     let memory: MemoryTransport
@@ -29,9 +29,9 @@ final class RunFixture: Sendable {
     private let present = Locked<Task<Void, Never>?>(nil)
     private let reported = Locked<[RunEvent.Content]>([])
     private let commitCount = Locked(0)
-    /// Called with each report, before the fixture stores the report and replies.
+    /// Called with each event, before the fixture stores the event and replies.
     let whenReported = Locked<@Sendable (RunEvent.Content) -> Void>({ _ in })
-    /// Returns a closure that delays the reply to a stored report; nil for no delay.
+    /// Returns a closure that delays the reply to a stored event; nil for no delay.
     let delay = Locked<@Sendable (RunEvent.Content) -> (@Sendable () async -> Void)?>({ _ in nil })
     /// The histories of files when the last run reported its end.
     let historiesAtEnd = Locked<[Int64: FileHistory]>([:])
@@ -81,10 +81,10 @@ final class RunFixture: Sendable {
                         writes.append(.file(1, position: position, fileReport))
                     }
                 }
-                if !writes.isEmpty { commitCount.withLock { $0 += 1 } }
                 var refusal: QueueError?
                 do throws(QueueError) {
                     try await store.commit(writes)
+                    if !writes.isEmpty { commitCount.withLock { $0 += 1 } }
                 } catch {
                     refusal = error
                 }
@@ -103,7 +103,7 @@ final class RunFixture: Sendable {
         }
     }
 
-    /// Starts a run. The task returns the run's outcome.
+    /// Starts a run. The task returns the run's outcome; nil if the run's last report is not its end.
     func start() async throws -> Task<RunOutcome?, any Error> {
         let record = try #require(try await store.sessions([1]).first)
         let live = LiveRun(id: id, activation: 1, base: record.status.statistics, options: options, at: clock.engineClock.now())
@@ -145,7 +145,7 @@ final class RunFixture: Sendable {
     }
 
     var reports: [RunEvent.Content] { reported.withLock { $0 } }
-    /// The number of transactions that stored reports about files.
+    /// The number of transactions that stored events of files.
     var commits: Int { commitCount.withLock { $0 } }
 
     /// The names of the reports, except reports about chosen endpoints and about the progress of files.
