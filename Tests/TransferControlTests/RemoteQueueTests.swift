@@ -99,7 +99,7 @@ import TransportTesting
             await #expect { try await remote.status(of: ids[2]) } throws: { ($0 as? QueueError)?.code == .noSuchSession }
             await #expect { try await remote.resume(ids[0]) } throws: { ($0 as? QueueError)?.code == .invalidTransition }
             await #expect { try await remote.deleteAccount("a") } throws: { ($0 as? QueueError)?.code == .accountInUse }
-            await #expect { try await remote.endOwner() } throws: { ($0 as? QueueError)?.code == .invalidTransition }
+            await #expect { try await remote.stopAgent() } throws: { ($0 as? QueueError)?.code == .invalidTransition }
         }
     }
 

@@ -27,7 +27,7 @@ enum AgentLaunch {
                 process = try spawn(arguments + [Array("--ready-descriptor".utf8), Array("\(readyNumber)".utf8)], ready: writing)
             }
             let text = try readToEnd(reading)
-            guard let report = try? JSONDecoder().decode(AgentStarter.Report.self, from: text) else {
+            guard let report = try? JSONDecoder().decode(StartReporter.StartResult.self, from: text) else {
                 throw CommandFailure(.storage, "The agent exited before it was ready. See \(log).")
             }
             guard let status = report.status else { return process }

@@ -36,7 +36,7 @@ public struct RemoteTransferQueue: ControllableQueue {
     /// folder.
     ///
     /// - Throws: ``/TransferKit/QueueError`` with the code `invalidTransition` if the owner is not an agent.
-    public func endOwner() async throws {
+    public func stopAgent() async throws {
         do {
             try await perform(.end)
         } catch let error as QueueError where error.code == .ownerLost {
