@@ -9,7 +9,7 @@ extension Sequence<String> {
     }
 }
 
-/// The optimal string alignment distance: the number of insertions, deletions, replacements and swaps of neighbors that turn one word into the
+/// The optimal string alignment distance: the number of insertions, deletions, replacements and swaps of neighbours that turn one word into the
 /// other.
 private func distance(_ first: String, _ second: String) -> Int {
     let (first, second) = (Array(first), Array(second))
