@@ -287,14 +287,14 @@ if isStrict {
             name: "BatchUploader", dependencies: ["TransferKit", "TransportTUS"], path: "Samples/BatchUploader/Sources",
             packageAccess: false, swiftSettings: strict),
         .target(
-            name: "UploadList", dependencies: ["TransferKit"], path: "Samples/Reprioritiser/Sources/UploadList", packageAccess: false,
+            name: "UploadList", dependencies: ["TransferKit"], path: "Samples/Reprioritizer/Sources/UploadList", packageAccess: false,
             swiftSettings: strict),
         .executableTarget(
-            name: "Reprioritiser", dependencies: ["UploadList", "TransferKit", "TransportTUS"],
-            path: "Samples/Reprioritiser/Sources/Reprioritiser", packageAccess: false, swiftSettings: strict),
+            name: "Reprioritizer", dependencies: ["UploadList", "TransferKit", "TransportTUS"],
+            path: "Samples/Reprioritizer/Sources/Reprioritizer", packageAccess: false, swiftSettings: strict),
         .testTarget(
             name: "UploadListTests", dependencies: ["UploadList", "TransferKit", "TransportTesting"],
-            path: "Samples/Reprioritiser/Tests/UploadListTests", packageAccess: false, swiftSettings: strict),
+            path: "Samples/Reprioritizer/Tests/UploadListTests", packageAccess: false, swiftSettings: strict),
         .executableTarget(
             name: "AccountRouter", dependencies: ["TransferKit", "TransportHTTP", "TransportSFTP", "TransportTUS"],
             path: "Samples/AccountRouter/Sources", packageAccess: false, swiftSettings: strict),
@@ -317,7 +317,7 @@ if isStrict {
             name: "SampleTests",
             dependencies: [
                 "AccountRouter", "AgentClient", "BatchUploader", "FormUpload", "Ingest", "LiveStream", "ProcessFixture",
-                "Reprioritiser", "SSHFixture", "TUSLoopback", "transferq", system,
+                "Reprioritizer", "SSHFixture", "TUSLoopback", "transferq", system,
             ], swiftSettings: settings),
     ]
 }

@@ -24,13 +24,13 @@ let package = Package(
     targets: [
         .executableTarget(
             name: "BatchUploader", dependencies: [product("TransferKit"), product("TransportTUS")], path: "BatchUploader/Sources"),
-        .target(name: "UploadList", dependencies: [product("TransferKit")], path: "Reprioritiser/Sources/UploadList"),
+        .target(name: "UploadList", dependencies: [product("TransferKit")], path: "Reprioritizer/Sources/UploadList"),
         .executableTarget(
-            name: "Reprioritiser", dependencies: ["UploadList", product("TransferKit"), product("TransportTUS")],
-            path: "Reprioritiser/Sources/Reprioritiser"),
+            name: "Reprioritizer", dependencies: ["UploadList", product("TransferKit"), product("TransportTUS")],
+            path: "Reprioritizer/Sources/Reprioritizer"),
         .testTarget(
             name: "UploadListTests", dependencies: ["UploadList", product("TransferKit"), product("TransportTesting")],
-            path: "Reprioritiser/Tests/UploadListTests"),
+            path: "Reprioritizer/Tests/UploadListTests"),
         .executableTarget(
             name: "AccountRouter",
             dependencies: [product("TransferKit"), product("TransportHTTP"), product("TransportSFTP"), product("TransportTUS")],

@@ -12,7 +12,7 @@ public struct LoopbackOptions: Hashable, Sendable {
     /// The maximum number of body bytes per second on each connection, in each direction, at least 1; nil for no limit.
     public var bytesPerSecond: Int64?
 
-    /// The supported tus extensions besides *creation*.
+    /// The supported tus extensions, in addition to *creation*.
     public var extensions: Set<LoopbackExtension>
 
     /// The time for which an incomplete upload is kept after its last change, rounded up to whole seconds (extension *expiration*); nil for

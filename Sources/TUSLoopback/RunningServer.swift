@@ -20,7 +20,7 @@ final class RunningServer: Sendable {
         // A test server logs nothing.
         let logger = Logger(label: "tus-loopback", factory: { _ in SwiftLogNoOpLogHandler() })
         let (ports, started) = AsyncThrowingStream.makeStream(of: Int.self)
-        let handlers: @Sendable () -> [any RemovableChannelHandler] = { [ArrivalHandler(handler.order), SocketEndHandler()] }
+        let handlers: @Sendable () -> [any RemovableChannelHandler] = { [ArrivalHandler(handler.arrivalOrder), SocketShutdownHandler()] }
         let server = try HTTPServerBuilder.http1(configuration: .init(additionalChannelHandlers: handlers()))
             .buildServer(
                 configuration: ServerConfiguration(address: .hostname("127.0.0.1", port: Int(port))),
@@ -33,10 +33,10 @@ final class RunningServer: Sendable {
                     try await handler.serve(Exchange(request, writer, on: connection))
                 },
                 onServerRunning: { listener in
-                    handler.order.setListener(listener)
+                    handler.arrivalOrder.setListener(listener)
                     // Fails only if the listener is already closed.
                     try? await listener.eventLoop.submit {
-                        try listener.pipeline.syncOperations.addHandler(SocketEndHandler(), position: .first)
+                        try listener.pipeline.syncOperations.addHandler(SocketShutdownHandler(), position: .first)
                     }.get()
                     started.yield(listener.localAddress?.port ?? Int(port))
                 })

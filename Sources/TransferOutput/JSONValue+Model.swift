@@ -55,7 +55,7 @@ extension JSONValue {
             ("bytesSent", JSONValue(item.bytesSent)),
             ("checksum", JSONValue(item.checksum)),
             ("partialExpiresAt", JSONValue(item.partialExpiresAt)),
-            ("answer", JSONValue(item.answer)),
+            ("answer", JSONValue(item.serverResponse)),
             ("warnings", .array(item.warnings.map(JSONValue.string))),
             ("error", JSONValue(item.error, file: item.source.string)),
             ("formFiles", .array(item.formFiles.map(JSONValue.init))),
@@ -75,14 +75,14 @@ extension JSONValue {
     }
 
     /// The server's response to the upload of a file; null if it was not recorded.
-    private init(_ answer: ServerResponse?) {
-        guard let answer else {
+    private init(_ response: ServerResponse?) {
+        guard let response else {
             self = .null
             return
         }
         self = [
-            "status": .integer(Int64(answer.status)), "mediaType": JSONValue(answer.mediaType), "text": .string(answer.text),
-            "isTruncated": .bool(answer.isTruncated),
+            "status": .integer(Int64(response.status)), "mediaType": JSONValue(response.mediaType), "text": .string(response.text),
+            "isTruncated": .bool(response.isTruncated),
         ]
     }
 

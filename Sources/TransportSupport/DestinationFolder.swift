@@ -145,12 +145,12 @@ final class DestinationFolder: Sendable {
     /// downloads of this process still need does not count as free.
     private func requireSpace(_ bytes: Int64) throws(TransferError) {
         guard bytes > 0 else { return }
-        // Make the promise before reading the free space. Of two concurrent downloads, at least one then knows of the other.
+        // Make the promise before reading the free space, so that the later of two concurrent downloads counts the earlier one.
         let promise = (faults.promisedSpace ?? .shared).promise(bytes, on: try device())
         let free = try freeSpace()
-        let others = promise.earlierBytes
+        let others = promise.bytesPromisedEarlier
         guard free - others < bytes else { return self.promise.withLock { $0 = promise } }
-        let use = others > 0 ? ", and other downloads need \(others) of them" : ""
+        let use = others > 0 ? ", and other downloads need \(others)" : ""
         throw TransferError(
             .noSpace, .diskFull,
             "\(destination.path) needs \(bytes) more bytes, but its disk has \(free) free\(use). Free some space.")
@@ -172,7 +172,7 @@ final class DestinationFolder: Sendable {
 
     /// Records the number of bytes that this download has stored on the disk.
     func store(_ bytes: Int64) {
-        promise.withLock { $0 }?.store(bytes)
+        promise.withLock { $0 }?.recordStored(bytes)
     }
 
     /// Ends the promise of space, because the file is complete.

@@ -3,8 +3,8 @@ import Synchronization
 
 /// The disk space that the unfinished downloads of this process still need, by device.
 ///
-/// Not all file systems can reserve space (fallocate(2)); NFS version 3, ZFS and some FUSE file systems can't. Without this record, several
-/// downloads could begin that do not fit on the disk together. They would fill the disk, and none of them would complete.
+/// Not all file systems can reserve space (fallocate(2)); NFS version 3, ZFS and some FUSE file systems can't. Without this record,
+/// downloads that do not fit on the disk together could all begin. They would fill the disk, and none of them would complete.
 package final class PromisedSpace: Sendable {
     /// A promise of disk space to one download. The promise ends when its last reference is released.
     final class Promise: Sendable {
@@ -23,17 +23,19 @@ package final class PromisedSpace: Sendable {
             record.remove(number, device)
         }
 
-        /// Records that bytes are on the disk, so they are no longer part of its free space.
+        /// Reduces the promise by the bytes that are on the disk, because the free space no longer includes them.
         ///
-        /// - Parameter count: The number of bytes stored since the promise was made.
-        func store(_ count: Int64) {
+        /// - Parameter count: The total number of bytes stored since the promise was made.
+        func recordStored(_ count: Int64) {
             storedBytes.max(count, ordering: .relaxed)
         }
 
-        fileprivate var rest: Int64 { max(0, bytes - storedBytes.load(ordering: .relaxed)) }
+        /// The promised bytes that are not on the disk yet.
+        fileprivate var remainingBytes: Int64 { max(0, bytes - storedBytes.load(ordering: .relaxed)) }
 
-        /// The bytes that earlier promises on the same device still need. Of two downloads that begin at the same time, only one counts the other.
-        var earlierBytes: Int64 { record.bytes(before: number, device) }
+        /// The bytes that earlier promises on the same device still need. If two downloads begin at the same time, only the later promise counts
+        /// the earlier one.
+        var bytesPromisedEarlier: Int64 { record.bytes(before: number, device) }
     }
 
     private struct Entry {
@@ -50,9 +52,12 @@ package final class PromisedSpace: Sendable {
 
     private let state = Locked(State())
 
+    /// Creates an empty record.
     package init() {}
 
     /// Promises space on a device to a download.
+    ///
+    /// - Returns: The promise, which lasts as long as the returned object.
     func promise(_ bytes: Int64, on device: UInt64) -> Promise {
         state.withLock { state in
             state.next += 1
@@ -70,13 +75,13 @@ package final class PromisedSpace: Sendable {
     }
 
     private func bytes(before number: UInt64, _ device: UInt64) -> Int64 {
-        // The promises must not be released while the lock is held, because their deinitializer takes the lock.
+        // Return the promises: their deinitializer takes the lock, so they must not be released under it.
         let promises = state.withLock { state in
             state.entries[device]?.compactMap { $0.key < number ? $0.value.promise : nil } ?? []
         }
         return promises.reduce(0) { sum, promise in
-            let (total, isBeyond) = sum.addingReportingOverflow(promise.rest)
-            return isBeyond ? .max : total
+            let (total, overflow) = sum.addingReportingOverflow(promise.remainingBytes)
+            return overflow ? .max : total
         }
     }
 }

@@ -99,7 +99,7 @@ class Campaign:
         template = queue.folder / "template"
         shutil.copytree(queue.store, template)
         many = sorted((queue.sources / "many").iterdir())
-        # "a new store" stands for a command that has to create the store.
+        # "a new store" stands for a command that must create the store.
         commands = {
             "a new store": None, "list": ["list"], "show": ["show", ids[0]], "account add": ["account", "add", "new", "tus+http://127.0.0.1:1/"],
             "add": ["add", "loop", many[0]], "add --each": ["add", "loop", *many, "--each"], "move": ["move", ids[3], 0],

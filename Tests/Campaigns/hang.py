@@ -44,7 +44,7 @@ def campaign(seed, rounds, seconds, program):
 
 
 def one_round(studio, number, call, draw):
-    """Returns how long `run` took to exit after it was told to stop, in seconds."""
+    """Returns how long `run` took to exit after the stop request, in seconds."""
     queue = Queue(studio, number)
     queue.add_accounts()
     share = Share(queue.folder)

@@ -1,6 +1,6 @@
 """All servers stop during transfers and start again later. All sessions must then complete.
 
-In about half of the rounds, forwarders accept the connections to the stopped servers and close them at once. In the other rounds, connections are
+In about half of the rounds, forwarders accept the connections to the stopped servers and close them immediately. In the other rounds, connections are
 refused.
 """
 

@@ -1,7 +1,7 @@
 """A relay on the loopback interface between transferq and one server.
 
 Counts the bytes in both directions, limits their rate, and cuts connections according to a plan. Can also act like a stopped server, which refuses
-connections, or like a forwarder to a stopped server, which accepts each connection and closes it at once.
+connections, or like a forwarder to a stopped server, which accepts each connection and closes it immediately.
 """
 
 import asyncio
@@ -84,7 +84,7 @@ class Relay:
         self.call(stop())
 
     def accept_and_close(self):
-        """Resets open connections. Accepts new connections and closes them at once, until `listen` is called."""
+        """Resets open connections. Accepts new connections and closes them immediately, until `listen` is called."""
         async def stop():
             self.is_target_stopped = True
             for writer in list(self.open):

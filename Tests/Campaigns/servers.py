@@ -50,7 +50,7 @@ class Server:
     def stop(self, is_forwarded=False):
         """Kills the server and resets its connections, as in a power failure.
 
-        is_forwarded: Whether the relay acts as a forwarder on a machine that still runs: it accepts new connections and closes them at once.
+        is_forwarded: Whether the relay acts as a forwarder on a machine that still runs: it accepts new connections and closes them immediately.
         """
         if is_forwarded:
             self.relay.accept_and_close()

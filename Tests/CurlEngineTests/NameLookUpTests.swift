@@ -8,7 +8,7 @@
     @Suite(.timeLimit(.minutes(10))) struct NameLookUpTests {
         @Test(.enabled(if: !HangingResolver.isPresent, "This is the process with the hanging resolver."))
         func hangingLookUpsDoNotDelayOtherWork() async throws {
-            // This call blocks while two child processes run, so it needs a thread of its own.
+            // This call blocks while two child processes run, so it needs a separate thread.
             let (status, output) = try await WorkerThreads(limit: 1).run { try HangingResolver.run(testsNamed: "LookUpsThatHang") }
             #expect(status == 0, "\(output)")
             #expect(output.contains("Test run with 4 tests"), "\(output)")

@@ -99,6 +99,25 @@ import TransportSupport
         await engine.shutdown()
     }
 
+    /// The warnings name the server, but never a part of the URL that may be a password. The engine is shut down, so it sends nothing.
+    @Test(arguments: [
+        ("https://user:secret@/x", "a server"), ("https://user:se/cret@host/", "a server"), ("https://user:secret@host/", "a server"),
+        ("https://user:se?cret@host/", "a server"), ("https:/host/secret", "a server"), ("secret", "a server"),
+        ("https://host:8443/user@example.com/", "https://host:8443"), ("https://[::1]:8443/secret", "https://[::1]:8443"),
+        ("https://[::1]?secret", "https://[::1]"), ("http://host", "http://host"),
+    ])
+    func insecureVerificationNeverShowsSecrets(url: String, name: String) async throws {
+        let engine = CurlEngine()
+        await engine.shutdown()
+        let warnings = Locked<[String]>([])
+        var options = ConnectionOptions()
+        options.verification = .insecure { message in warnings.withLock { $0.append(message) } }
+        let request = HTTPRequest(method: "GET", url: url, connection: options)
+        let error = await #expect(throws: CurlEngineError.self) { try await engine.perform(request) }
+        #expect(error?.kind == .shutDown)
+        #expect(warnings.withLock { $0 }.map { $0.prefix { $0 != "," } } == ["The certificate of \(name) is not verified"])
+    }
+
     @Test func sendsClientCertificate() async throws {
         let client = try await ClientIdentity.make()
         let server = try await TLSServer.start(version: "TLSv1_2", clientAuthority: client.certificate)

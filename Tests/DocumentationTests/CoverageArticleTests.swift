@@ -28,7 +28,7 @@ import Testing
         rows = try zip(lines, isRow).filter(\.1).map { try Row($0.0) }
     }
 
-    /// Each row has tests, or says that it is not covered or not tested. Each test is a function with `@Test` in the linked file.
+    /// Each row names its tests, or states that the feature is not covered or not tested. Each test is a function with `@Test` in the linked file.
     @Test func testsExist() throws {
         #expect(rows.count > 150)
         for row in rows {

@@ -30,8 +30,8 @@ package enum ChildProcess {
     /// resets their handlers.
     ///
     /// - Parameters:
-    ///   - environment: The program's complete environment; nil to inherit that of the test process.
-    ///   - workingFolder: The working directory; nil to inherit that of the test process.
+    ///   - environment: The program's complete environment; nil to inherit the test process's.
+    ///   - workingFolder: The working directory; nil to inherit the test process's.
     package static func spawn(
         _ program: FilePath, _ arguments: [[UInt8]], environment: [String: String]? = nil, workingFolder: FilePath? = nil,
         descriptors: [FileDescriptor]

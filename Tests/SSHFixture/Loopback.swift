@@ -6,8 +6,10 @@
 
 /// TCP sockets on the loopback interface.
 enum Loopback {
-    struct CannotListen: Error {}
+    /// A socket can't listen or connect.
+    struct SocketError: Error {}
 
+    /// Connects to a port; nil if the connection is refused.
     static func connect(to port: UInt16) -> CInt? {
         let descriptor = makeSocket()
         let isConnected = unsafe withAddress(port) { address, size in unsafe systemConnect(descriptor, address, size) == 0 }
@@ -22,7 +24,7 @@ enum Loopback {
     ///
     /// - Parameters:
     ///   - bufferSize: The size of the connections' receive buffers, or nil for the system's default.
-    ///   - backlog: The number of connections that may wait to be accepted, minus one.
+    ///   - backlog: The maximum number of connections that wait to be accepted, minus one (Linux).
     static func listen(bufferSize: CInt? = nil, backlog: CInt = 128) throws -> (socket: CInt, port: UInt16) {
         let descriptor = makeSocket()
         if var bufferSize { unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &bufferSize, socklen_t(MemoryLayout<CInt>.size)) }
@@ -30,7 +32,7 @@ enum Loopback {
             let port = port(of: descriptor)
         else {
             close(descriptor)
-            throw CannotListen()
+            throw SocketError()
         }
         return (descriptor, port)
     }
@@ -39,7 +41,7 @@ enum Loopback {
     static func freePort() throws -> UInt16 {
         let descriptor = makeSocket()
         defer { close(descriptor) }
-        guard unsafe withAddress(0, { unsafe bind(descriptor, $0, $1) == 0 }), let port = port(of: descriptor) else { throw CannotListen() }
+        guard unsafe withAddress(0, { unsafe bind(descriptor, $0, $1) == 0 }), let port = port(of: descriptor) else { throw SocketError() }
         return port
     }
 
@@ -95,18 +97,18 @@ package final class SilentPort: Sendable {
     /// The port number.
     package let port: UInt16
     private let listener: CInt
-    private let first: CInt
+    private let fillerConnection: CInt
 
     /// Reserves a port.
     package init() throws {
         (listener, port) = try Loopback.listen(backlog: 0)
-        // This connection fills the only slot of the backlog, because no connection is ever accepted (listen(2)).
-        guard let first = Loopback.connect(to: port) else { throw Loopback.CannotListen() }
-        self.first = first
+        // No connection is ever accepted, so this connection occupies the only slot of the backlog (listen(2)).
+        guard let connection = Loopback.connect(to: port) else { throw Loopback.SocketError() }
+        fillerConnection = connection
     }
 
     deinit {
-        close(first)
+        close(fillerConnection)
         close(listener)
     }
 }

@@ -143,7 +143,7 @@ package struct RawClient: Sendable {
 
     /// Connects to a port.
     package init(to port: UInt16) throws {
-        guard let descriptor = Loopback.connect(to: port) else { throw Loopback.CannotListen() }
+        guard let descriptor = Loopback.connect(to: port) else { throw Loopback.SocketError() }
         self.descriptor = descriptor
     }
 

@@ -54,11 +54,11 @@ import Testing
         await tus.stop()
     }
 
-    @Test func reprioritiserChangesOrder() async throws {
+    @Test func reprioritizerChangesOrder() async throws {
         for name in ["a", "b", "c", "d"] { try folder.file(name, size: 10_000) }
         let url = try await tus.start().absoluteString
         let paths = ["a", "b", "c", "d"].map { folder.url.appending(path: $0).path }
-        let sample = try Sample("Reprioritiser", url, paths[0], paths[1], paths[2], paths[3], in: folder)
+        let sample = try Sample("Reprioritizer", url, paths[0], paths[1], paths[2], paths[3], in: folder)
         _ = await sample.lines(through: "a waiting, b waiting, c waiting, d waiting")
         // Each command is followed by the last line that it causes. Other lines can precede that line, because each event is a change.
         let steps = [

@@ -18,12 +18,12 @@ final class ControlFixture: Sendable {
     /// - Parameters:
     ///   - name: A folder between the temporary folder and the storage folder.
     ///   - requestLimit: The maximum size of a client's request in bytes.
-    ///   - endOwner: Called when a client asks the owner to exit.
+    ///   - onStopRequest: Called when a client asks the owner to exit.
     ///   - transport: A replacement for the memory transport, with the same ID.
     ///   - hasBase: Whether the fixture's folder is the queue's base folder.
     init(
         name: String = "transferkit-\(UUID().uuidString)", timeout: Duration = .seconds(60), requestLimit: Int = 256 << 20,
-        endOwner: (@Sendable () -> Void)? = nil, transport: (any Transport)? = nil, hasBase: Bool = false
+        onStopRequest: (@Sendable () -> Void)? = nil, transport: (any Transport)? = nil, hasBase: Bool = false
     ) async throws {
         folder = FilePath(NSTemporaryDirectory()).pushing(FilePath(name))
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
@@ -34,7 +34,7 @@ final class ControlFixture: Sendable {
             configuration: configuration)
         server = try ControlServer(
             for: queue, as: .application, logger: configuration.logger, timeout: timeout, requestLimit: requestLimit,
-            checkInterval: .milliseconds(10), endOwner: endOwner)
+            checkInterval: .milliseconds(10), onStopRequest: onStopRequest)
         try await queue.save(Account("a", endpoints: [memory.endpoint()]))
     }
 

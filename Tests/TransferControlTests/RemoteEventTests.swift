@@ -114,7 +114,7 @@ import TransportTesting
     @Test func endsOwnerOnRequest() async throws {
         let (requested, signal) = AsyncStream.makeStream(of: Void.self)
         let fixture = try await ControlFixture { signal.yield() }
-        async let ended: Void = fixture.remote.endOwner()
+        async let ended: Void = fixture.remote.stopAgent()
         for await _ in requested { break }
         await fixture.server.shutDownQueue()
         try await ended

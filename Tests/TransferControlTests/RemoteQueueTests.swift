@@ -99,7 +99,7 @@ import TransportTesting
             await #expect { try await remote.status(of: ids[2]) } throws: { ($0 as? QueueError)?.code == .noSuchSession }
             await #expect { try await remote.resume(ids[0]) } throws: { ($0 as? QueueError)?.code == .invalidTransition }
             await #expect { try await remote.deleteAccount("a") } throws: { ($0 as? QueueError)?.code == .accountInUse }
-            await #expect { try await remote.endOwner() } throws: { ($0 as? QueueError)?.code == .invalidTransition }
+            await #expect { try await remote.stopAgent() } throws: { ($0 as? QueueError)?.code == .invalidTransition }
         }
     }
 
@@ -291,6 +291,14 @@ import TransportTesting
             }
             #expect(error?.code == .invalidRequest && error?.message.contains("stream") == true)
             writer.finish()
+        }
+    }
+
+    @Test(arguments: [Int.max - 1..<Int.max, -5..<1, Int.min..<Int.max, 1..<1])
+    func listsSessionsInAnyRange(range: Range<Int>) async throws {
+        try await ControlFixture.with { fixture in
+            try await fixture.queue.add([.upload([fixture.file("one")], to: "a")], at: nil, held: true)
+            #expect(try await fixture.remote.sessions(range).map(\.id) == fixture.queue.sessions(range).map(\.id))
         }
     }
 

@@ -48,7 +48,7 @@ import TransportHTTP
         #expect(request.headers["transfer-encoding"] == nil)
         #expect(receipt.bytes == 3)
         #expect(receipt.remoteURL == nil)
-        #expect(receipt.answer == ServerResponse(status: 200, mediaType: "application/json", text: #"{"id":7}"#))
+        #expect(receipt.serverResponse == ServerResponse(status: 200, mediaType: "application/json", text: #"{"id":7}"#))
         await transfer.end()
     }
 
@@ -139,7 +139,7 @@ import TransportHTTP
 
     @Test func truncatesLongResponse() async throws {
         let transfer = try TestTransfer("form", size: 1, answers: [[.answer(200, body: String(repeating: "x", count: 5000))]])
-        let answer = try #require(try await transfer.run().answer)
+        let answer = try #require(try await transfer.run().serverResponse)
         #expect(answer.text.utf8.count == 4096)
         #expect(answer.isTruncated)
         let error = #expect(throws: TransferError.self) { try answer.decoded(as: String.self) }
@@ -159,7 +159,7 @@ import TransportHTTP
         #expect(failure?.failureClass == .permanent)
         #expect(failure?.message.contains("acceptedStatuses") == true)
         transfer.endpoint.settings["acceptedStatuses"] = "301, 302"
-        #expect(try await transfer.run().answer?.status == 302)
+        #expect(try await transfer.run().serverResponse?.status == 302)
         await transfer.end()
     }
 

@@ -163,7 +163,7 @@ import TransportHTTP
                 headers["X-Signature"] = "sigSECRET"
                 return headers
             }, { _, number in [number == 0 ? .answer(200, body: "signed sigSECRET") : .answer(400, body: "bad signature sigSECRET")] })
-        #expect(try await transfer.run().answer?.text.contains("SECRET") == false)
+        #expect(try await transfer.run().serverResponse?.text.contains("SECRET") == false)
         #expect(await transfer.failure()?.description.contains("SECRET") == false)
         await transfer.end()
     }
@@ -185,7 +185,7 @@ import TransportHTTP
             [.answer(201, ["Content-Type": "application/json", "Location": "\(request.path)17/form-42-a"], body: body)]
         }
         let receipt = try await transfer.run()
-        #expect(receipt.answer?.text == body && receipt.answer?.mediaType == "application/json")
+        #expect(receipt.serverResponse?.text == body && receipt.serverResponse?.mediaType == "application/json")
         #expect(receipt.remoteURL == transfer.server.url("/files/17/form-42-a"))
         await transfer.end()
     }
@@ -200,7 +200,7 @@ import TransportHTTP
         ) { _, number in
             [.answer(number == 0 ? 201 : 422, ["Content-Type": "application/json"], body: body)]
         }
-        let answer = try #require(try await transfer.run().answer)
+        let answer = try #require(try await transfer.run().serverResponse)
         #expect(!answer.text.contains("SECRET") && !answer.text.contains("1234567890"))
         let created = try JSONDecoder().decode(Created.self, from: Data(answer.text.utf8))
         #expect(created.id == 42 && created.signature == "[redacted]" && created.token == "[redacted]" && created.number == 0)
@@ -213,7 +213,7 @@ import TransportHTTP
         let transfer = try Self.transfer(
             "put", Self.setting(["Cookie": "lang=en; session=cookie-SECRET"])
         ) { _, _ in [.answer(201, body: "session cookie-SECRET, language en")] }
-        #expect(try await transfer.run().answer?.text == "session [redacted], language en")
+        #expect(try await transfer.run().serverResponse?.text == "session [redacted], language en")
         await transfer.end()
     }
 }

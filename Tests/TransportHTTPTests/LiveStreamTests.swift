@@ -51,7 +51,7 @@ import TransportSupport
         await arrived.next()
         stream.growth.update(.complete(1_000))
         #expect(try await receipt.bytes == 1_000)
-        #expect(try await receipt.answer?.text == "stored")
+        #expect(try await receipt.serverResponse?.text == "stored")
         #expect(try await receipt.warnings.isEmpty)
         let request = try #require(stream.requests.first)
         #expect(stream.requests.count == 1 && request.body == stream.content)
@@ -193,7 +193,7 @@ import TransportSupport
         await stream.transfer.end()
     }
 
-    /// A stream that can't be sent again fails with the server's response, also if another request would be repeated.
+    /// A stream that can't be sent again fails with the server's response, even if another request would be repeated.
     @Test(arguments: [400, 401]) func longStreamFailsWithResponse(status: Int) async throws {
         let size = 2 * Self.releaseInterval
         let recorder = Recorder()

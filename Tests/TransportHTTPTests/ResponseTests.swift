@@ -158,7 +158,7 @@ import TransportHTTP
         #expect(transfer.content == "content")
         #expect(transfer.server.requests.map(\.path) == ["/latest?file=a.bin", "/7"])
         #expect(receipt.remoteURL == transfer.server.url("/latest"))
-        #expect(receipt.answer == nil)
+        #expect(receipt.serverResponse == nil)
         await transfer.end()
     }
 
@@ -168,7 +168,7 @@ import TransportHTTP
         var transfer = try TestTransfer("put", size: 1, answers: [[.answer(200, body: body)], [.answer(422, body: body)]])
         transfer.endpoint.credentials = [.bearer(.environment("TOKEN"))]
         transfer.credentials.secrets = ["TOKEN": "hunter2-horse"]
-        let answer = try #require(try await transfer.run().answer)
+        let answer = try #require(try await transfer.run().serverResponse)
         #expect(answer.status == 200 && answer.text == "token [redacted]\(mark)")
         let failure = try #require(await transfer.failure())
         #expect(failure.description.contains("token [redacted") && !failure.description.contains("hunter2"))
@@ -180,7 +180,7 @@ import TransportHTTP
         var transfer = try TestTransfer("put", size: 1, answers: [[.answer(200, body: "banana")], [.answer(422, body: "banana")]])
         transfer.endpoint.credentials = [.bearer(.environment("TOKEN"))]
         transfer.credentials.secrets = ["TOKEN": "an"]
-        #expect(try await transfer.run().answer?.text.contains("omitted") == true)
+        #expect(try await transfer.run().serverResponse?.text.contains("omitted") == true)
         #expect(await transfer.failure()?.description.contains("omitted") == true)
         await transfer.end()
     }
@@ -196,9 +196,9 @@ import TransportHTTP
         transfer.endpoint.credentials = [.password(.environment("P"))]
         transfer.credentials.secrets = ["P": "hunter2-horse"]
         var receipt = try await transfer.run()
-        #expect(receipt.answer?.text.contains("omitted") == true && receipt.answer?.mediaType == nil)
+        #expect(receipt.serverResponse?.text.contains("omitted") == true && receipt.serverResponse?.mediaType == nil)
         receipt = try await transfer.run()
-        #expect(receipt.answer?.text == #"{"user":"anna","password":"[redacted]"}"#)
+        #expect(receipt.serverResponse?.text == #"{"user":"anna","password":"[redacted]"}"#)
         #expect(receipt.remoteURL == nil)
         await transfer.end()
     }

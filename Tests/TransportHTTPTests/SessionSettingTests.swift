@@ -63,7 +63,7 @@ import TransportHTTP
         transfer.remotePath = "day/a.mov"
         let receipt = try await transfer.run()
         #expect(receipt.remoteURL == transfer.server.url("/bucket/1"))
-        #expect(receipt.answer?.text.contains("0123456789abcdef") == false)
+        #expect(receipt.serverResponse?.text.contains("0123456789abcdef") == false)
         transfer.remotePath = "b.mov"
         _ = try await transfer.run()
         #expect(transfer.server.requests.map(\.path) == ["/bucket/1?signature=0123456789abcdef", "/bucket/2"])

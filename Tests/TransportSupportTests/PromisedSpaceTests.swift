@@ -39,7 +39,15 @@ struct PromisedSpaceTests {
         _ = try await open("2", size: 2 * Self.unit, free: 3 * Self.unit)
     }
 
-    /// Of several downloads that begin at the same time, one begins.
+    /// Another program can use space that was promised to a download.
+    @Test func othersNeedMoreThanIsFree() async throws {
+        let first = try await open("1", size: 2 * Self.unit, free: 3 * Self.unit)
+        let error = await #expect(throws: TransferError.self) { try await open("2", size: 7, free: 5) }
+        #expect(error?.message.contains("needs 7 more bytes, but its disk has 5 free, and other downloads need 2147483648. Free") == true)
+        withExtendedLifetime(first) {}
+    }
+
+    /// Only one of several simultaneous downloads begins.
     @Test func oneOfConcurrentDownloadsBegins() async throws {
         let writers = await withTaskGroup(of: FileWriter?.self) { group in
             for index in 0..<8 {

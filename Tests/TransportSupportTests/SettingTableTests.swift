@@ -26,7 +26,7 @@ import TransportSupport
         [
             Setting("size", \.size, .bytes(from: 1), "a size").forSessions(),
             Setting("color", \.color, .choice, "`red` or `green`"),
-            Setting("name", \.name, .text("a name"), "a name", nil: "that of the file"),
+            Setting("name", \.name, .text("a name"), "a name", nil: "the name of the file"),
             Setting("words", \.words, .list, "words"),
             Setting("time", \.time, .seconds, "seconds").forSessions(only: true),
         ]
@@ -105,7 +105,8 @@ import TransportSupport
     @Test func describesAllSettings() {
         let descriptions = Self.table.descriptions
         #expect(descriptions.map(\.name) == ["color", "isOn", "key.NAME", "name", "size", "time", "words"])
-        #expect(descriptions.map(\.standard) == ["`red`", "`false`", "none", "that of the file", "`67108864` (64 MiB)", "none", "none"])
+        #expect(
+            descriptions.map(\.standard) == ["`red`", "`false`", "none", "the name of the file", "`67108864` (64 MiB)", "none", "none"])
         #expect(descriptions.filter(\.isForSessions).map(\.name) == ["size", "time"])
         #expect(descriptions.filter { !$0.isForEndpoints }.map(\.name) == ["time"])
     }

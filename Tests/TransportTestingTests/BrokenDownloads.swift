@@ -43,7 +43,7 @@ enum DownloadDefect: String, CaseIterable, Sendable, CustomStringConvertible {
         case .decreasesProgress: [.progressNeverDecreases]
         case .leavesProgressOpen: [.progressEndsAtSize]
         case .ignoresAllowance: [.rateLimitIsRespected]
-        case .ignoresCancellation, .renamesCancellation: [.cancellationEnds]
+        case .ignoresCancellation, .renamesCancellation: [.cancelledAttemptEnds]
         case .replacesAlways: [.nothingIsReplacedUnasked]
         case .replacesNever: [.replacesWhenAsked]
         case .followsLinks: [.staysInFolder]

@@ -25,7 +25,7 @@ enum ListingDefect: String, CaseIterable, Sendable, CustomStringConvertible {
         case .inventsEntries: [.emptyFolderIsEmpty]
         case .misjudgesMissingFolder: [.missingFolderIsPermanent]
         case .hidesReceiversError: [.receiverEndsListing]
-        case .ignoresCancellation, .renamesCancellation: [.cancellationEnds]
+        case .ignoresCancellation, .renamesCancellation: [.cancelledAttemptEnds]
         case .misjudgesRefusal: [.refusedConnectionIsUnreachable]
         }
     }

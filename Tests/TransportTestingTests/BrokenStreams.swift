@@ -18,7 +18,7 @@ enum StreamDefect: String, CaseIterable, Sendable, CustomStringConvertible {
         case .treatsStartAsComplete, .waitsForAll: [.growingSourceArrives]
         case .startsOver: [.resumesAfterLostConnection]
         case .hidesFailure: [.sourceFailureIsReported]
-        case .ignoresCancellation: [.cancellationEnds]
+        case .ignoresCancellation: [.cancelledAttemptEnds]
         }
     }
 

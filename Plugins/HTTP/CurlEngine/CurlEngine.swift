@@ -123,7 +123,7 @@ package final class CurlEngine: Sendable {
         try Task.checkCancellation()
         try request.validate()
         request.connection.verification.warn?(
-            "The certificate of \(request.origin) is not verified, so anyone on the network path can read and change "
+            "The certificate of \(request.originForMessages) is not verified, so anyone on the network path can read and change "
                 + "the data. Trust the certificate instead.")
         let outcome = Once<PendingRequest.Outcome>()
         let lane = if case .download = purpose { try lane(for: outcome) } else { nil as Lane? }

@@ -84,7 +84,7 @@ struct EndpointAddress {
     /// Whether files with the same name in different folders have the same URL.
     var mergesFolders: Bool { !isFolder && !hasTransferPlaceholder && !path.contains("{path}") && !query.contains("{path}") }
 
-    /// Whether the address is that of a folder: it has no placeholder for the remote name or the transfer's ID.
+    /// Whether the address names a folder: it has no placeholder for the remote name or the transfer's ID.
     var isFolder: Bool { !hasNamePlaceholder && !hasTransferPlaceholder }
 
     /// Returns the URL for downloading a file.

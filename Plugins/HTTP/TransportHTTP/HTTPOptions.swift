@@ -39,7 +39,7 @@ public struct HTTPOptions: Hashable, Sendable {
     /// The upload method; nil for the method of the address. Only for sessions.
     public var upload: Upload?
 
-    /// The name of the form field that contains the file; not empty. The files of a `TransferItem.form` have field names of their own.
+    /// The name of the form field that contains the file; not empty. The files of a `TransferItem.form` have their own field names.
     public var fileField: String
 
     /// The additional text fields of the form, by name. In a value, `{name}`, `{path}` and `{transfer}` are replaced without encoding;
@@ -79,7 +79,7 @@ public struct HTTPOptions: Hashable, Sendable {
     /// Whether the server supports WebDAV (RFC 4918). Only for endpoints.
     ///
     /// If true, a `PUT` first creates the missing folders of its remote name with `MKCOL`. This costs one request for each folder of a
-    /// session. Folders can be downloaded, because `PROPFIND` lists them. For listings, the address must be that of a folder, without
+    /// session. Folders can be downloaded, because `PROPFIND` lists them. For listings, the address must name a folder, without
     /// placeholders.
     public var webDAV: Bool
 

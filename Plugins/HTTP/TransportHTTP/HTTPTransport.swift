@@ -67,8 +67,8 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
     /// Checks an endpoint when an account is saved. The queue calls this method on the executor of its caller.
     public func validate(_ endpoint: Endpoint) throws(TransferError) { try Self.validate(endpoint) }
 
-    /// Checks a session's options when the session is enqueued. The queue calls this method on its own executor and on those of its
-    /// callers.
+    /// Checks a session's options when the session is enqueued. The queue calls this method on its own executor and on its
+    /// callers' executors.
     public func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError) {
         try Self.validate(options, for: direction, at: endpoint)
     }

@@ -97,7 +97,7 @@ struct HTTPUpload {
         growth?.confirmed(before: size)
         reporter.report(sent: size, confirmed: size)
         return TransferReceipt(
-            bytes: size, remoteURL: uploadedURL(answer), answer: answer.forReceipt(upTo: server.options.responseLimit))
+            bytes: size, remoteURL: uploadedURL(answer), serverResponse: answer.forReceipt(upTo: server.options.responseLimit))
     }
 
     /// Whether the upload ends with a comparison of the content. The source must then keep the content.

@@ -68,7 +68,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     /// Checks an endpoint when an account is saved. The queue calls this method on the executor of its caller.
     public func validate(_ endpoint: Endpoint) throws(TransferError) { try Self.validate(endpoint) }
 
-    /// Checks a session's options when the session is enqueued. The queue calls this method on its own executor and on those of its callers.
+    /// Checks a session's options when the session is enqueued. The queue calls this method on its own executor and on its callers' executors.
     public func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError) {
         try Self.validate(options)
     }
@@ -87,8 +87,8 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     /// session.
     public func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash { Self.nameClash(options) }
 
-    let pool: ConnectionPool
-    private let makePool: @Sendable () -> ConnectionPool
+    let pool: SSHConnectionPool
+    private let makePool: @Sendable () -> SSHConnectionPool
     private let disks: DiskThreads
     private let failures = UnexplainedFailures()
     private static let logger = Logger(label: "transport-sftp")
@@ -100,15 +100,15 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
 
     /// Creates a transport with a policy for its connections.
     package init(policy: PoolPolicy) {
-        self.init(makePool: { ConnectionPool(SSHConnector(), policy: policy) }, disks: DiskThreads(limit: 4))
+        self.init(makePool: { SSHConnectionPool(SSHConnector(), policy: policy) }, disks: DiskThreads(limit: 4))
     }
 
     /// Creates a transport that uses the caller's connector and threads.
     package init(connector: any SFTPConnector, policy: PoolPolicy = PoolPolicy(), disks: DiskThreads = DiskThreads(limit: 4)) {
-        self.init(makePool: { ConnectionPool(connector, policy: policy) }, disks: disks)
+        self.init(makePool: { SSHConnectionPool(connector, policy: policy) }, disks: disks)
     }
 
-    private init(makePool: @escaping @Sendable () -> ConnectionPool, disks: DiskThreads) {
+    private init(makePool: @escaping @Sendable () -> SSHConnectionPool, disks: DiskThreads) {
         self.makePool = makePool
         pool = makePool()
         self.disks = disks

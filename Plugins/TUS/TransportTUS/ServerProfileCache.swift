@@ -9,8 +9,8 @@ final class ServerProfileCache: Sendable {
     /// The maximum number of interrupted uploads in the cache. At the limit, the cache drops all of them, and they no longer count as
     /// interrupted.
     private static let maximumInterruptedRequests = 1_000
-    /// The maximum number of addresses in the cache. There is one for each endpoint and each creation URL. At the limit, the cache drops what it
-    /// knows of all addresses, and the transport requests it again.
+    /// The maximum number of addresses in the cache. There is one for each endpoint and each creation URL. At the limit, the cache drops
+    /// all entries, and the transport requests the information again.
     private static let maximumAddresses = 1_000
 
     /// The deviations of one endpoint from the protocol, as observed in its responses.

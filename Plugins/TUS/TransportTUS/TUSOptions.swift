@@ -23,7 +23,7 @@ public struct TUSOptions: Hashable, Sendable {
     /// Whether to always send `PATCH` as `POST` with `X-HTTP-Method-Override`. If false, the transport does so only after a 405 or 501 response.
     public var methodOverride: Bool
 
-    /// The extensions to use, whatever the server lists; nil for those that the server lists.
+    /// The extensions to use, whatever the server lists; nil for the server's list.
     ///
     /// For a server that lists an extension but handles it badly, give the other extensions. For a server or proxy that does not answer `OPTIONS`,
     /// give the extensions that the server is known to support. With an empty array, the transport uses only the core protocol and the
@@ -140,7 +140,7 @@ public struct TUSOptions: Hashable, Sendable {
             Setting(
                 "extensions", \.extensions, .extensions,
                 "the extensions to use, separated by commas, whatever the server lists; `none` for only the core protocol and the creation of uploads",
-                nil: "those that the server lists"),
+                nil: "the server's list"),
             Setting(
                 "methodOverride", \.methodOverride, .flag, "`true` to always send `PATCH` as `POST` with `X-HTTP-Method-Override`"),
             Setting(

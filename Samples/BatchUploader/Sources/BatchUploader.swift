@@ -2,7 +2,7 @@ import Foundation
 import TransferKit
 import TransportTUS
 
-/// Uploads each file of a folder as a session of its own, prints the progress, and resumes after a crash.
+/// Uploads each file of a folder as a separate session, prints the progress, and resumes after a crash.
 ///
 ///     BatchUploader SERVER FOLDER    adds the files of FOLDER, and uploads them to the tus server
 ///     BatchUploader                  resumes the uploads of an earlier launch

@@ -16,10 +16,10 @@ final class Exchange {
     let bodyLength: Int64?
     /// Whether the whole body was read.
     private(set) var isBodyAtEnd: Bool
-    /// `http://host`, with the host name that the client used. The name can be that of a proxy (RFC 9110, section 7.2).
+    /// `http://host`, with the host name that the client used. It can be a proxy's name (RFC 9110, section 7.2).
     let origin: String
     /// Whether the request has no host name, or a host name that always means this machine (RFC 6761, section 6.3).
-    let isForLoopback: Bool
+    let hasLoopbackHost: Bool
     private let headers: HTTPFields
     private var body: RequestBody.AsyncIterator
     private var writer: ResponseWriter?
@@ -35,7 +35,7 @@ final class Exchange {
         method = request.head.tusMethod
         path = request.head.targetPath
         origin = request.head.authority.map { "http://\($0)" } ?? connection.origin
-        isForLoopback = request.head.authority.map(Self.isLoopback) ?? true
+        hasLoopbackHost = request.head.authority.map(Self.isLoopback) ?? true
         // The HTTP decoder rejects a length that is not a number, and a length together with a transfer encoding.
         bodyLength = request.headers.contains(.transferEncoding) ? nil : request.headers[.contentLength].flatMap { Int64(digits: $0) } ?? 0
         isBodyAtEnd = bodyLength == 0
@@ -65,7 +65,7 @@ final class Exchange {
     }
 
     /// Whether the client still waits for 100 (Continue) before it sends the body.
-    var isBodyAwaited: Bool { expectsContinue && !isBodyAtEnd }
+    var isAwaitingBody: Bool { expectsContinue && !isBodyAtEnd }
 
     /// Returns the next bytes of the body, at most `limit`; nil at the end.
     ///

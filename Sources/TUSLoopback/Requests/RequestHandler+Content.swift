@@ -69,7 +69,7 @@ extension RequestHandler {
     func checksum(of exchange: Exchange) throws(ErrorResponse) -> ChecksumLocation? {
         guard options.offers(.checksum) else { return nil }
         if let header = exchange["Upload-Checksum"] {
-            guard let checksum = Checksum(header) else { throw invalidChecksum }
+            guard let checksum = TUSChecksum(header) else { throw invalidChecksum }
             return .header(checksum)
         }
         let announced = exchange["Trailer"]?.lowercased().split(separator: ",").contains { $0.trimming(" ") == "upload-checksum" }
@@ -77,7 +77,7 @@ extension RequestHandler {
     }
 
     private var invalidChecksum: ErrorResponse {
-        ErrorResponse(400, because: "Upload-Checksum must be one of \(ChecksumAlgorithm.advertised), followed by a base64 value.")
+        ErrorResponse(400, because: "Upload-Checksum must be one of \(TUSChecksumAlgorithm.advertised), followed by a base64 value.")
     }
 
     /// Checks the headers of a body before the body is read. Returns nil if the headers are valid.
@@ -149,10 +149,10 @@ extension RequestHandler {
     }
 
     private func compare(_ hashes: ContentHashes, _ location: ChecksumLocation, _ exchange: Exchange) -> Outcome {
-        let checksum: Checksum?
+        let checksum: TUSChecksum?
         switch location {
         case .header(let announced): checksum = announced
-        case .trailer: checksum = exchange.trailer("Upload-Checksum", in: order).flatMap { Checksum($0) }
+        case .trailer: checksum = exchange.trailer("Upload-Checksum", in: arrivalOrder).flatMap { TUSChecksum($0) }
         }
         guard let checksum else { return .invalidChecksum }
         return hashes.matches(checksum) ? .complete : .mismatch
@@ -218,7 +218,7 @@ extension RequestHandler {
             upload.offset - reported >= max(1, interval), upload.record.unverifiedFrom == nil
         else { return }
         reported = upload.offset
-        try await exchange.sendInterim([("Upload-Offset", "\(reported)")] + version)
+        try await exchange.sendInterim([("Upload-Offset", "\(reported)")] + draftVersionHeaders)
     }
 
     private func limitRate(after bytes: Int, on connection: Connection) async {

@@ -50,7 +50,7 @@ extension RequestHandler {
         return response
     }
 
-    private func newRecord(for exchange: Exchange) throws(ErrorResponse) -> UploadRecord {
+    private func newRecord(for exchange: Exchange) throws(ErrorResponse) -> StoredUpload {
         let concat = options.offers(.concatenation) ? exchange["Upload-Concat"] : nil
         let isFinal = concat?.hasPrefix("final;") == true
         guard concat == nil || concat == "partial" || isFinal else {
@@ -58,12 +58,12 @@ extension RequestHandler {
         }
         let length = isFinal ? try finalLength(exchange) : try length(exchange)
         let header = exchange["Upload-Metadata"]
-        guard let metadata = header.map(UploadMetadata.decode) ?? [:] else {
+        guard let metadata = header.map(StoredMetadata.decode) ?? [:] else {
             throw ErrorResponse(400, because: "Upload-Metadata must be pairs of a key and a base64 value, separated by commas.")
         }
         let parts = isFinal ? try parts(of: concat ?? "", for: exchange) : nil
         let expires = length == 0 ? nil : newExpiry
-        return UploadRecord(
+        return StoredUpload(
             id: "", length: length, metadata: metadata, uploadMetadata: header, uploadConcat: concat, parts: parts, expires: expires,
             complete: length == 0)
     }
@@ -96,7 +96,7 @@ extension RequestHandler {
     }
 
     /// Returns the largest allowed size of the upload in bytes.
-    func limit(of record: UploadRecord) -> Int64 { record.length ?? options.maximumSize ?? .max }
+    func limit(of record: StoredUpload) -> Int64 { record.length ?? options.maximumSize ?? .max }
 
     /// The time at which an upload that changes now will expire, in seconds since 1970; nil if uploads have no lifetime.
     var newExpiry: Int? {

@@ -48,8 +48,8 @@ extension RequestHandler {
             return Response(405, [("Allow", "OPTIONS, HEAD, PATCH, DELETE")])
         }
         let connection = exchange.connection
-        await order.waitForEarlierRequests(exchange.path, hasContent: hasContent, on: connection.channel)
-        await upload.acquire(for: hasContent ? connection : nil) { order.beginHandling(on: connection.channel) }
+        await arrivalOrder.waitForEarlierRequests(exchange.path, hasContent: hasContent, on: connection.channel)
+        await upload.acquire(for: hasContent ? connection : nil) { arrivalOrder.beginHandling(on: connection.channel) }
         defer { upload.release() }
         guard case .found = store.lookUp(upload.id) else { return Response(410, noStore) }
         switch exchange.method {
@@ -75,7 +75,7 @@ extension RequestHandler {
             checksum = try contentDigest(of: exchange)
             var metadata = ["filetype": exchange["Content-Type"] ?? ""]
             metadata["filename"] = exchange["Content-Disposition"].flatMap(Self.fileName)
-            let record = UploadRecord(id: "", length: length, metadata: metadata, expires: newExpiry, isClosed: false)
+            let record = StoredUpload(id: "", length: length, metadata: metadata, expires: newExpiry, isClosed: false)
             upload = try await NIOThreadPool.singleton.runIfActive { [store] in try store.create(record) }
         } catch let errorResponse as ErrorResponse {
             return errorResponse.response
@@ -86,7 +86,7 @@ extension RequestHandler {
         await upload.acquire(for: exchange.connection)
         defer { upload.release() }
         if options.sendsInterimResponses {
-            try await exchange.sendInterim([("Location", location)] + version + limits(of: upload))
+            try await exchange.sendInterim([("Location", location)] + draftVersionHeaders + limits(of: upload))
         }
         guard var response = try await receiveResource(exchange, checksum, into: upload, entry, isLast: isLast) else { return nil }
         if response.status == 204 { response.status = 201 }

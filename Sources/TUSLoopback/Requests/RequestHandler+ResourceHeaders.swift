@@ -9,7 +9,7 @@ extension RequestHandler {
     var partialUpload: String { "application/partial-upload" }
 
     /// The header with the draft's version.
-    var version: [(String, String)] { options.dialect.draftVersion.map { [(Self.interopHeader, $0)] } ?? [] }
+    var draftVersionHeaders: [(String, String)] { options.dialect.draftVersion.map { [(Self.interopHeader, $0)] } ?? [] }
 
     /// The headers with the offset and the completeness of an upload.
     func state(of upload: Upload) -> [(String, String)] {
@@ -70,7 +70,7 @@ extension RequestHandler {
     /// Returns the checksum of a request's content (RFC 9530, "Content-Digest"); nil if there is none.
     func contentDigest(of exchange: Exchange) throws(ErrorResponse) -> ChecksumLocation? {
         guard let header = exchange["Content-Digest"] else { return nil }
-        guard header.hasPrefix("sha-256=:"), header.hasSuffix(":"), let checksum = Checksum("sha256 \(header.dropFirst(9).dropLast())")
+        guard header.hasPrefix("sha-256=:"), header.hasSuffix(":"), let checksum = TUSChecksum("sha256 \(header.dropFirst(9).dropLast())")
         else {
             throw ErrorResponse(400, because: "Content-Digest must be sha-256=:, a base64 value, and a colon.")
         }

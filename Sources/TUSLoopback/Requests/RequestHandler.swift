@@ -5,7 +5,7 @@ import TransferCore
 
 /// Handles all requests of the server.
 final class RequestHandler: Sendable {
-    static let version = "1.0.0"
+    static let tusVersion = "1.0.0"
     /// The path of the creation URL, and the prefix of the paths of all uploads.
     static let root = "/files/"
 
@@ -14,9 +14,9 @@ final class RequestHandler: Sendable {
     let faults: FaultScript
     let recorder: StatisticsRecorder
     let now: @Sendable () -> Date
-    let order = ArrivalOrder()
+    let arrivalOrder = ArrivalOrder()
 
-    /// The maximum body size, in bytes, at which the connection stays open if the server responds before it has read the whole body.
+    /// The maximum size, in bytes, of a body that the server drains to keep the connection open after an early response.
     private static let maximumDrainedSize: Int64 = 1024 * 1024
 
     init(
@@ -31,22 +31,22 @@ final class RequestHandler: Sendable {
 
     /// Handles one request.
     ///
-    /// - Throws: An error if the connection must be closed.
+    /// - Throws: `ConnectionEnded` if the connection must be closed.
     @concurrent
     func serve(_ exchange: Exchange) async throws {
         defer {
             exchange.connection.finish()
-            order.endHandling(on: exchange.connection.channel)
+            arrivalOrder.endHandling(on: exchange.connection.channel)
         }
-        guard let response = try await answer(exchange) else {
+        guard let response = try await response(to: exchange) else {
             await exchange.connection.close()
             throw ConnectionEnded()
         }
-        order.beginHandling(on: exchange.connection.channel)
+        arrivalOrder.beginHandling(on: exchange.connection.channel)
         let canDrain = exchange.isBodyAtEnd || (exchange.bodyLength ?? .max) <= Self.maximumDrainedSize
-        let staysOpen = canDrain && !exchange.isBodyAwaited && !exchange.connection.isInterrupted
+        let staysOpen = canDrain && !exchange.isAwaitingBody && !exchange.connection.isInterrupted
         try await exchange.send(response, closing: !staysOpen)
-        if !exchange.isBodyAwaited { try await discardBody(of: exchange) }
+        if !exchange.isAwaitingBody { try await discardBody(of: exchange) }
         if !staysOpen { throw ConnectionEnded() }
     }
 
@@ -64,9 +64,9 @@ final class RequestHandler: Sendable {
 
     /// Returns the response; nil if the connection must be closed without a response.
     @concurrent
-    private func answer(_ exchange: Exchange) async throws -> Response? {
+    private func response(to exchange: Exchange) async throws -> Response? {
         // Without this check, a web site could resolve its host name to a loopback address, and its pages could read the uploads (DNS rebinding).
-        guard exchange.isForLoopback else {
+        guard exchange.hasLoopbackHost else {
             return Response(421, body: "The host must be a loopback address or localhost.\n")
         }
         if exchange.path == "/statistics" { return statistics(exchange) }
@@ -77,9 +77,9 @@ final class RequestHandler: Sendable {
             if let injected { injected } else if isTUS { try await dispatch(exchange) } else { try await dispatchResource(exchange) }
         guard var response = answer else { return nil }
         if !isTUS {
-            for (name, value) in version { response.headers.append((name: name, value: value)) }
+            for (name, value) in draftVersionHeaders { response.headers.append((name: name, value: value)) }
         } else if !response.headers.contains(where: { $0.name.lowercased() == "tus-resumable" }) {
-            response.headers.append((name: "Tus-Resumable", value: Self.version))
+            response.headers.append((name: "Tus-Resumable", value: Self.tusVersion))
         }
         // The client needs this server's time to interpret the expiry of uploads.
         response.headers.append((name: "Date", value: now().httpDate))
@@ -91,10 +91,10 @@ final class RequestHandler: Sendable {
         guard exchange.path.hasPrefix(Self.root) || exchange.path + "/" == Self.root else {
             return Response(404, body: "Not found. Create uploads at \(Self.root).\n")
         }
-        if exchange.method == "OPTIONS" { return describe() }
+        if exchange.method == "OPTIONS" { return optionsResponse() }
         // Downloads don't need tus.
-        guard exchange.method == "GET" || exchange["Tus-Resumable"] == Self.version else {
-            return Response(412, [("Tus-Version", Self.version)], body: "Tus-Resumable must be \(Self.version).\n")
+        guard exchange.method == "GET" || exchange["Tus-Resumable"] == Self.tusVersion else {
+            return Response(412, [("Tus-Version", Self.tusVersion)], body: "Tus-Resumable must be \(Self.tusVersion).\n")
         }
         let id = String(exchange.path.dropFirst(Self.root.count))
         if id.isEmpty {
@@ -110,15 +110,17 @@ final class RequestHandler: Sendable {
         }
     }
 
+    /// Whether the upload has expired. The expired upload may not have been removed yet.
     func isExpired(_ upload: Upload) -> Bool {
         upload.record.expires.map { Double($0) <= now().timeIntervalSince1970 } ?? false
     }
 
+    /// Removes an expired upload, and returns the response.
     func expire(_ upload: Upload) async -> Response {
         await upload.acquire(for: nil)
         defer { upload.release() }
         if case .found = store.lookUp(upload.id) {
-            // Errors are ignored: the response is the same if the files can't be removed.
+            // Ignores errors: the response is the same if the files can't be removed.
             try? await NIOThreadPool.singleton.runIfActive { [store] in try store.remove(upload) }
         }
         return Response(410, noStore, body: "The upload has expired.\n")
@@ -139,8 +141,8 @@ final class RequestHandler: Sendable {
         // A GET needs no exclusive access, because complete uploads never change and incomplete uploads are not sent.
         if exchange.method == "GET" { return await download(upload, exchange) }
         let connection = exchange.connection
-        await order.waitForEarlierRequests(exchange.path, hasContent: hasContent, on: connection.channel)
-        await upload.acquire(for: hasContent ? connection : nil) { order.beginHandling(on: connection.channel) }
+        await arrivalOrder.waitForEarlierRequests(exchange.path, hasContent: hasContent, on: connection.channel)
+        await upload.acquire(for: hasContent ? connection : nil) { arrivalOrder.beginHandling(on: connection.channel) }
         defer { upload.release() }
         guard case .found = store.lookUp(upload.id) else { return Response(410, noStore) }
         switch exchange.method {
@@ -150,11 +152,13 @@ final class RequestHandler: Sendable {
         }
     }
 
+    /// The headers of responses that a cache must not store.
     let noStore = [("Cache-Control", "no-store")]
 
-    private func describe() -> Response {
-        var headers = [("Tus-Version", Self.version), ("Tus-Extension", options.advertised)]
-        if options.offers(.checksum) { headers.append(("Tus-Checksum-Algorithm", ChecksumAlgorithm.advertised)) }
+    /// The response to OPTIONS, which describes the server.
+    private func optionsResponse() -> Response {
+        var headers = [("Tus-Version", Self.tusVersion), ("Tus-Extension", options.advertised)]
+        if options.offers(.checksum) { headers.append(("Tus-Checksum-Algorithm", TUSChecksumAlgorithm.advertised)) }
         if let maximum = options.maximumSize { headers.append(("Tus-Max-Size", String(maximum))) }
         return Response(204, headers)
     }
@@ -184,6 +188,7 @@ final class RequestHandler: Sendable {
         return Response(200, headers)
     }
 
+    /// Removes an upload (the extension "termination").
     func terminate(_ upload: Upload) async -> Response {
         let entry = recorder.begin("DELETE", offset: nil, for: upload)
         let response: Response

@@ -14,7 +14,7 @@ final class Upload: Sendable {
     private let state: Locked<State>
 
     private struct State {
-        var record: UploadRecord
+        var record: StoredUpload
         var offset: Int64
         var isHeld = false
         /// The connection whose body is being received, if any.
@@ -22,13 +22,13 @@ final class Upload: Sendable {
         var waiting: [(connection: Connection?, continuation: CheckedContinuation<Void, Never>)] = []
     }
 
-    var record: UploadRecord { state.withLock { $0.record } }
+    var record: StoredUpload { state.withLock { $0.record } }
     /// The number of stored bytes, which is the size of the file.
     var offset: Int64 { state.withLock { $0.offset } }
     var isComplete: Bool { state.withLock { $0.record.isClosed ?? ($0.offset == $0.record.length) } }
 
     /// Creates an upload on disk. Blocks.
-    init(creating record: UploadRecord, in folder: FilePath) throws {
+    init(creating record: StoredUpload, in folder: FilePath) throws {
         id = record.id
         (file, recordFile) = Self.files(of: record.id, in: folder)
         state = Locked(State(record: record, offset: 0))
@@ -38,7 +38,7 @@ final class Upload: Sendable {
 
     /// Opens the upload that a record file describes. Returns nil if the file with the bytes is missing. Blocks.
     init?(opening recordFile: FilePath, in folder: FilePath) throws {
-        let record = try JSONDecoder().decode(UploadRecord.self, from: Data(contentsOf: URL(filePath: recordFile.string)))
+        let record = try JSONDecoder().decode(StoredUpload.self, from: Data(contentsOf: URL(filePath: recordFile.string)))
         id = record.id
         (file, self.recordFile) = Self.files(of: record.id, in: folder)
         guard let descriptor = try? FileDescriptor.open(file, .readOnly) else { return nil }
@@ -133,7 +133,7 @@ final class Upload: Sendable {
     }
 
     /// Changes the record in memory and on disk. Requires exclusive access. Blocks.
-    func change(_ body: (inout UploadRecord) -> Void) throws {
+    func change(_ body: (inout StoredUpload) -> Void) throws {
         state.withLock { body(&$0.record) }
         try writeRecord()
     }

@@ -47,7 +47,7 @@ final class UploadStore: Sendable {
     }
 
     /// Creates an upload with a new ID, ignoring the ID of the record. Blocks.
-    func create(_ record: UploadRecord) throws -> Upload {
+    func create(_ record: StoredUpload) throws -> Upload {
         var record = record
         record.id = UUID().uuidString.replacing("-", with: "").lowercased()
         let upload = try Upload(creating: record, in: folder)

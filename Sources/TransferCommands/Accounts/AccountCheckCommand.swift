@@ -19,7 +19,7 @@ struct AccountCheckCommand: AsyncParsableCommand {
     var name: String
 
     func run() async throws {
-        ProcessSecrecy.begin()
+        ProcessMemoryProtection.enable()
         guard let status = try await common.withQueue({ try await $0.account(name) }) else {
             throw CommandFailure.unknownAccount(name)
         }

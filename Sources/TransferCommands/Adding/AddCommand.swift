@@ -38,8 +38,8 @@ struct AddCommand: AsyncParsableCommand {
     @OptionGroup(title: "Download") var downloadOptions: DownloadOptions
     @OptionGroup(title: "Transfer") var transfer: TransferOptions
 
-    private var sessions: NewSessions {
-        NewSessions(
+    private var sessions: SessionSubmission {
+        SessionSubmission(
             common: common, options: options, transfer: transfer, direction: download ? .download : .upload, upload: uploadOptions,
             uploadItems: uploadItems, download: downloadOptions, account: account, paths: paths, readsPaths: stdin, destination: to)
     }

@@ -35,8 +35,8 @@ struct DownloadCommand: AsyncParsableCommand {
     @OptionGroup(title: "Download") var download: DownloadOptions
     @OptionGroup(title: "Transfer") var transfer: TransferOptions
 
-    private var sessions: NewSessions {
-        NewSessions(
+    private var sessions: SessionSubmission {
+        SessionSubmission(
             common: common, options: options, transfer: transfer, direction: .download, download: download, account: account,
             paths: paths, readsPaths: stdin, destination: to)
     }

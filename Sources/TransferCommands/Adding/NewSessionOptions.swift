@@ -3,14 +3,14 @@ import Foundation
 import TransferKit
 import TransferOutput
 
-/// The options of new sessions, except the options of their transfers (``TransferOptions``).
+/// The options of new sessions, except transfer options (``TransferOptions``).
 struct NewSessionOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp("The session's name (default: from the first path).", valueName: "text"),
         transform: TextArgument.text)
     var name: String?
 
-    @Option(help: ArgumentHelp("A tag to select the session by; repeatable.", valueName: "word"), transform: TextArgument.text)
+    @Option(help: ArgumentHelp("A tag for selecting the session; repeatable.", valueName: "word"), transform: TextArgument.text)
     var tag: [String] = []
 
     @Option(
@@ -23,10 +23,10 @@ struct NewSessionOptions: ParsableArguments {
         transform: TextArgument.text)
     var dedupe: String?
 
-    @Flag(help: "With --dedupe, completed sessions count too.")
+    @Flag(help: "With --dedupe, also match completed sessions.")
     var dedupeCompleted = false
 
-    @Flag(help: "Save a draft, outside of the queue.")
+    @Flag(help: "Save a draft instead of queueing the session.")
     var draft = false
 
     @Flag(help: "Add one session for each path.")
@@ -38,14 +38,14 @@ struct NewSessionOptions: ParsableArguments {
         if let name, name.isEmpty { throw ValidationError("--name is empty. Omit it to use the name of the first path.") }
         try Self.validate(context: context)
         if dedupe == "" {
-            throw ValidationError("--dedupe is empty. Give it a key, or omit the option.")
+            throw ValidationError("--dedupe is empty. Specify a key, or omit the option.")
         }
-        if dedupeCompleted, dedupe == nil { throw ValidationError("--dedupe-completed needs --dedupe with a key.") }
+        if dedupeCompleted, dedupe == nil { throw ValidationError("--dedupe-completed requires --dedupe.") }
         if draft, placement.position.isGiven {
-            throw ValidationError("A draft has no position. Omit --at, --next, --now and --hold, or give them to \"transferq enqueue\".")
+            throw ValidationError("A draft has no position. Omit --at, --next, --now and --hold, or pass them to \"transferq enqueue\".")
         }
         if draft, dedupeCompleted { throw ValidationError("--draft and --dedupe-completed can't be used together.") }
-        if tag.contains("") { throw ValidationError("--tag is empty. Give it a word, or omit the option.") }
+        if tag.contains("") { throw ValidationError("--tag is empty. Specify a word, or omit the option.") }
         if each, dedupe != nil {
             throw ValidationError("--each and --dedupe can't be used together, because all sessions would have the same key.")
         }
@@ -55,10 +55,11 @@ struct NewSessionOptions: ParsableArguments {
     static func validate(context: String?) throws {
         guard let context, !JSONValue.isJSON(Data(context.utf8)) else { return }
         throw ValidationError(
-            "The value of --context is not JSON, or has a number out of range. A JSON string needs double quotes: '\"text\"'.")
+            "The value of --context is not valid JSON, or contains a number that is out of range. A JSON string needs double quotes: '\"text\"'."
+        )
     }
 
-    /// Sets the values of these options in a request, except the name and the placement.
+    /// Sets the context and the deduplication options in a request.
     func apply(to request: inout SessionRequest) {
         request.context = context.map { Data($0.utf8) }
         request.deduplicationKey = dedupe

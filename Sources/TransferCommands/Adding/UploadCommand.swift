@@ -34,8 +34,8 @@ struct UploadCommand: AsyncParsableCommand {
     @OptionGroup(title: "Upload") var upload: UploadOptions
     @OptionGroup(title: "Transfer") var transfer: TransferOptions
 
-    private var sessions: NewSessions {
-        NewSessions(
+    private var sessions: SessionSubmission {
+        SessionSubmission(
             common: common, options: options, transfer: transfer, direction: .upload, upload: upload, uploadItems: items, account: account,
             paths: paths, readsPaths: stdin, destination: to)
     }

@@ -17,11 +17,11 @@ struct Agent {
     /// The size in bytes at which the log is rotated.
     let logSize: Int
     /// Reports the result of the start to the process that started the agent; nil in the foreground.
-    let starter: AgentStarter?
+    let starter: StartReporter?
 
     /// Runs the agent until a signal or another command ends it. Returns after the queue has shut down.
     func run() async throws {
-        ProcessSecrecy.begin()
+        ProcessMemoryProtection.enable()
         let (ends, end) = AsyncStream.makeStream(of: Void.self)
         // Handles signals from here on, so that a signal during the start also ends the agent cleanly.
         let signals = TerminationSignals(hangUp: starter == nil) {}
@@ -40,7 +40,7 @@ struct Agent {
         let server: ControlServer
         do {
             // Unlike a foreground run, an agent is useless without its socket.
-            server = try ControlServer(for: queue, as: .agent, logger: logger, endOwner: { end.yield() })
+            server = try ControlServer(for: queue, as: .agent, logger: logger, onStopRequest: { end.yield() })
             try await queue.start()
             logger.notice("The agent is ready.", metadata: ["process": "\(getpid())", "version": "\(RootCommand.version)"])
             starter?.reportReady()

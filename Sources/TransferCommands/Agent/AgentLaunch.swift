@@ -29,7 +29,7 @@ enum AgentLaunch {
                     variable: "\(CrashReports.variable.name)=\(CrashReports.variable.value)")
             }
             let text = try readToEnd(reading)
-            guard let report = try? JSONDecoder().decode(AgentStarter.Report.self, from: text) else {
+            guard let report = try? JSONDecoder().decode(StartReporter.StartResult.self, from: text) else {
                 throw CommandFailure(.storage, "The agent exited before it was ready. See \(log).")
             }
             guard let status = report.status else { return process }

@@ -14,7 +14,7 @@ struct AgentRunCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run", abstract: "Runs the agent in the foreground, for systemd.",
         discussion: """
-            Runs the queue until SIGTERM, SIGINT, SIGHUP or "transferq agent stop", then exits with 0. Logs to standard error.
+            Runs the queue until SIGTERM, SIGINT, SIGHUP or "transferq agent stop", and then exits with status 0. Logs to standard error.
 
             Example: transferq agent run
             """)
@@ -33,7 +33,7 @@ struct AgentRunCommand: AsyncParsableCommand {
     var readyDescriptor: Int32?
 
     func run() async throws {
-        let starter = readyDescriptor.map { AgentStarter(FileDescriptor(rawValue: $0)) }
+        let starter = readyDescriptor.map { StartReporter(FileDescriptor(rawValue: $0)) }
         do {
             try await Agent(
                 common: common, limits: limits, web: web, logSize: logSize.map { Int(clamping: $0.bytes) } ?? RotatingLog.defaultLimit,

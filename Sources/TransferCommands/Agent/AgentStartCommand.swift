@@ -85,7 +85,7 @@ struct AgentStopCommand: AsyncParsableCommand {
         // If the agent has exited since the check, withOwner returns nil once the queue is released.
         _ = try await common.withOwner { queue in
             guard try await queue.owner().role == .agent else { throw none }
-            try await queue.endOwner()
+            try await queue.stopAgent()
         }
         if common.json { await CommandContext.current.output.write(["running": .bool(false)] as JSONValue) }
     }

@@ -10,7 +10,7 @@ struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor", abstract: "Checks versions, storage, permissions and endpoints.",
         discussion: """
-            Connects to each endpoint of each account, with credentials from the environment of this shell. Exits with 1 if it finds a problem, \
+            Connects to each endpoint of each account. Reads credentials from this shell's environment. Exits with 1 if it finds a problem, \
             and with 3 if the queue can't be used.
 
             Example: transferq doctor --json
@@ -20,7 +20,7 @@ struct DoctorCommand: AsyncParsableCommand {
     @OptionGroup var checkOptions: CheckOptions
 
     func run() async throws {
-        ProcessSecrecy.begin()
+        ProcessMemoryProtection.enable()
         let folder = try FolderLocation.folder(option: common.store?.path)
         var findings = versions()
         if let finding = await BlockingIO.run(.files, { FolderCheck.finding(folder) }) { findings.append(finding) }
@@ -36,7 +36,7 @@ struct DoctorCommand: AsyncParsableCommand {
             findings += await Self.diskFindings(folder, floor: seen.floor) + seen.store + [seen.owner]
             accounts = seen.accounts
         } catch let error as QueueError {
-            // The queue can't report its own minimum.
+            // Uses the default disk floor, because the queue can't report its own.
             findings += await Self.diskFindings(folder, floor: QueueConfiguration().diskFloor)
             findings.append(Finding(check: "store", state: .wrong, detail: error.message))
             await CommandContext.current.output.write(findings, asJSON: common.json)
@@ -52,6 +52,7 @@ struct DoctorCommand: AsyncParsableCommand {
         await BlockingIO.run(.files) { FolderCheck.diskFinding(folder, floor: floor).map { [$0] } ?? [] }
     }
 
+    /// The versions of this program and of its transports' libraries.
     private func versions() -> [Finding] {
         let transports = CommandContext.current.transports.all
         var findings = [
@@ -71,6 +72,7 @@ struct DoctorCommand: AsyncParsableCommand {
         return findings
     }
 
+    /// The state of the database.
     private func storeFindings(_ queue: any ControllableQueue, _ folder: FilePath) async -> [Finding] {
         do {
             let health = try await queue.storeHealth()
@@ -80,13 +82,14 @@ struct DoctorCommand: AsyncParsableCommand {
             ]
             let versions = "SQLite \(health.sqliteVersion), schema \(health.schemaVersion)"
             guard health.problems.isEmpty else {
-                let detail = "The database in \(folder) is damaged (\(versions)): \(health.problems.joined(separator: "; "))"
+                let section = Troubleshooting.reference(for: QueueError.Code.storageDamaged).map { " \($0)" } ?? ""
+                let detail = "The database in \(folder) is damaged (\(versions)): \(health.problems.joined(separator: "; ")).\(section)"
                 return [Finding(check: "store", state: .wrong, detail: detail, fields: fields)] + Self.quarantine(health)
             }
-            return [Finding(check: "store", state: .ok, detail: "\(folder) is not damaged; \(versions)", fields: fields)]
+            return [Finding(check: "store", state: .ok, detail: "The database in \(folder) is intact (\(versions)).", fields: fields)]
                 + Self.quarantine(health)
         } catch {
-            return [Finding(check: "store", state: .wrong, detail: "\(error)")]
+            return [Finding(check: "store", state: .wrong, detail: (error as? QueueError)?.message ?? "\(error)")]
         }
     }
 
@@ -97,6 +100,7 @@ struct DoctorCommand: AsyncParsableCommand {
         ]
     }
 
+    /// The process that owns the queue.
     private func ownerFinding(_ queue: any ControllableQueue) async throws -> Finding {
         guard let remote = queue as? RemoteTransferQueue else {
             return Finding(

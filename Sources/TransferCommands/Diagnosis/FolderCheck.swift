@@ -21,8 +21,10 @@ enum FolderCheck {
         let fields: [(name: String, value: JSONValue)] = [("folder", .string(folder.string)), ("mode", .string(octal))]
         if status.st_uid != geteuid() {
             return Finding(
-                check: "permissions", state: .wrong, detail: "\(folder) belongs to another user (user ID \(status.st_uid)).", fields: fields
-            )
+                check: "permissions", state: .wrong,
+                detail:
+                    "\(folder) belongs to another user (user ID \(status.st_uid)). Use a storage folder of your own: transferq --store FOLDER",
+                fields: fields)
         }
         if mode & 0o077 != 0 {
             return Finding(
@@ -31,7 +33,7 @@ enum FolderCheck {
                 fields: fields)
         }
         return Finding(
-            check: "permissions", state: .ok, detail: "\(folder) is accessible to its owner only (mode \(octal))", fields: fields)
+            check: "permissions", state: .ok, detail: "\(folder) is accessible to its owner only (mode \(octal)).", fields: fields)
     }
 
     /// Compares the free space on the folder's disk with the minimum below which no session starts. Returns nil if the free space is unknown.
@@ -43,7 +45,7 @@ enum FolderCheck {
         guard free < floor else {
             return Finding(
                 check: "disk", state: .ok,
-                detail: "\(Figures.size(free)) free on the storage folder's disk; sessions start with at least \(Figures.size(floor))",
+                detail: "\(Figures.size(free)) free on the storage folder's disk; sessions start with at least \(Figures.size(floor)).",
                 fields: fields)
         }
         return Finding(

@@ -27,10 +27,10 @@ final class Terminal: Sendable {
     /// Whether the descriptor is a terminal.
     var isTerminal: Bool { isatty(descriptor.rawValue) == 1 }
 
-    /// Whether text for a terminal may have colors.
+    /// Whether text for a terminal may have colours.
     static var hasColor: Bool {
         let environment = ProcessInfo.processInfo.environment
-        // no-color.org: disables color if set and not empty. terminfo(5): a dumb terminal has no colors.
+        // no-color.org: disables colour if set and not empty. terminfo(5): a dumb terminal has no colours.
         return environment["NO_COLOR", default: ""].isEmpty && environment["TERM"] != "dumb"
     }
 

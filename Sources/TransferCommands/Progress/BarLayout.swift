@@ -75,7 +75,7 @@ struct BarLayout: Sendable {
     /// The length of the words at the beginning of a line about an event, with the spaces after them.
     static let wordLength = 11
 
-    /// A line about an event, with a color for its first words: green for success, red for errors, yellow for events after which the queue
+    /// A line about an event, with a colour for its first words: green for success, red for errors, yellow for events after which the queue
     /// continues without user action.
     func colored(_ line: String) -> String {
         var word = line.prefix(Self.wordLength)

@@ -6,23 +6,26 @@ import TransferOutput
 /// Runs a queue in the foreground until an end condition or a signal.
 struct ForegroundRun {
     /// The condition that ends a run without a signal.
-    enum End {
-        /// No session runs, and none can start without user action.
+    enum EndCondition {
+        /// No session is running, and none can start without user action.
         case whenIdle
-        /// No session runs, and none can start now.
+        /// No session is running, and none can start now.
         case whenNothingCanStart
         case never
     }
 
+    /// The queue to run.
     let queue: TransferQueue
     /// The control server for other processes; nil if its socket could not be opened.
     let server: ControlServer?
+    /// How the run shows its progress.
     let style: ProgressStyle
-    let end: End
+    /// The condition that ends the run without a signal.
+    let end: EndCondition
 
     /// Runs the queue until the end condition or a signal, and shuts it down.
     func run(until signals: TerminationSignals) async throws -> ExitStatus {
-        let (before, begin) = (await queue.status(), ContinuousClock.now)
+        let (statusBefore, startTime) = (await queue.status(), ContinuousClock.now)
         let display = await style.display(of: queue)
         // Subscribes before the start, so that no event is missed.
         let (shown, counted) = (queue.events, queue.events)
@@ -62,7 +65,7 @@ struct ForegroundRun {
         await display.finish(
             RunSummary(
                 wasInterrupted: wasInterrupted, completed: counts.completed, files: counts.files, bytes: counts.bytes,
-                duration: begin.duration(to: .now), failed: counts.failed,
+                duration: startTime.duration(to: .now), failed: counts.failed,
                 waiting: remaining.waiting, paused: remaining.paused, held: counts.held.count, blocked: blocked,
                 obstacle: obstacle, removalsDue: removalsDue))
         // Without a display, the user would see only an exit status, not the reason.
@@ -71,26 +74,26 @@ struct ForegroundRun {
         }
         if wasInterrupted { return .interrupted }
         // If events were missed, the counts are incomplete, so the totals of the queue before and after the run are also compared.
-        let hasFailures = !counts.failed.isEmpty || (counts.hasGap && remaining.failed > before.failed)
-        let needsUser =
+        let hasFailures = !counts.failed.isEmpty || (counts.hasGap && remaining.failed > statusBefore.failed)
+        let needsUserAction =
             (remaining.waiting > 0 && !startsAutomatically) || remaining.paused > 0 || !counts.held.isEmpty
-            || (counts.hasGap && remaining.held > before.held)
-        return hasFailures || needsUser ? .incomplete : .done
+            || (counts.hasGap && remaining.held > statusBefore.held)
+        return hasFailures || needsUserAction ? .incomplete : .done
     }
 
-    /// Returns the first waiting sessions: at least a thousand, or all if there are fewer.
+    /// Returns at least the first thousand waiting sessions, or all if there are fewer.
     private func firstWaiting(of status: QueueStatus) async -> [SessionStatus] {
-        let (page, wanted) = (1_000, min(status.waiting, 1_000))
+        let (pageSize, wantedCount) = (1_000, min(status.waiting, 1_000))
         var found: [SessionStatus] = []
         var start = 0
-        while found.count < wanted, let sessions = try? await queue.sessions(start..<start + page), !sessions.isEmpty {
+        while found.count < wantedCount, let sessions = try? await queue.sessions(start..<start + pageSize), !sessions.isEmpty {
             found += sessions.filter { $0.state == .waiting }
-            start += page
+            start += pageSize
         }
         return found
     }
 
-    /// Whether the summary must name a reason for waiting, because the user may have to change this machine or another session.
+    /// Whether the reason requires user action, on this machine or in another session, so that the summary must name it.
     private static func isObstacle(_ reason: WaitReason) -> Bool {
         switch reason {
         case .diskBelowFloor, .noSpace, .transportMissing, .networkConstraint, .lastRunNotEnded, .runsNotEnded, .storageRefusesChanges: true
@@ -99,6 +102,7 @@ struct ForegroundRun {
         }
     }
 
+    /// Shuts down the queue and the control server. Safe to call repeatedly.
     func shutDown() async {
         await server?.shutDownQueue()
         await queue.shutdown()
@@ -111,7 +115,7 @@ struct ForegroundRun {
         var events = queue.events.makeAsyncIterator()
         while true {
             await queue.waitUntilIdle(scheduled: scheduled)
-            // waitUntilIdle returns early for a stopping queue, and another process may start the queue again.
+            // waitUntilIdle also returns while the queue is stopping. Another process may then start the queue again.
             while true {
                 let mode = await queue.status().mode
                 if mode == .stopped { return }

@@ -35,14 +35,14 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        ProcessSecrecy.begin()
+        ProcessMemoryProtection.enable()
         let style = progress == .auto ? (common.json ? .json : common.quiet ? .none : .auto) : progress
         let terminal = CommandContext.current.terminal
         let signals = TerminationSignals {
             terminal.post("transferq: Interrupted. Stopping cleanly; interrupt again to exit immediately.")
         }
         defer { signals.cancel() }
-        let end: ForegroundRun.End = forever ? .never : noWait ? .whenNothingCanStart : .whenIdle
+        let end: ForegroundRun.EndCondition = forever ? .never : noWait ? .whenNothingCanStart : .whenIdle
         let queue = try await openedQueue(signals, style)
         let server = ControlServer.open(for: queue, as: .run, logger: common.logger)
         let status: ExitStatus

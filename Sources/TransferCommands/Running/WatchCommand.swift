@@ -31,7 +31,7 @@ struct WatchCommand: AsyncParsableCommand {
     var since: Start?
 
     @Option(
-        parsing: .unconditional, help: ArgumentHelp("At most this number of recorded events.", valueName: "number"))
+        parsing: .unconditional, help: ArgumentHelp("The maximum number of recorded events to print.", valueName: "number"))
     var tail: UInt64?
 
     @Flag(help: "Wait for the next owner instead of ending.")

@@ -7,7 +7,7 @@ import TransferOutput
 /// Formats the items of a session as text.
 enum ItemDescription {
     /// The maximum number of characters to show from the text of a server's response.
-    private static let answerLimit = 300
+    private static let responseLimit = 300
 
     /// A table of items, followed by errors, warnings, responses and unfinished content.
     static func text(of items: [ItemStatus], _ direction: TransferDirection) -> String {
@@ -37,7 +37,7 @@ enum ItemDescription {
             return "\(path): the form's field \(file.field) has \(Figures.size(file.bytesTotal)) of \(file.name)\(type)"
         }
         lines += item.warnings.map { "\(path): \($0)" }
-        if let answer = item.answer { lines.append("\(path): the server responded \(text(of: answer))") }
+        if let response = item.serverResponse { lines.append("\(path): the server responded \(text(of: response))") }
         if item.state == .failed, item.bytesDone > 0 {
             let keeper = direction == .upload ? "the server" : "a part file"
             // A stream without its producer can't be retried.
@@ -53,10 +53,10 @@ enum ItemDescription {
     }
 
     /// The response on one line.
-    private static func text(of answer: ServerResponse) -> String {
-        let words = answer.text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
-        let isCut = answer.isTruncated || words.count > answerLimit
-        let body = words.isEmpty ? "" : ": \(words.prefix(answerLimit))\(isCut ? "…" : "")"
-        return "\(answer.status)\(answer.mediaType.map { " (\($0))" } ?? "")\(body)"
+    private static func text(of response: ServerResponse) -> String {
+        let words = response.text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        let isCut = response.isTruncated || words.count > responseLimit
+        let body = words.isEmpty ? "" : ": \(words.prefix(responseLimit))\(isCut ? "…" : "")"
+        return "\(response.status)\(response.mediaType.map { " (\($0))" } ?? "")\(body)"
     }
 }

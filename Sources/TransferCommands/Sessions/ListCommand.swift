@@ -31,7 +31,7 @@ struct ListCommand: AsyncParsableCommand {
     @Flag(help: "Only completed sessions, like --state completed.")
     var completed = false
 
-    @Option(parsing: .unconditional, help: ArgumentHelp("At most this number of sessions.", valueName: "number"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("The maximum number of sessions to show.", valueName: "number"))
     var limit: Int?
 
     /// The former name of `limit`.

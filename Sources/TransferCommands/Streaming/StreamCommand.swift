@@ -44,18 +44,18 @@ struct StreamCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The session's name (default: the file's name).", valueName: "text"), transform: TextArgument.text)
     var name: String?
 
-    @Option(help: ArgumentHelp("A tag to select the session by; repeatable.", valueName: "word"), transform: TextArgument.text)
+    @Option(help: ArgumentHelp("A tag for selecting the session; repeatable.", valueName: "word"), transform: TextArgument.text)
     var tag: [String] = []
 
     func validate() throws {
         if transfer.readsStandardInput, command == nil {
             throw ValidationError("Standard input can be read only once. Pass the settings in another way.")
         }
-        if command == "" { throw ValidationError("--command is empty. Give it a command, or omit it to send standard input.") }
+        if command == "" { throw ValidationError("--command is empty. Specify a command, or omit it to send standard input.") }
     }
 
     func run() async throws {
-        ProcessSecrecy.begin()
+        ProcessMemoryProtection.enable()
         let terminal = CommandContext.current.terminal
         let signals = TerminationSignals {
             terminal.post("transferq: Interrupted. Cancelling the session; interrupt again to exit immediately.")

@@ -107,7 +107,7 @@ public final class RemoteStreamWriter: Sendable {
                 try await exchange(frame)
             } catch {
                 isOpen.withLock { $0 = false }
-                // Lets the owner notice the end of the stream at once.
+                // Lets the owner notice the end of the stream immediately.
                 connection.interrupt()
                 throw Task.isCancelled ? CancellationError() : error
             }

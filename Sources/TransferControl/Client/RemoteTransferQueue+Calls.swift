@@ -87,7 +87,7 @@ extension RemoteTransferQueue {
     private func connected() async throws -> ControlConnection {
         let socket = Result { () throws(Errno) in try ControlSocket.make() }.mapError { QueueError.unreachable(folder, "\($0)") }
         let connection = ControlConnection(try socket.get(), timeout: timeout)
-        try await connection.connect(to: SocketAddress(folder: folder))
+        try await connection.connect(to: UnixSocketAddress(folder: folder))
         return connection
     }
 

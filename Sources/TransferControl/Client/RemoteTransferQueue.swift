@@ -4,8 +4,8 @@ public import TransferKit
 
 /// A queue owned by another process: `transferq agent`, `transferq run`, or an app with a ``ControlServer``.
 ///
-/// Calls use the socket in the queue's storage folder. Each call opens its own connection, so calls also reach a restarted owner. Both
-/// processes must run as the same user. Relative paths refer to the queue's base folder (``/TransferKit/Storage``) or, if the queue has no
+/// Calls use the socket in the queue's storage folder. Each call opens a new connection, so calls also work after the owner restarts.
+/// Both processes must run as the same user. Relative paths refer to the queue's base folder (``/TransferKit/Storage``) or, if the queue has no
 /// base folder, to this process's working directory. The owner reads the files and credentials.
 ///
 /// Call the methods on any executor. Cancelling a call does not undo its request: the owner may still perform it.
@@ -36,7 +36,7 @@ public struct RemoteTransferQueue: ControllableQueue {
     /// folder.
     ///
     /// - Throws: ``/TransferKit/QueueError`` with the code `invalidTransition` if the owner is not an agent.
-    public func endOwner() async throws {
+    public func stopAgent() async throws {
         do {
             try await perform(.end)
         } catch let error as QueueError where error.code == .ownerLost {
@@ -64,14 +64,14 @@ public struct RemoteTransferQueue: ControllableQueue {
         try checkSecrets(of: account)
         return try await call(.replace(previous, with: account))
     }
-    /// Rejects secrets in this process's memory, because the owner can't read them. A reference to a secret in the owner's memory has no
-    /// value in this process, and is accepted.
+    /// Rejects secrets in this process's memory, because the owner can't read them. Accepts references to secrets in the owner's memory,
+    /// which have no value in this process.
     private func checkSecrets(of account: Account) throws {
         for reference in account.endpoints.flatMap(\.credentials) {
             guard case .memory(let memory) = reference.source, memory.secret != nil else { continue }
             throw QueueError(
                 .invalidAccount,
-                "A secret of the account \"\(account.name)\" is in the memory of this process, where the queue's owner can't read it. Use a file."
+                "A secret of the account \"\(account.name)\" is in this process's memory, which the queue's owner can't read. Store the secret in a file."
             )
         }
     }
@@ -142,9 +142,11 @@ public struct RemoteTransferQueue: ControllableQueue {
     public func sessions(_ range: Range<Int> = 0..<Int.max) async throws -> [SessionStatus] {
         let page = 4_096
         var found: [SessionStatus] = []
-        var start = range.lowerBound
+        // Like the queue, ignore negative indices.
+        var start = max(0, range.lowerBound)
         while start < range.upperBound {
-            let end = min(range.upperBound, start + page)
+            // The sum of two large numbers would overflow.
+            let end = range.upperBound - start > page ? start + page : range.upperBound
             let part = try await sessions(.sessions(from: start, to: end))
             found += part
             guard part.count == end - start else { break }

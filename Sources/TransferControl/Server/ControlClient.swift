@@ -12,7 +12,7 @@ struct ControlClient: Sendable {
     let connection: ControlConnection
     let queue: TransferQueue
     let owner: QueueOwner
-    let endOwner: (@Sendable () -> Void)?
+    let onStopRequest: (@Sendable () -> Void)?
     /// The maximum size of a request, in bytes.
     let requestLimit: Int
 
@@ -186,12 +186,12 @@ struct ControlClient: Sendable {
 
     /// Asks this process to exit, and responds when the storage folder has been released. The end of the queue's event stream marks this moment.
     private func end() async throws {
-        guard let endOwner else {
+        guard let onStopRequest else {
             throw QueueError(
                 .invalidTransition, "Process \(owner.processID), which owns the queue, is not an agent. Stop that program directly.")
         }
         let events = queue.events
-        endOwner()
+        onStopRequest()
         for await _ in events {}
         try await send(EmptyResult())
     }

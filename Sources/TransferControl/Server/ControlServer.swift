@@ -80,13 +80,13 @@ public final class ControlServer: Sendable {
     /// The description of this process that clients receive.
     public let owner: QueueOwner
     private let queue: TransferQueue
-    private let address: SocketAddress
+    private let address: UnixSocketAddress
     /// The listener; nil after it is closed.
     private let listener = Locked<SocketListener?>(nil)
     private let socketCheck = Locked<Task<Void, Never>?>(nil)
     private let logger: Logger
     private let timeout: Duration
-    private let endOwner: (@Sendable () -> Void)?
+    private let onStopRequest: (@Sendable () -> Void)?
     private let requestLimit: Int
     private let state = Locked(State())
 
@@ -97,16 +97,16 @@ public final class ControlServer: Sendable {
     ///   - role: The kind of program that this process runs.
     ///   - logger: The logger for problems with clients.
     ///   - timeout: The time after which the server disconnects a client that sends nothing while the server waits for its request.
-    ///   - endOwner: Called on any executor when a client asks this process to exit. The process must then call ``shutDownQueue()``. Nil to reject
+    ///   - onStopRequest: Called on any executor when a client asks this process to exit. The process must then call ``shutDownQueue()``. Nil to reject
     ///     such requests.
     /// - Throws: ``/TransferKit/QueueError`` with the code `storageUnavailable`.
     public convenience init(
         for queue: TransferQueue, as role: QueueOwner.Role = .application, logger: Logger, timeout: Duration = .seconds(10),
-        endOwner: (@Sendable () -> Void)? = nil
+        onStopRequest: (@Sendable () -> Void)? = nil
     ) throws {
         try self.init(
             for: queue, as: role, logger: logger, timeout: timeout, requestLimit: StagedBatch.standardLimit,
-            checkInterval: Self.checkInterval, endOwner: endOwner)
+            checkInterval: Self.checkInterval, onStopRequest: onStopRequest)
     }
 
     /// - Parameters:
@@ -114,15 +114,15 @@ public final class ControlServer: Sendable {
     ///   - checkInterval: How often the server checks that its socket file still exists.
     package init(
         for queue: TransferQueue, as role: QueueOwner.Role, logger: Logger, timeout: Duration, requestLimit: Int, checkInterval: Duration,
-        endOwner: (@Sendable () -> Void)?
+        onStopRequest: (@Sendable () -> Void)?
     ) throws {
         self.queue = queue
         self.logger = logger
         self.timeout = timeout
         self.requestLimit = requestLimit
-        self.endOwner = endOwner
+        self.onStopRequest = onStopRequest
         owner = QueueOwner(processID: getpid(), role: role, since: Date())
-        address = SocketAddress(folder: queue.store.folder)
+        address = UnixSocketAddress(folder: queue.store.folder)
         try listen()
         socketCheck.withLock { socketCheck in
             socketCheck = Task { [weak self] in
@@ -220,7 +220,8 @@ public final class ControlServer: Sendable {
             return
         }
         let connection = ControlConnection(socket, timeout: timeout)
-        let client = ControlClient(connection: connection, queue: queue, owner: owner, endOwner: endOwner, requestLimit: requestLimit)
+        let client = ControlClient(
+            connection: connection, queue: queue, owner: owner, onStopRequest: onStopRequest, requestLimit: requestLimit)
         state.withLock { state in
             guard !state.isClosed, state.makeRoom(limit: Self.clientLimit) else { return }
             let number = state.next

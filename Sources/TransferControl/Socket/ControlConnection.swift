@@ -38,7 +38,7 @@ actor ControlConnection {
     /// Connects to the owner of a queue, which must run as the same user.
     ///
     /// - Throws: ``QueueError`` with the code `ownerUnreachable` or `ownerSilent`.
-    func connect(to address: SocketAddress) async throws(QueueError) {
+    func connect(to address: UnixSocketAddress) async throws(QueueError) {
         let deadline = ContinuousClock.now + timeout
         while true {
             do {

@@ -67,7 +67,7 @@ final class ControlSocket: Sendable {
     /// Connects to a listening socket.
     ///
     /// - Throws: `Errno.wouldBlock` if the backlog of the other end is full.
-    func connect(to address: SocketAddress) throws(Errno) {
+    func connect(to address: UnixSocketAddress) throws(Errno) {
         try unsafe address.withAddress { (pointer, size) throws(Errno) in
             #if canImport(Glibc)
                 let status = unsafe Glibc.connect(number, pointer, size)

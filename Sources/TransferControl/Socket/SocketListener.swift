@@ -12,7 +12,7 @@ import TransferKit
 
 /// A listening socket in a storage folder owned by this process.
 final class SocketListener: Sendable {
-    private let address: SocketAddress
+    private let address: UnixSocketAddress
     private let descriptor: CInt
     private nonisolated(unsafe) let source: any DispatchSourceRead  // Thread-safe: dispatch_source_create(3).
     private let isClosed = Locked(false)
@@ -35,7 +35,7 @@ final class SocketListener: Sendable {
     /// Creates the socket. Replaces the socket file if an earlier owner left it behind.
     ///
     /// - Throws: ``QueueError`` with the code `storageUnavailable`.
-    init(at address: SocketAddress) throws {
+    init(at address: UnixSocketAddress) throws {
         self.address = address
         do {
             let socket = try Self.bound(to: address)
@@ -63,7 +63,7 @@ final class SocketListener: Sendable {
         #endif
     }
 
-    private static func bound(to address: SocketAddress) throws -> CInt {
+    private static func bound(to address: UnixSocketAddress) throws -> CInt {
         #if canImport(Glibc)
             let descriptor = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
         #else

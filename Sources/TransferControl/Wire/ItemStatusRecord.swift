@@ -36,7 +36,7 @@ struct ItemStatusRecord: Codable, Sendable {
         remoteURL = item.remoteURL
         checksum = item.checksum
         partialExpiresAt = item.partialExpiresAt
-        answer = item.answer
+        answer = item.serverResponse
         warnings = item.warnings
         error = item.error
         formFiles = item.formFiles.isEmpty ? nil : item.formFiles
@@ -48,7 +48,8 @@ struct ItemStatusRecord: Codable, Sendable {
                 position: position, source: FilePath(bytes: source),
                 destination: try isFolder ? .folder(bytes: destination) : RemotePath(bytes: destination), isFolder: isFolder,
                 state: state, bytesTotal: bytesTotal, bytesDone: bytesDone, remoteURL: remoteURL, checksum: checksum,
-                partialExpiresAt: partialExpiresAt, answer: answer, warnings: warnings ?? [], error: error, formFiles: formFiles ?? [])
+                partialExpiresAt: partialExpiresAt, serverResponse: answer, warnings: warnings ?? [], error: error,
+                formFiles: formFiles ?? [])
             item.bytesSent = bytesSent ?? bytesDone
             return item
         }

@@ -21,7 +21,7 @@ public struct TransferReceipt: Hashable, Sendable, Codable {
     private var localPathBytes: [UInt8]?
 
     /// The beginning of the server's response to the completed upload, if the transport keeps it; otherwise nil.
-    public var answer: ServerResponse?
+    public var serverResponse: ServerResponse?
 
     /// Warnings, one sentence each: unverified properties, or problems that don't affect the content.
     public var warnings: [String]
@@ -32,18 +32,20 @@ public struct TransferReceipt: Hashable, Sendable, Codable {
     public var leftovers: Checkpoint?
 
     private enum CodingKeys: String, CodingKey {
-        case bytes, remoteURL, checksum, localPathBytes, answer, warnings
+        case bytes, remoteURL, checksum, localPathBytes, warnings
+        // The name in stored receipts.
+        case serverResponse = "answer"
     }
 
     /// Creates a receipt.
     public init(
-        bytes: Int64, remoteURL: String? = nil, checksum: String? = nil, localPath: FilePath? = nil, answer: ServerResponse? = nil,
+        bytes: Int64, remoteURL: String? = nil, checksum: String? = nil, localPath: FilePath? = nil, serverResponse: ServerResponse? = nil,
         warnings: [String] = []
     ) {
         self.bytes = bytes
         self.remoteURL = remoteURL
         self.checksum = checksum
-        self.answer = answer
+        self.serverResponse = serverResponse
         self.warnings = warnings
         localPathBytes = localPath?.bytes
     }

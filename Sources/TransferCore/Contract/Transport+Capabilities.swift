@@ -43,7 +43,7 @@ public protocol SessionValidating: Transport {
 public protocol FormUploading: Transport {
     /// Checks that an endpoint receives forms, and that a session's options are valid for forms, without a connection.
     ///
-    /// The queue calls this method on its callers' executors, before it stores a form, and on a task of its own before each attempt.
+    /// The queue calls this method on its callers' executors, before it stores a form, and in a separate task before each attempt.
     ///
     /// - Parameters:
     ///   - options: The session's options.
@@ -60,7 +60,7 @@ public protocol FileNaming: Transport {
     /// Returns what happens if two files with the same remote name are sent to an endpoint.
     ///
     /// The queue calls this method on its callers' executors, before it stores a session and before it adds items to a session. The queue
-    /// rejects files that would be lost. If names in a session collide, the queue also calls this method on a task of its own, before each
+    /// rejects files that would be lost. If names in a session collide, the queue also calls this method in a separate task, before each
     /// attempt.
     ///
     /// - Parameters:

@@ -1,6 +1,6 @@
 /// A relative path below an endpoint's folder that can't leave the folder.
 ///
-/// Names are bytes, as on the file systems of both ends. They can be invalid UTF-8, and are not normalised.
+/// Names are bytes, as on the file systems of both ends. They can be invalid UTF-8, and are not normalized.
 public struct RemotePath: Hashable, Sendable, CustomStringConvertible {
     /// The path's bytes: components separated by `/`, without a leading or trailing slash. Empty only for ``endpointFolder``.
     public let bytes: [UInt8]

@@ -13,7 +13,7 @@ extension ControllableQueue {
     /// starts before all others as soon as it can.
     ///
     /// A paused session is resumed, as by ``resume(_:)``. A running session continues; if its run fails before it transfers more bytes, the
-    /// session starts a new run at once. A stopped queue stays stopped; the session starts first after ``ControllableQueue/start()``.
+    /// session starts a new run immediately. A stopped queue stays stopped; the session starts first after ``ControllableQueue/start()``.
     ///
     /// - Parameters:
     ///   - session: The session: its ID or index.

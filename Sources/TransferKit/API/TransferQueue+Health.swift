@@ -74,7 +74,7 @@ extension TransferQueue {
     ///   deleted; `invalidTransition` while the session is still being quarantined; `storageDamaged` or `storageUnavailable`.
     public func restoreQuarantined(_ number: Int64) async throws {
         try await store.restoreQuarantined(number)
-        configuration.logger.notice("Restored a session from quarantine. It returns to the queue when the store is next opened.")
+        configuration.logger.notice("Restored a session from quarantine. It returns to the queue when the queue's database is next opened.")
     }
 
     /// Deletes a session in quarantine permanently. Its unfinished uploads stay on the servers. A tus server removes them when they expire;

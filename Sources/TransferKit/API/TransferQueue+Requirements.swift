@@ -72,7 +72,7 @@ extension TransferQueue {
         let names = NameCheck(transports: transports, folders: store.sources)
         guard let refusal = names.refusal(of: session.options, at: account) else { return }
         var taken: [NamedItem] = []
-        if let replaced { taken = try await store.items(of: key, near: Set(items.map { NameKey($0.destination) }), besides: replaced) }
+        if let replaced { taken = try await store.items(of: key, near: Set(items.map { NameKey($0.destination) }), excluding: replaced) }
         let source = items.lazy.compactMap { [folders = store.sources] in folders.source(of: $0.kind, [UInt8]($0.source)) }.first
         let folder = source?.removingLastComponent()
         try await BlockingIO.run(for: folder.map { .folder($0) }) { [taken] () throws(QueueError) in
@@ -177,6 +177,6 @@ extension TransferQueue {
 }
 
 extension TransferItem {
-    /// Whether the item has a URL of its own, which the endpoints must be able to use.
+    /// Whether the item has its own URL, which the endpoints must be able to use.
     fileprivate var hasURL: Bool { uploadCapability != nil || creationCapability != nil }
 }

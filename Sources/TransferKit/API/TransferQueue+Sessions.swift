@@ -25,20 +25,21 @@ extension TransferQueue {
         }
         if case .enqueue = operation { try await check(SessionUpdate(), of: allMembers(of: group), always: true) }
         switch group {
-        case .sessions(let ids): return try await perform(operation, on: ids, of: group, besides: refused)
+        case .sessions(let ids): return try await perform(operation, on: ids, of: group, excluding: refused)
         case .all, .account, .state:
             // The writer resolves a small group. It does no harm if the group grows slightly before the writer handles the command.
             let isLarge = await count(of: group) > Self.groupSize
             guard isLarge || !refused.isEmpty else {
                 return try await mailbox.send(.command(.perform(operation, .group(group)))).sessions
             }
-            return try await perform(operation, on: members(of: group), of: group, besides: refused)
+            return try await perform(operation, on: members(of: group), of: group, excluding: refused)
         case .tag(let tag):
             await beginReadingTags()
             let changed: Result<[SessionID], any Error>
             do {
                 changed = .success(
-                    try await perform(operation, on: clientReads.run { try await store.sessions(tagged: tag) }, of: group, besides: refused)
+                    try await perform(
+                        operation, on: clientReads.run { try await store.sessions(tagged: tag) }, of: group, excluding: refused)
                 )
             } catch {
                 changed = .failure(error)
@@ -52,7 +53,7 @@ extension TransferQueue {
     ///
     /// - Parameter refused: Sessions to leave as they are.
     private nonisolated func perform(
-        _ operation: SessionOperation, on all: [SessionID], of group: SessionGroup, besides refused: Set<SessionID> = []
+        _ operation: SessionOperation, on all: [SessionID], of group: SessionGroup, excluding refused: Set<SessionID> = []
     ) async throws -> [SessionID] {
         let found = refused.isEmpty ? all : all.filter { !refused.contains($0) }
         guard found.count > Self.groupSize else {

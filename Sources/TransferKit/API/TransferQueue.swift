@@ -113,7 +113,7 @@ public actor TransferQueue: ControllableQueue {
             if !openingEvents.isEmpty { try await store.commit([.events(openingEvents, keeping: configuration.changeLogLimit)]) }
             hasDeferredWork = try await store.hasDeferredWork()
             streams.add(try await store.pendingStreams(), in: store.spool, clock: configuration.clock)
-            for reason in loaded.quarantined { configuration.logger.error("Quarantined a part of the store: \(reason)") }
+            for reason in loaded.quarantined { configuration.logger.error("Quarantined a part of the queue's database: \(reason)") }
         } catch {
             await store.abandon()
             throw error
@@ -245,7 +245,7 @@ public actor TransferQueue: ControllableQueue {
     /// - Returns: Whether the session has left the queue.
     private func quarantine(_ key: SessionKey, _ error: QueueError, at now: DualInstant) async -> Bool {
         guard unreadableSessions.contains(key) || mayQuarantine(at: now), let id = scheduler.sessionIndex[key]?.id else { return false }
-        let reason = "Quarantined the session \(id), because the store refuses to change it. \(error.message)"
+        let reason = "Quarantined the session \(id), because the queue's database refuses to change it. \(error.message)"
         guard let transaction = try? scheduler.handle(.command(.quarantine(id, reason)), at: now) else { return false }
         if !unreadableSessions.contains(key) { quarantineTimes.append(now.uptime) }
         let events = hub.number(transaction.events, at: now.date)
@@ -276,7 +276,7 @@ public actor TransferQueue: ControllableQueue {
         guard let id = scheduler.sessionIndex[key]?.id, !unreadableSessions.contains(key) else { return true }
         let now = configuration.clock.moment
         guard mayQuarantine(at: now) else {
-            reportDamage(QueueError(.storageDamaged, "The store in \(store.folder) is damaged in many places. \(reason)"))
+            reportDamage(QueueError(.storageDamaged, "The queue's database in \(store.folder) is damaged in many places. \(reason)"))
             return false
         }
         unreadableSessions.insert(key)
@@ -324,7 +324,7 @@ public actor TransferQueue: ControllableQueue {
     /// Sets the alarm for the time at which the scheduler must run again.
     private func setAlarm() {
         var next = scheduler.nextDue(after: configuration.clock.moment)
-        // A store that refused a change is retried after a delay, not at once.
+        // A store that refused a change is retried after a delay, not immediately.
         if refusedUntil != nil { next = nil }
         guard next != alarmTime else { return }
         alarm?.cancel()

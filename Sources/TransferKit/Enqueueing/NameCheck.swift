@@ -114,7 +114,7 @@ extension QueueStore {
     ///
     /// - Parameter replaced: Items to leave out.
     func items(
-        of key: SessionKey, near names: Set<NameKey>, besides replaced: ReplaceableItems = ReplaceableItems()
+        of key: SessionKey, near names: Set<NameKey>, excluding replaced: ReplaceableItems = ReplaceableItems()
     ) async throws -> [NamedItem] {
         let folders = Set(names.lazy.flatMap { RemoteNames.folders(above: $0.name) }.map(NameKey.init))
         return try await read { [sources] db in

@@ -112,7 +112,7 @@ struct NameKey: Hashable, Sendable {
     }
 }
 
-/// Two uploaded items with the same remote name, or an item whose remote name is inside that of a folder.
+/// Two uploaded items with the same remote name, or an item whose remote name is inside a folder's remote name.
 package struct RemoteNameClash: CustomStringConvertible, Sendable {
     /// The remote name that both items use.
     let name: Data

@@ -44,7 +44,7 @@ public struct ItemStatus: Hashable, Sendable {
     /// When the other end will remove the bytes of an unfinished item; nil if the time is unknown.
     public var partialExpiresAt: Date?
     /// The server's response to the complete file, if the transport keeps it; nil until the item is completed.
-    public var answer: ServerResponse?
+    public var serverResponse: ServerResponse?
     /// Warnings about a completed item (``/TransferCore/TransferReceipt/warnings``); empty until the item is completed.
     public var warnings: [String]
     /// Why the item failed or was skipped, or why its last attempt failed.
@@ -56,7 +56,7 @@ public struct ItemStatus: Hashable, Sendable {
     package init(
         position: Int64, source: FilePath, destination: RemotePath, isFolder: Bool = false, state: ItemState, bytesTotal: Int64?,
         bytesDone: Int64, remoteURL: String? = nil, checksum: String? = nil, partialExpiresAt: Date? = nil,
-        answer: ServerResponse? = nil, warnings: [String] = [], error: TransferError? = nil, formFiles: [FormFileStatus] = []
+        serverResponse: ServerResponse? = nil, warnings: [String] = [], error: TransferError? = nil, formFiles: [FormFileStatus] = []
     ) {
         self.position = position
         self.source = source
@@ -69,7 +69,7 @@ public struct ItemStatus: Hashable, Sendable {
         self.remoteURL = remoteURL
         self.checksum = checksum
         self.partialExpiresAt = partialExpiresAt
-        self.answer = answer
+        self.serverResponse = serverResponse
         self.warnings = warnings
         self.error = error
         self.formFiles = formFiles
@@ -98,14 +98,14 @@ public struct ItemStatus: Hashable, Sendable {
     /// - Throws: A `TransferError` with the code `invalidResponse` if the item has no response, or only the beginning of a response, or if
     ///   the response is not the JSON of such a value.
     public func response<Value: Decodable>(as type: Value.Type, with decoder: JSONDecoder = JSONDecoder()) throws -> Value {
-        guard let answer else {
+        guard let serverResponse else {
             throw TransferError(
                 .permanent, .invalidResponse,
                 state == .completed
                     ? "The transport kept no response to \(destination)."
                     : "\(destination) has no response, because it is not completed.")
         }
-        return try answer.decoded(as: type, with: decoder)
+        return try serverResponse.decoded(as: type, with: decoder)
     }
 }
 

@@ -74,7 +74,7 @@ public struct Storage: Sendable {
 
     /// The folder for the state of a program according to the XDG Base Directory Specification 0.8.
     package static func xdgStateFolder(of name: String) -> FilePath {
-        // The specification says to ignore relative paths in this variable.
+        // The specification requires programs to ignore relative paths in this variable.
         if let state = variable("XDG_STATE_HOME"), state.isAbsolute { return state.appending(name) }
         let home = variable("HOME") ?? FilePath(NSHomeDirectory())
         return home.appending(".local").appending("state").appending(name)

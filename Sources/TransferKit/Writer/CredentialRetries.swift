@@ -17,7 +17,7 @@ final class CredentialRetries: Sendable {
 
     private let allSeries = Locked<[String: Series]>([:])
 
-    /// Unblocks an account: at once after the first report of a series, otherwise after a delay. Does not wait for the delay.
+    /// Unblocks an account: immediately after the first report of a series, otherwise after a delay. Does not wait for the delay.
     func unblock(_ account: String, of queue: TransferQueue) async {
         let clock = queue.configuration.clock
         let delay = allSeries.withLock { allSeries in

@@ -85,7 +85,7 @@ extension TransferQueue {
             if !quarantine(key, reason) { outcome = Self.unreadable(reason) }
         } catch is CancellationError {
         } catch {
-            configuration.logger.error("Cannot read the session \(id) from the store. \(error)")
+            configuration.logger.error("Cannot read the session \(id) from the queue's database. \(error)")
             outcome = Self.unreadable("\(error)")
         }
         mailbox.post(.report(RunEvent(key: key, run: number, content: .ended(outcome))))
@@ -95,7 +95,7 @@ extension TransferQueue {
     private static func unreadable(_ cause: String) -> RunOutcome {
         .backoff(
             SessionRunner.damageRetryDelay,
-            TransferError(.transient, .storageDamaged, "Cannot read the session from the store.", cause: cause))
+            TransferError(.transient, .storageDamaged, "Cannot read the session from the queue's database.", cause: cause))
     }
 
     // MARK: The end of runs

@@ -1,3 +1,4 @@
+import Foundation
 import TransferKit
 import TransferOutput
 
@@ -7,7 +8,7 @@ struct FormAction {
 
     init(_ fields: [(name: String, value: String)]) { self.fields = fields }
 
-    /// The name of the action: that of a command.
+    /// The name of the action, which is the name of a command.
     private var name: String { value("do") ?? "" }
 
     /// The selected sessions.
@@ -15,6 +16,12 @@ struct FormAction {
 
     /// Whether the page asks before it performs the action.
     var needsConfirmation: Bool { name == "remove" && value("confirm") != "yes" && !ids.isEmpty }
+
+    /// The suffix of hidden fields. Such a field has the value that the page showed in the field with the name before the suffix.
+    static let renderedSuffix = "Before"
+
+    /// Whether the form has a value that differs from the value that the page showed.
+    private func isChanged(_ name: String) -> Bool { value(name) != nil && value(name) != value(name + Self.renderedSuffix) }
 
     private func value(_ name: String) -> String? { fields.first { $0.name == name }?.value }
 
@@ -42,9 +49,14 @@ struct FormAction {
         case "add": return try await change(api, ["sessions"], added)
         case "rate": return try await apply("set", ["rateLimit": try rate("rate")], api)
         case "set":
-            var members: [String: JSONValue] = ["rateLimit": try rate("rate")]
-            if let name = text("name") { members["name"] = .string(name) }
-            if let tags = value("tags") { members["tags"] = .array(tags.split(separator: " ").map { .string(String($0)) }) }
+            var members: [String: JSONValue] = [:]
+            if isChanged("rate") { members["rateLimit"] = try rate("rate") }
+            if isChanged("name"), let name = text("name") { members["name"] = .string(name) }
+            if isChanged("tags"), let tags = value("tags") {
+                let names = tags.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+                members["tags"] = .array(names.filter { !$0.isEmpty }.map(JSONValue.string))
+            }
+            if members.isEmpty { return WebResponse(["changed": .array([]), "refused": .array([])]) }
             return try await apply("set", members, api)
         case "move":
             guard let index = try integer("at") else { throw Problem.invalid("Enter the new index.") }

@@ -60,11 +60,19 @@ struct SessionDetailPanel {
             <form method="post" action="/forms" class="toolbar live"><input type="hidden" name="form" value="\(state.formToken)"><input type="hidden" name="id" value="\(session.id.description)">\
             \(HTML.joined(operations.map { "<button name=\"do\" value=\"\($0.0)\"\($0.0 == "remove" ? " class=\"danger\"" as HTML : "")>\($0.1)</button>" as HTML }))</form>
             <form method="post" action="/forms" class="fields live"><input type="hidden" name="form" value="\(state.formToken)"><input type="hidden" name="id" value="\(session.id.description)">
-            <label>Name <input name="name" value="\(session.name)"></label>
-            <label>Tags <input name="tags" value="\(session.tags.joined(separator: " "))" placeholder="separated by spaces"></label>
-            <label>Rate limit <input name="rate" value="\(session.rateLimit.map { "\($0)" } ?? "")" placeholder="no limit"></label>
+            <label>Name \(field("name", session.name))</label>
+            <label>Tags \(field("tags", session.tags.joined(separator: ", "), placeholder: "separated by commas"))</label>
+            <label>Rate limit \(field("rate", session.rateLimit.map { "\($0)" } ?? "", placeholder: "no limit"))</label>
             <button name="do" value="set">Save</button></form>
             """
+    }
+
+    /// A field, and a hidden field with its rendered value, so that the form changes only the fields that the user edited.
+    private func field(_ name: String, _ value: String, placeholder: String? = nil) -> HTML {
+        """
+        <input name="\(name)" value="\(value)"\(placeholder.map { " placeholder=\"\($0)\"" as HTML })>\
+        <input type="hidden" name="\(name)\(FormAction.renderedSuffix)" value="\(value)">
+        """
     }
 
     private var items: HTML {

@@ -41,7 +41,7 @@ public enum DownloadPromise: String, CaseIterable, Sendable, CustomStringConvert
     /// A download receives no more bytes than the rate limits allow.
     case rateLimitIsRespected = "A download receives no more bytes than the rate limits allow"
     /// A cancelled download ends and throws a CancellationError.
-    case cancellationEnds = "A cancelled download ends and throws a CancellationError"
+    case cancelledAttemptEnds = "A cancelled download ends and throws a CancellationError"
     // The existing file
     /// An existing file is not replaced by default.
     case nothingIsReplacedUnasked = "An existing file is not replaced by default"
@@ -81,7 +81,7 @@ public enum DownloadPromise: String, CaseIterable, Sendable, CustomStringConvert
         case .progressNeverDecreases: try await check.downloadProgressNeverDecreases()
         case .progressEndsAtSize: try await check.downloadProgressEndsAtSize()
         case .rateLimitIsRespected: try await check.downloadRateLimitIsRespected()
-        case .cancellationEnds: try await check.downloadCancellationEnds()
+        case .cancelledAttemptEnds: try await check.downloadCancellationEnds()
         case .nothingIsReplacedUnasked: try await check.nothingIsReplacedUnasked()
         case .replacesWhenAsked: try await check.replacesWhenAsked()
         case .staysInFolder: try await check.staysInFolder()

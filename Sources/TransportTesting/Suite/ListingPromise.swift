@@ -21,7 +21,7 @@ public enum ListingPromise: String, CaseIterable, Sendable, CustomStringConverti
     /// If the receiver throws an error, the listing ends with this error.
     case receiverEndsListing = "If the receiver throws an error, the listing ends with this error"
     /// A cancelled listing ends and throws a CancellationError.
-    case cancellationEnds = "A cancelled listing ends and throws a CancellationError"
+    case cancelledAttemptEnds = "A cancelled listing ends and throws a CancellationError"
     /// In a listing, a refused connection causes an error of class unreachable.
     case refusedConnectionIsUnreachable = "In a listing, a refused connection causes an error of class unreachable"
 
@@ -46,7 +46,7 @@ public enum ListingPromise: String, CaseIterable, Sendable, CustomStringConverti
         case .emptyFolderIsEmpty: try await check.emptyFolderIsEmpty()
         case .missingFolderIsPermanent: try await check.missingFolderIsPermanent()
         case .receiverEndsListing: try await check.receiverEndsListing()
-        case .cancellationEnds: try await check.listingCancellationEnds()
+        case .cancelledAttemptEnds: try await check.listingCancellationEnds()
         case .refusedConnectionIsUnreachable: try await check.refusedListingIsUnreachable()
         }
     }

@@ -1,7 +1,7 @@
 import TransferCore
 
 extension PromiseCheck {
-    func cancellationEnds() async throws {
+    func cancelledAttemptEnds() async throws {
         let (source, _) = try makeSource(Self.largeSize)
         let recorder = AttemptRecorder(allowance: 100_000)
         let held = start(source, as: try makePath(), recorder)

@@ -3,7 +3,7 @@ import SystemPackage
 import TransferCore
 
 extension PromiseCheck {
-    func changedSourceIsRefused() async throws {
+    func changedSourceIsRejected() async throws {
         for change in SourceChange.allCases {
             let (source, _) = try makeSource(100_000)
             try change.apply(to: source)
@@ -14,7 +14,7 @@ extension PromiseCheck {
         }
     }
 
-    func changedSourceIsNotResumed() async throws {
+    func changedSourceIsRejectedOnResume() async throws {
         for change in SourceChange.allCases {
             let (source, _) = try makeSource(Self.largeSize)
             let path = try makePath()
@@ -31,7 +31,7 @@ extension PromiseCheck {
         }
     }
 
-    func changeDuringAttemptIsNoticed() async throws {
+    func changeDuringAttemptIsDetected() async throws {
         for change in SourceChange.allCases {
             let (source, _) = try makeSource(Self.largeSize)
             let recorder = AttemptRecorder(allowance: 100_000)

@@ -9,7 +9,7 @@ public enum StreamPromise: String, CaseIterable, Sendable, CustomStringConvertib
     /// If the producer fails, the attempt throws the producer's error, and the file is not complete.
     case sourceFailureIsReported = "If the producer fails, the attempt throws the producer's error, and the file is not complete"
     /// Cancelling an attempt that waits for its source ends the attempt.
-    case cancellationEnds = "Cancelling an attempt that waits for its source ends the attempt"
+    case cancelledAttemptEnds = "Cancelling an attempt that waits for its source ends the attempt"
 
     /// The promise, as a sentence.
     public var description: String { rawValue }
@@ -29,7 +29,7 @@ public enum StreamPromise: String, CaseIterable, Sendable, CustomStringConvertib
         case .growingSourceArrives: try await check.growingSourceArrives()
         case .resumesAfterLostConnection: try await check.growingSourceResumes()
         case .sourceFailureIsReported: try await check.sourceFailureIsReported()
-        case .cancellationEnds: try await check.cancellationOfWaitingEnds()
+        case .cancelledAttemptEnds: try await check.cancellationOfWaitingEnds()
         }
     }
 }

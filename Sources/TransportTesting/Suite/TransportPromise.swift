@@ -1,6 +1,6 @@
 import TransferCore
 
-/// A requirement that every transport must meet.
+/// A promise that every transport must keep.
 ///
 /// For each case, call ``verify(_:deadline:)`` in any test framework:
 ///
@@ -38,14 +38,14 @@ public enum TransportPromise: String, CaseIterable, Sendable, CustomStringConver
     case rateLimitIsRespected = "An attempt sends no more bytes than the rate limits allow"
     // Cancellation
     /// A cancelled attempt ends and throws a CancellationError.
-    case cancellationEnds = "A cancelled attempt ends and throws a CancellationError"
+    case cancelledAttemptEnds = "A cancelled attempt ends and throws a CancellationError"
     // The source
     /// A source that changed after the queue recorded its identity is rejected.
-    case changedSourceIsRefused = "A source that changed after the queue recorded its identity is rejected"
+    case changedSourceIsRejected = "A source that changed after the queue recorded its identity is rejected"
     /// A source that changed since its checkpoint is rejected.
-    case changedSourceIsNotResumed = "A source that changed since its checkpoint is rejected"
+    case changedSourceIsRejectedOnResume = "A source that changed since its checkpoint is rejected"
     /// A change to the source during an attempt is detected.
-    case changeDuringAttemptIsNoticed = "A change to the source during an attempt is detected"
+    case changeDuringAttemptIsDetected = "A change to the source during an attempt is detected"
     /// A missing source causes an error of class sourceLost.
     case missingSourceThrowsSourceLost = "A missing source causes an error of class sourceLost"
     // The endpoint
@@ -61,7 +61,7 @@ public enum TransportPromise: String, CaseIterable, Sendable, CustomStringConver
     ///
     /// - Parameters:
     ///   - fixture: Connects the check to a server.
-    ///   - deadline: The time after which an attempt counts as hung. It is not a performance threshold.
+    ///   - deadline: The time after which an attempt counts as hung; not a performance threshold.
     /// - Throws: A ``PromiseViolation`` if the transport breaks the promise, or an error from the fixture.
     public func verify(_ fixture: some TransportFixture, deadline: Duration = .seconds(180)) async throws {
         try await PromiseCheck.run(rawValue, fixture, deadline) { try await run($0) }
@@ -80,10 +80,10 @@ public enum TransportPromise: String, CaseIterable, Sendable, CustomStringConver
         case .confirmedBytesAreStored: try await check.confirmedBytesAreStored()
         case .progressEndsAtSize: try await check.progressEndsAtSize()
         case .rateLimitIsRespected: try await check.rateLimitIsRespected()
-        case .cancellationEnds: try await check.cancellationEnds()
-        case .changedSourceIsRefused: try await check.changedSourceIsRefused()
-        case .changedSourceIsNotResumed: try await check.changedSourceIsNotResumed()
-        case .changeDuringAttemptIsNoticed: try await check.changeDuringAttemptIsNoticed()
+        case .cancelledAttemptEnds: try await check.cancelledAttemptEnds()
+        case .changedSourceIsRejected: try await check.changedSourceIsRejected()
+        case .changedSourceIsRejectedOnResume: try await check.changedSourceIsRejectedOnResume()
+        case .changeDuringAttemptIsDetected: try await check.changeDuringAttemptIsDetected()
         case .missingSourceThrowsSourceLost: try await check.missingSourceThrowsSourceLost()
         case .refusedConnectionIsUnreachable: try await check.refusedConnectionIsUnreachable()
         case .secretsDoNotLeak: try await check.secretsDoNotLeak()

@@ -197,7 +197,7 @@ import Testing
         }
         let endpoint = try #require((try await account(program)["endpoints"] as? [[String: Any]])?.first)
         #expect((endpoint["settings"] as? [String: String])?.count == 12)
-        // Of several concurrent `account add` commands with the same name, only one succeeds.
+        // Only one of several concurrent `account add` commands with the same name succeeds.
         let statuses = try await withThrowingTaskGroup(of: Int32.self) { group in
             for number in 0..<6 {
                 group.addTask { try await program.run("account", "add", "new", "https://\(number).example/").status }

@@ -135,6 +135,6 @@ private func makeSparse(_ path: FilePath, size: Int64) throws {
         }
         #expect(try await program.succeed("list", "--json").lines == [])
         let doctor = try await program.run("doctor", "--json")
-        #expect(doctor.output.contains("is not damaged"), "\(doctor.testDescription)")
+        #expect(doctor.output.contains("is intact"), "\(doctor.testDescription)")
     }
 }

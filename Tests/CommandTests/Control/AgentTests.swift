@@ -203,7 +203,7 @@ import TransferKit
         let (reading, writing) = try FileDescriptor.pipe()
         defer { try? reading.close() }
         defer { try? writing.close() }
-        let starter = AgentStarter(writing)
+        let starter = StartReporter(writing)
         #expect(fcntl(writing.rawValue, F_GETFD) & FD_CLOEXEC != 0)
         withExtendedLifetime(starter) {}
     }

@@ -7,7 +7,7 @@ import TransferKit
 
 @Suite struct SelectionTests {
     /// Adds seventeen sessions, so that at least two IDs begin with the same hexadecimal digit.
-    private func program() async throws -> (TransferQ, ids: [String]) {
+    private func programWithSessions() async throws -> (TransferQ, ids: [String]) {
         let program = try TransferQ()
         for account in ["one", "two"] { try await program.succeed("account", "add", account, "https://\(account).example/") }
         try program.folder.file("a", size: 1)
@@ -21,7 +21,7 @@ import TransferKit
     }
 
     @Test func listShowsOnlyMatchingSessions() async throws {
-        let (program, ids) = try await program()
+        let (program, ids) = try await programWithSessions()
         #expect(try await listed(program) == ids)
         #expect(try await listed(program, "--limit", "3") == Array(ids.prefix(3)))
         #expect(try await listed(program, "--max", "0") == [])
@@ -44,7 +44,7 @@ import TransferKit
     }
 
     @Test(arguments: [40, 60, 200] as [UInt16]) func listFitsIntoTerminal(columns: UInt16) async throws {
-        let (program, ids) = try await program()
+        let (program, ids) = try await programWithSessions()
         try await program.succeed("set", "#0", "--name", String(repeating: "long name ", count: 9))
         let terminal = try PseudoTerminal(columns: columns)
         #expect(try await program.start(["list"], output: terminal.terminal).result().status == 0)
@@ -54,7 +54,7 @@ import TransferKit
     }
 
     @Test func resolvesPrefixesOfIDs() async throws {
-        let (program, ids) = try await program()
+        let (program, ids) = try await programWithSessions()
         let similar = try ["1", "2"].map { try #require(SessionID("00ab0000-0000-4000-8000-00000000000\($0)")) }
         try await add(similar, to: program)
         for command in ["show", "remove"] {
@@ -72,7 +72,7 @@ import TransferKit
         #expect(try await listed(program) == ids)
     }
 
-    /// An ID without a session suggests sessions with similar IDs, with as many characters as distinguish them.
+    /// For an unknown ID, the error suggests similar IDs, each shortened to its shortest unique prefix.
     @Test(arguments: [
         (["00ab0000-0000-4000-8000-000000000001", "00ab1000-0000-4000-8000-000000000001"], ["00ab0000", "00ab1000"]),
         (["00ab0000-0000-4000-8000-000000000001", "00ab0000-0001-4000-8000-000000000001"], ["00ab0000-0000", "00ab0000-0001"]),
@@ -90,7 +90,7 @@ import TransferKit
         #expect(near.status == 4 && near.diagnostics.hasSuffix(end), "\(near.diagnostics)")
     }
 
-    /// A number without a session may be meant as an index.
+    /// A number that is not an ID may be intended as an index.
     @Test func explainsIndexForNumber() async throws {
         let program = try TransferQ()
         let refused = try await program.run("cancel", "12345")
@@ -111,7 +111,7 @@ import TransferKit
     }
 
     @Test func selectsSessionByIndex() async throws {
-        let (program, ids) = try await program()
+        let (program, ids) = try await programWithSessions()
         #expect(try await program.succeed("show", "#16", "--json").objects().first?["id"] as? String == ids[16])
         #expect(try await program.succeed("cancel", "#2", "#0").lines == [ids[2], ids[0]])
         for (word, status) in [("#17", 4), ("#-1", 2), ("#", 2), ("#x", 2), ("#\(Int.max)", 4)] as [(String, Int32)] {
@@ -120,9 +120,9 @@ import TransferKit
         }
     }
 
-    /// A short number may be meant as an index, so it is not taken for the beginning of an ID.
+    /// A short number may be intended as an index, so it is rejected as an ID prefix.
     @Test(arguments: ["0", "10", "3f2"]) func rejectsShortPrefix(prefix: String) async throws {
-        let (program, ids) = try await program()
+        let (program, ids) = try await programWithSessions()
         let refused = try await program.run("cancel", prefix)
         #expect(refused.status == 2 && refused.diagnostics.contains("too short"), "\(refused.testDescription)")
         #expect(refused.diagnostics.contains("'#\(prefix)'") == (Int(prefix) != nil))
@@ -130,7 +130,7 @@ import TransferKit
     }
 
     @Test func dryRunChangesNothing() async throws {
-        let (program, ids) = try await program()
+        let (program, ids) = try await programWithSessions()
         try await program.succeed("cancel", ids[0])
         #expect(try await program.succeed("cancel", "--all", "--dry-run").lines == Array(ids.dropFirst()))
         #expect(try await program.succeed("remove", "--account", "two", "--dry-run").lines == [ids[16]])
@@ -151,11 +151,11 @@ import TransferKit
         #expect(try await program.succeed("account", "list").lines.count == 3)
     }
 
-    /// On a terminal, commands that can't be undone ask first. Any answer but yes changes nothing.
+    /// On a terminal, irreversible commands ask for confirmation. Any answer except "yes" changes nothing.
     @Test(arguments: [["remove", "--all"], ["cancel", "--all"], ["account", "remove", "two", "--cascade"]], ["yes", "no", ""])
     func asksOnTerminal(command: [String], answer: String) async throws {
-        let (program, ids) = try await program()
-        let words = (["python3", "-c", Self.answering, answer, TransferQ.executable.string] + command).map { Array($0.utf8) }
+        let (program, ids) = try await programWithSessions()
+        let words = (["python3", "-c", Self.terminalScript, answer, TransferQ.executable.string] + command).map { Array($0.utf8) }
         let result = await (try program.start("/usr/bin/env", words)).result()
         #expect(result.output.contains("Type yes to continue:"), "\(result.testDescription)")
         #expect(result.status == (answer == "yes" ? 0 : 1), "\(result.testDescription)")
@@ -164,7 +164,7 @@ import TransferKit
     }
 
     /// A Python program that runs a command on a new terminal, writes a line of input, and prints the command's output.
-    private static let answering = """
+    private static let terminalScript = """
         import os, pty, sys
         pid, terminal = pty.fork()
         if pid == 0: os.execv(sys.argv[2], sys.argv[2:])
@@ -177,17 +177,17 @@ import TransferKit
 
     @Test(arguments: [["remove", "--all"], ["cancel", "--all"], ["account", "remove", "two", "--cascade"]], ["--yes", "-y"])
     func yesSkipsQuestion(command: [String], option: String) async throws {
-        let (program, ids) = try await program()
-        let words = (["python3", "-c", Self.answering, "no", TransferQ.executable.string] + command + [option]).map { Array($0.utf8) }
+        let (program, ids) = try await programWithSessions()
+        let words = (["python3", "-c", Self.terminalScript, "no", TransferQ.executable.string] + command + [option]).map { Array($0.utf8) }
         let result = await (try program.start("/usr/bin/env", words)).result()
         #expect(result.status == 0 && !result.output.contains("continue"), "\(result.testDescription)")
         #expect(try await listed(program, "--state", "waiting") != ids)
     }
 
     @Test func removesSelectedSessions() async throws {
-        let (program, ids) = try await program()
+        let (program, ids) = try await programWithSessions()
         // One of the two sessions does not exist, so neither is removed.
-        #expect(try await program.run("remove", ids[0], "ffff").status == 4)
+        #expect(try await program.run("remove", ids[0], "ffffffff-0000-4000-8000-000000000000").status == 4)
         #expect(try await program.succeed("remove", ids[0], ids[2], ids[0]).lines == [ids[0], ids[2]])
         #expect(try await program.succeed("remove", "--failed").output == "")
         #expect(try await program.succeed("remove", "--account", "one", "--tag", "last").output == "")

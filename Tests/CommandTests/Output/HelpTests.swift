@@ -12,14 +12,10 @@ import TransportTUS
 @Suite(.serialized) struct HelpTests {
     static let commands = [
         "upload", "download", "add", "enqueue", "stream", "run", "list", "show", "why", "watch", "web", "now", "next", "move", "pause",
-        "resume",
-        "hold", "release",
-        "yield",
-        "cancel",
-        "retry", "remove", "set", "doctor", "account add", "account list", "account show", "account edit", "account check",
-        "account unblock", "account retry",
-        "account remove", "queue status", "queue set", "queue start", "queue stop", "queue drain", "agent start", "agent stop",
-        "agent status", "agent unit", "agent run", "quarantine list", "quarantine retry", "quarantine drop",
+        "resume", "hold", "release", "yield", "cancel", "retry", "remove", "set", "doctor", "account add", "account list", "account show",
+        "account edit", "account check", "account unblock", "account retry", "account remove", "queue status", "queue set", "queue start",
+        "queue stop", "queue drain", "agent start", "agent stop", "agent status", "agent unit", "agent run", "quarantine list",
+        "quarantine retry", "quarantine drop",
     ]
 
     /// Checks that ``commands`` contains all commands that the argument parser knows.
@@ -53,7 +49,7 @@ import TransportTUS
         #expect(text.contains("Example: transferq \(command)") || text.contains("| transferq \(command)"))
     }
 
-    /// At 80 columns, each command, argument and option has one line, apart from lists of values.
+    /// At 80 columns, each command, argument and option fits on one line, except lists of values.
     @Test(arguments: commands + ["", "account", "agent", "queue", "quarantine"])
     func hasOneLineForEachOption(command: String) async throws {
         var program = try TransferQ()
@@ -62,13 +58,13 @@ import TransportTUS
         let lines = help.output.split(separator: "\n", omittingEmptySubsequences: false)
         let indent = String(repeating: " ", count: 26)
         for (before, line) in zip(lines, lines.dropFirst()) where line.hasPrefix(indent) {
-            // The text follows a name that is too long for the first column, and that has its own line.
+            // The name is too long for the first column, so it is on the preceding line.
             #expect(before.hasPrefix("  ") && !before.hasPrefix(indent) && before.count < 60, "\(before)\n\(line)")
             #expect(before.count <= 26 || before.dropFirst(25).first != " ", "\(before)\n\(line)")
         }
     }
 
-    /// The sections to which errors refer exist, and each of these errors refers to the article in the documentation too.
+    /// The sections that errors refer to exist. The doc comment of each such error links to the article.
     @Test func namesSectionsOfTroubleshooting() throws {
         let article = try String(contentsOfFile: "Sources/transferq/transferq.docc/Troubleshooting.md", encoding: .utf8)
         let headings = article.split(separator: "\n").filter { $0.hasPrefix("## ") }.map { String($0.dropFirst(3)) }
@@ -84,7 +80,7 @@ import TransportTUS
         }
     }
 
-    /// Errors and the help name the article that is installed with the program, or else the one in the repository.
+    /// Errors and the help name the installed article or, if there is none, the article in the repository.
     @Test func findsInstalledTroubleshooting() async throws {
         let folder = try TemporaryFolder()
         let program = folder.path.appending("bin/transferq")

@@ -78,7 +78,7 @@ import Testing
 
     private func checkRequests(_ statistics: LoopbackStatistics) throws {
         let reels = statistics.uploads.filter { $0.filename == "reel" }
-        // If the client is killed between a creation and its response, the server keeps an empty upload that the client does not know of.
+        // If the client is killed between a creation and its response, the server keeps an empty upload that is unknown to the client.
         let orphans = reels.filter { !$0.isComplete }
         #expect(orphans.allSatisfy { $0.offset == 0 })
         #expect(reels.count - orphans.count == 1)

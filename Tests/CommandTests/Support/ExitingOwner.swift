@@ -28,7 +28,7 @@ final class ExitingOwner: Sendable {
         // The long check interval prevents the server from recreating the socket, which is moved below.
         server = try ControlServer(
             for: queue, as: role, logger: Logger(label: "test"), timeout: .seconds(10), requestLimit: 1 << 28,
-            checkInterval: .seconds(86_400), endOwner: nil)
+            checkInterval: .seconds(86_400), onStopRequest: nil)
         socketPath = store.appending("control.sock")
         movedPath = store.appending("moved.sock")
         try FileManager.default.moveItem(atPath: socketPath.string, toPath: movedPath.string)

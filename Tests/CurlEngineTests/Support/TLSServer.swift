@@ -85,7 +85,7 @@ final class TLSServer: Sendable {
     ///   - clientAuthority: A file with the accepted client certificates, or nil to accept all clients.
     static func start(version: String = "TLSv1_3", protocols: String = "http/1.1", clientAuthority: String? = nil) async throws -> TLSServer
     {
-        // This call blocks while two child processes run, so it needs a thread of its own.
+        // This call blocks while two child processes run, so it needs a separate thread.
         try await WorkerThreads(limit: 1).run { try TLSServer(version: version, protocols: protocols, clientAuthority: clientAuthority) }
     }
 

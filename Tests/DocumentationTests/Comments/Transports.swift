@@ -45,7 +45,7 @@ private func extensions() -> TUSOptions {
 // swift-format-ignore
 private func hook(_ tokens: any Tokens) -> TUSTransport {
     // COMMENT HeaderHook.swift
-    // One token for each file, also for its retries.
+    // One token for each file, including its retries.
     let transport = TUSTransport(reusingHeaders: .untilRejected) { request, headers in
         var headers = headers
         headers["Authorization"] = "Bearer \(try await tokens.token(for: request.item))"

@@ -37,7 +37,7 @@ enum HTTPTargets {
     static func reply(_ response: HTTPResponse, to method: String, from origin: Origin) -> EndpointResponse {
         EndpointResponse(
             response: response, method: method, origin: origin, latency: .zero, secrets: secrets, sentCredentials: method == "PUT",
-            withheldCredentials: false, credentialsWereAccepted: method == "POST", proxyMessageSuffix: nil, credentials: [])
+            withheldCredentials: false, credentialsWereAccepted: method == "POST", proxyDescription: nil, credentials: [])
     }
 
     /// Parses the bytes of a response in the same way as ``CurlEngine``. Returns nil if the response is incomplete or invalid.

@@ -232,7 +232,7 @@ import TransportTUS
         #expect(try await long.response(as: Answer.self).parts.map(\.length) == [100_000, 1])
         let error = try await #require(throws: TransferError.self) { try await short.response(as: Answer.self) }
         #expect(error.code == .invalidResponse && error.message.contains("responseLimit"))
-        #expect(try await queue.items(of: short.id).first?.answer?.text.utf8.count == 4_096)
+        #expect(try await queue.items(of: short.id).first?.serverResponse?.text.utf8.count == 4_096)
         await queue.shutdown()
     }
 }

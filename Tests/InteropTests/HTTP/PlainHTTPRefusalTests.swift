@@ -86,7 +86,7 @@ import TransportHTTP
             transport: .http, address: "https+form://127.0.0.1:\(proxy.port)/upload?path={path}",
             settings: ["caFile": proxy.certificate, "httpVersion": version])
         let path = try interop.file("file", size: 5 << 20)
-        #expect(try await upload(path, to: endpoint).answer?.status == 201)
+        #expect(try await upload(path, to: endpoint).serverResponse?.status == 201)
         #expect(try server.content(of: RemotePath("file.mov")) == interop.content(path))
         let error = await refusal(of: try interop.file("large", size: 20 << 20), at: endpoint)
         #expect(error?.code == .tooLarge)

@@ -32,7 +32,7 @@ import TransportHTTP
         #expect(try await session.value.state == .completed)
         for (item, file) in zip(try await queue.items(of: session.id), files) {
             #expect(try server.content(of: item.destination) == interop.content(file))
-            #expect(item.answer?.status == 201)
+            #expect(item.serverResponse?.status == 201)
         }
         await queue.shutdown()
     }
@@ -75,8 +75,8 @@ import TransportHTTP
         try await queue.start()
         #expect(try await session.value.state == .completed)
         let status = try #require(try await queue.items(of: session.id).first)
-        #expect(status.answer?.mediaType == "application/json")
-        let answer = try JSONDecoder().decode(Answer.self, from: Data(try #require(status.answer?.text).utf8))
+        #expect(status.serverResponse?.mediaType == "application/json")
+        let answer = try JSONDecoder().decode(Answer.self, from: Data(try #require(status.serverResponse?.text).utf8))
         #expect(answer.fields == ["name": name, "empty": "", "note%0D%0A": "line 1\r\nline 2", "naïve": "日本語"])
         #expect(answer.files == [.init(field: "reel \"x\"", name: name, type: "video/quicktime")])
         await queue.shutdown()
@@ -93,7 +93,7 @@ import TransportHTTP
         let session = try await queue.enqueue(try .upload([file], to: "real", options: options))
         try await queue.start()
         #expect(try await session.value.state == .completed)
-        let answer = try #require(try await queue.items(of: session.id).first?.answer?.text)
+        let answer = try #require(try await queue.items(of: session.id).first?.serverResponse?.text)
         #expect(answer.contains(#""take": "2""#) || answer.contains(#""take":"2""#), "\(answer)")
         await queue.shutdown()
 
@@ -153,7 +153,7 @@ import TransportHTTP
         #expect(try await session.value.state == .completed)
         for (item, (size, picture)) in zip(try await queue.items(of: session.id), [(5_000_000, 70_000), (10, 1)]) {
             let name = item.destination.description
-            let answer = try JSONDecoder().decode(Answer.self, from: Data(try #require(item.answer?.text).utf8))
+            let answer = try JSONDecoder().decode(Answer.self, from: Data(try #require(item.serverResponse?.text).utf8))
             #expect(
                 answer.files == [
                     .init(field: "picture", name: "\(name).jpg", type: "image/jpeg", length: picture),
@@ -188,7 +188,7 @@ import TransportHTTP
             try .upload([interop.file("large", size: 40 << 20)], to: "real", options: options))
         try await queue.start()
         #expect(try await session.value.state == .completed)
-        #expect(try await queue.items(of: session.id).first?.answer?.text.contains("\((40 << 20) / 1_000_000)") == true)
+        #expect(try await queue.items(of: session.id).first?.serverResponse?.text.contains("\((40 << 20) / 1_000_000)") == true)
         await queue.shutdown()
     }
 

@@ -33,8 +33,8 @@ import TransferKit
                     bytes: 7, remoteURL: "https://host/\"a\\b\"\n\u{1}é🙂", checksum: "sha256:00", warnings: ["One.", "\"Two\"\t"])),
             .itemCompleted(
                 id, position: 2,
-                TransferReceipt(bytes: 7, answer: ServerResponse(status: 201, mediaType: "application/json", text: #"{"id":"ü"}"#))),
-            .itemCompleted(id, position: 3, TransferReceipt(bytes: 7, answer: ServerResponse(status: 204, isTruncated: true))),
+                TransferReceipt(bytes: 7, serverResponse: ServerResponse(status: 201, mediaType: "application/json", text: #"{"id":"ü"}"#))),
+            .itemCompleted(id, position: 3, TransferReceipt(bytes: 7, serverResponse: ServerResponse(status: 204, isTruncated: true))),
             .itemFailed(id, position: 1, error), .itemRestarted(id, position: 2, error),
             .attemptFailed(id, error, retryAt: Date(timeIntervalSince1970: 1_000_000.25)), .endpointChanged(id, from: nil, to: "tus://a/"),
             .endpointChanged(id, from: "tus://\"a\"/", to: "sftp://b/"), .accountBlocked(account: "stud\"io", error),

@@ -43,7 +43,7 @@ import TransferKit
         #expect(scheduler.sessionIndex.linesAside >= Self.count - 1)
     }
 
-    /// The time of the next recall is that of a line that still waits.
+    /// The next recall is due when a waiting line is due.
     @Test func recalledLineLeavesNoDueTime() throws {
         var scheduler = try scheduler()
         #expect(scheduler.nextDue(after: .start) == .seconds(10))

@@ -6,7 +6,7 @@ import TransferKit
 /// Every operation, in every state and every mode.
 @Suite struct OperationTableTests {
     @Test(arguments: OperationTable.cells) func performsOrRejectsOperation(cell: OperationTable.Cell) throws {
-        var queue = try Rehearsal(limit: 3)
+        var queue = try SchedulerFixture(limit: 3)
         let command = try #require(OperationTable.command(cell.operation, .id(SessionID(named: "S"))))
         // The other session keeps the account's only slot, so no waiting session starts immediately. A paused session keeps a second slot.
         try queue.add(cell.state == "draft" ? "other" : "other S")
@@ -32,20 +32,20 @@ import TransferKit
         }
     }
 
-    private func bring(_ queue: inout Rehearsal, to state: String) throws {
+    private func bring(_ queue: inout SchedulerFixture, to state: String) throws {
         switch state {
         case "waiting":
             try queue.end("S", .backoff(.seconds(3_600), .broken))
         case "ending":
-            try queue.call(.yield, "S")
+            try queue.apply(.yield, "S")
         case "paused":
-            try queue.call(.pause, "S")
+            try queue.apply(.pause, "S")
             try queue.finishStopping("S")
         case "held":
-            try queue.call(.hold, "S")
+            try queue.apply(.hold, "S")
             try queue.finishStopping("S")
         case "cancelled":
-            try queue.call(.cancel(), "S")
+            try queue.apply(.cancel(), "S")
             try queue.finishStopping("S")
         case "failed": try queue.end("S", .finished(failure: .broken, filesSeen: 1))
         case "completed": try queue.end("S")

@@ -112,15 +112,15 @@ import TransferKit
     }
 
     /// The sessions of two accounts wait for one day.
-    private func waitingQueue() throws -> Rehearsal {
-        var queue = try Rehearsal(limit: 2)
+    private func waitingQueue() throws -> SchedulerFixture {
+        var queue = try SchedulerFixture(limit: 2)
         try queue.add("A")
         try queue.add("B", to: "b")
         for name in ["A", "B"] {
             try queue.report(name, .endpointFailed(endpoint, .broken))
             try queue.end(name, .backoff(.seconds(86_400), .broken))
         }
-        #expect(queue.line == "A=waiting B=waiting")
+        #expect(queue.states == "A=waiting B=waiting")
         return queue
     }
 
@@ -131,7 +131,7 @@ import TransferKit
     ]) func endsRetryDelays(command: Command) throws {
         var queue = try waitingQueue()
         try queue.perform(command)
-        #expect(queue.line == "A=running B=waiting")
+        #expect(queue.states == "A=running B=waiting")
     }
 
     /// An app may save an unchanged account often. Limits do not affect the reason for the delay.
@@ -140,39 +140,39 @@ import TransferKit
         var account = Account.memory("a")
         account.maxConcurrentSessions = limit
         try queue.perform(.saveAccount(account))
-        #expect(queue.line == "A=waiting B=waiting")
+        #expect(queue.states == "A=waiting B=waiting")
     }
 
     @Test func savingBlockedAccountEndsRetryDelays() throws {
-        var queue = try Rehearsal(limit: 2)
+        var queue = try SchedulerFixture(limit: 2)
         try queue.add("A B")
         try queue.end("A", .backoff(.seconds(86_400), .broken))
         let refused = TransferError(.credentials, .credentialsRejected, "Wrong password.")
         try queue.end("B", .accountBlocked(refused, .memory("a")))
-        #expect(queue.line == "A=waiting B=waiting")
+        #expect(queue.states == "A=waiting B=waiting")
         try queue.perform(.saveAccount(.memory("a")))
-        #expect(queue.line == "A=running B=running")
+        #expect(queue.states == "A=running B=running")
     }
 
     /// The delays of all accounts end when the network changes, unless the new condition permits no transfer.
     @Test func networkEndsRetryDelays() throws {
         var queue = try waitingQueue()
         try queue.perform(.setNetwork(.unconstrained))
-        #expect(queue.line == "A=waiting B=waiting", "the condition is the same as before")
+        #expect(queue.states == "A=waiting B=waiting", "the condition is the same as before")
         try queue.perform(.setNetwork(.unavailable))
-        #expect(queue.line == "A=waiting B=waiting")
-        guard case .retry = queue.why("A") else { throw TransferError.broken }
+        #expect(queue.states == "A=waiting B=waiting")
+        guard case .retry = queue.waitReason(of: "A") else { throw TransferError.broken }
         try queue.perform(.setNetwork(.expensive))
-        #expect(queue.line == "A=running B=running")
+        #expect(queue.states == "A=running B=running")
     }
 
     /// The queue still observes the delay that a server asked for.
     @Test func networkKeepsDelayOfServer() throws {
-        var queue = try Rehearsal()
+        var queue = try SchedulerFixture()
         try queue.add("A")
         try queue.report("A", .hostBusy(endpoint, .seconds(3_600)))
         try queue.end("A", .backoff(.seconds(3_600), .broken))
         try queue.perform(.setNetwork(.expensive))
-        #expect(queue.line == "A=waiting")
+        #expect(queue.states == "A=waiting")
     }
 }

@@ -10,65 +10,65 @@ import TransferKit
     ]
 
     @Test(arguments: waits) func runCallSkipsNextWaitOnce(_ outcome: RunOutcome) throws {
-        var queue = try Rehearsal()
+        var queue = try SchedulerFixture()
         try queue.add("A B")
-        try queue.call(.run(), "A")
+        try queue.apply(.run(), "A")
         try queue.end("A", outcome)
-        #expect(queue.line == "A=running B=waiting")
+        #expect(queue.states == "A=running B=waiting")
         try queue.end("A", .backoff(.seconds(300), .broken))
-        #expect(queue.line == "A=waiting B=running")
-        #expect(queue.why("A") == .retry(at: DualInstant.seconds(300).date))
+        #expect(queue.states == "A=waiting B=running")
+        #expect(queue.waitReason(of: "A") == .retry(at: DualInstant.seconds(300).date))
     }
 
     @Test func probesEndpointsImmediately() throws {
-        var queue = try Rehearsal()
+        var queue = try SchedulerFixture()
         let endpoint = Account.memory("a").endpoints[0]
         try queue.add("A")
         for _ in 0..<5 { try queue.report("A", .endpointFailed(endpoint, .broken)) }
-        try queue.call(.run(), "A")
+        try queue.apply(.run(), "A")
         try queue.end("A", .endpointsUnavailable(.broken))
-        #expect(queue.line == "A=running")
+        #expect(queue.states == "A=running")
         // The same applies if the failure is reported after the call.
-        try queue.call(.run(), "A")
+        try queue.apply(.run(), "A")
         try queue.report("A", .endpointFailed(endpoint, .broken))
         try queue.end("A", .endpointsUnavailable(.broken))
-        #expect(queue.line == "A=running")
+        #expect(queue.states == "A=running")
         try queue.report("A", .endpointFailed(endpoint, .broken))
         try queue.end("A", .endpointsUnavailable(.broken))
-        #expect(queue.line == "A=waiting")
+        #expect(queue.states == "A=waiting")
     }
 
     @Test(arguments: [
         RunEvent.Content.connected, .file(position: 0, .completed(TransferReceipt(bytes: 1), endpoint: Account.memory("a").endpoints[0])),
     ])
     func runCallHasNoEffectAfterProgress(_ progress: RunEvent.Content) throws {
-        var queue = try Rehearsal()
+        var queue = try SchedulerFixture()
         try queue.add("A B")
-        try queue.call(.run(), "A")
+        try queue.apply(.run(), "A")
         try queue.report("A", progress)
         try queue.end("A", .backoff(.seconds(300), .broken))
-        #expect(queue.line == "A=waiting B=running")
+        #expect(queue.states == "A=waiting B=running")
     }
 
     @Test func sessionRunsFirstOnceThereIsSpace() throws {
-        var queue = try Rehearsal()
+        var queue = try SchedulerFixture()
         try queue.add("A B C")
-        try queue.call(.runNext, "C")
-        try queue.call(.run(), "A")
+        try queue.apply(.runNext, "C")
+        try queue.apply(.run(), "A")
         try queue.end("A", .noSpace(TransferError(.noSpace, .diskFull, "Full.")))
-        #expect(queue.line == "A=waiting B=waiting C=running")
-        try queue.pass(seconds: 30)
+        #expect(queue.states == "A=waiting B=waiting C=running")
+        try queue.advance(seconds: 30)
         try queue.end("C")
-        #expect(queue.line == "A=running B=waiting C=completed")
+        #expect(queue.states == "A=running B=waiting C=completed")
     }
 
     @Test func laterYieldOverridesRunCall() throws {
-        var queue = try Rehearsal()
+        var queue = try SchedulerFixture()
         try queue.add("A B")
-        try queue.call(.run(), "A")
-        try queue.call(.yield, "A")
+        try queue.apply(.run(), "A")
+        try queue.apply(.yield, "A")
         try queue.end("A", .backoff(.seconds(300), .broken))
-        #expect(queue.line == "A=waiting B=running")
+        #expect(queue.states == "A=waiting B=running")
     }
 
     @Test func reportsTimeOfNextAttempt() throws {

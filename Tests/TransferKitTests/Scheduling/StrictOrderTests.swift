@@ -6,70 +6,70 @@ import TransferKit
 /// Strict ordering, dependencies and deduplication keys.
 @Suite struct StrictOrderTests {
     @Test func waitsForUnfinishedSession() throws {
-        var queue = try Rehearsal(limit: 3, isStrict: true)
+        var queue = try SchedulerFixture(limit: 3, isStrict: true)
         try queue.add("A B C")
-        #expect(queue.line == "A=running B=waiting C=waiting")
+        #expect(queue.states == "A=running B=waiting C=waiting")
         try queue.end("A", .backoff(.seconds(30), .broken))
-        #expect(queue.line == "A=waiting B=waiting C=waiting")
-        #expect(queue.why("B") == .strictOrder(after: SessionID(named: "A")))
-        try queue.call(.cancel(), "A")
-        #expect(queue.line == "A=cancelled B=running C=waiting")
+        #expect(queue.states == "A=waiting B=waiting C=waiting")
+        #expect(queue.waitReason(of: "B") == .strictOrder(after: SessionID(named: "A")))
+        try queue.apply(.cancel(), "A")
+        #expect(queue.states == "A=cancelled B=running C=waiting")
         try queue.end("B", .finished(failure: .broken, filesSeen: 1))
-        #expect(queue.line == "A=cancelled B=failed C=running")
+        #expect(queue.states == "A=cancelled B=failed C=running")
     }
 
     @Test func onlyRunCallOverridesOrder() throws {
-        var queue = try Rehearsal(isStrict: true)
+        var queue = try SchedulerFixture(isStrict: true)
         try queue.add("A B C")
-        try queue.call(.runNext, "C")
+        try queue.apply(.runNext, "C")
         try queue.end("A")
-        #expect(queue.line == "A=completed B=running C=waiting")
-        try queue.call(.run(), "C")
+        #expect(queue.states == "A=completed B=running C=waiting")
+        try queue.apply(.run(), "C")
         try queue.finishStopping("B")
-        #expect(queue.line == "A=completed B=waiting C=running")
+        #expect(queue.states == "A=completed B=waiting C=running")
         try queue.end("C")
-        #expect(queue.line == "A=completed B=running C=completed")
+        #expect(queue.states == "A=completed B=running C=completed")
     }
 
     private static let full = RunOutcome.noSpace(TransferError(.noSpace, .diskFull, "Full."))
 
     /// The part file of the started session may occupy the space that the first session waits for.
     @Test func continuesStartedSessionWhileFirstWaitsForSpace() throws {
-        var queue = try Rehearsal(isStrict: true)
+        var queue = try SchedulerFixture(isStrict: true)
         try queue.add("B C D")
         try queue.end("B", .backoff(.seconds(20), .broken))
-        try queue.call(.run(), "D")
+        try queue.apply(.run(), "D")
         try queue.end("D", .backoff(.seconds(5), .broken))
         try queue.perform(.enqueue([.draft(id: SessionID(named: "A"))], at: 0))
-        #expect(queue.line == "A=running B=waiting C=waiting D=waiting")
+        #expect(queue.states == "A=running B=waiting C=waiting D=waiting")
         try queue.end("A", Self.full)
         #expect(!queue.isIdle)
-        try queue.pass(seconds: 5)
-        #expect(queue.line == "A=waiting B=waiting C=waiting D=running")
-        #expect(queue.why("C") == .strictOrder(after: SessionID(named: "A")))
-        try queue.pass(seconds: 16)
-        #expect(queue.why("B") == .queueLimit)
+        try queue.advance(seconds: 5)
+        #expect(queue.states == "A=waiting B=waiting C=waiting D=running")
+        #expect(queue.waitReason(of: "C") == .strictOrder(after: SessionID(named: "A")))
+        try queue.advance(seconds: 16)
+        #expect(queue.waitReason(of: "B") == .queueLimit)
         try queue.end("D")
-        #expect(queue.line == "A=waiting B=running C=waiting D=completed")
-        try queue.pass(seconds: 15)
-        #expect(queue.why("A") == .queueLimit)
+        #expect(queue.states == "A=waiting B=running C=waiting D=completed")
+        try queue.advance(seconds: 15)
+        #expect(queue.waitReason(of: "A") == .queueLimit)
         try queue.end("B")
-        #expect(queue.line == "A=running B=completed C=waiting D=completed")
+        #expect(queue.states == "A=running B=completed C=waiting D=completed")
         try queue.end("A", Self.full)
-        #expect(queue.line == "A=waiting B=completed C=waiting D=completed")
+        #expect(queue.states == "A=waiting B=completed C=waiting D=completed")
         #expect(queue.isIdle)
     }
 
     @Test func startedSessionWaitsForItsEndpoint() throws {
-        var queue = try Rehearsal(isStrict: true)
+        var queue = try SchedulerFixture(isStrict: true)
         try queue.add("B", to: "b")
         try queue.report("B", .hostBusy(Account.memory("b").endpoints[0], .seconds(20)))
         try queue.end("B", .endpointsUnavailable(.broken))
         try queue.perform(.enqueue([.draft(id: SessionID(named: "A"))], at: 0))
         try queue.end("A", Self.full)
-        #expect(queue.line == "A=waiting B=waiting")
-        try queue.pass(seconds: 20)
-        #expect(queue.line == "A=waiting B=running")
+        #expect(queue.states == "A=waiting B=waiting")
+        try queue.advance(seconds: 20)
+        #expect(queue.states == "A=waiting B=running")
     }
 
     @Test func forecastLetsOnlyStartedSessionsPassWaitingOnes() throws {
@@ -86,23 +86,23 @@ import TransferKit
     }
 
     @Test func countsInterruptedSessionAsStarted() throws {
-        var queue = try Rehearsal(isStrict: true)
+        var queue = try SchedulerFixture(isStrict: true)
         try queue.add("B C")
         try queue.restart()
         try queue.perform(.enqueue([.draft(id: SessionID(named: "A"))], at: 0))
         try queue.perform(.start)
         try queue.end("A", Self.full)
-        #expect(queue.line == "A=waiting B=running C=waiting")
+        #expect(queue.states == "A=waiting B=running C=waiting")
     }
 
     @Test func resumesYieldedSessionAfterDelay() throws {
-        var queue = try Rehearsal(isStrict: true)
+        var queue = try SchedulerFixture(isStrict: true)
         try queue.add("A B")
-        try queue.call(.yield, "A")
+        try queue.apply(.yield, "A")
         try queue.finishStopping("A")
-        #expect(queue.line == "A=waiting B=waiting")
-        try queue.pass(seconds: 5)
-        #expect(queue.line == "A=running B=waiting")
+        #expect(queue.states == "A=waiting B=waiting")
+        try queue.advance(seconds: 5)
+        #expect(queue.states == "A=running B=waiting")
     }
 
     /// Sessions of a group may depend on each other, so the check must cover the whole group.
@@ -124,7 +124,7 @@ import TransferKit
     }
 
     @Test func reportsMissingDependencyBeforeCycle() throws {
-        var queue = try Rehearsal()
+        var queue = try SchedulerFixture()
         var drafts = ["A", "B"].map { SessionDraft.draft(id: SessionID(named: $0)) }
         drafts[0].dependency = SessionDependency(drafts[0].id)
         #expect(try queue.perform(.enqueue(drafts)) == .impossibleOrder)
@@ -133,54 +133,54 @@ import TransferKit
     }
 
     @Test func rejectsDependencyOnLaterSession() throws {
-        var queue = try Rehearsal(isStrict: true)
+        var queue = try SchedulerFixture(isStrict: true)
         try queue.add("A B")
         #expect(try queue.add("C", after: "B", at: 0) == .impossibleOrder)
         #expect(try queue.add("C", after: "B") == nil)
-        #expect(try queue.call(.move(to: .front), "C") == .impossibleOrder)
-        #expect(try queue.call(.move(to: .end), "B") == .impossibleOrder)
-        #expect(queue.line == "A=running B=waiting C=waiting")
+        #expect(try queue.apply(.move(to: .front), "C") == .impossibleOrder)
+        #expect(try queue.apply(.move(to: .end), "B") == .impossibleOrder)
+        #expect(queue.states == "A=running B=waiting C=waiting")
     }
 
     @Test func dependentWaitsForSuccessOrAnyEnd() throws {
-        var queue = try Rehearsal(limit: 3)
+        var queue = try SchedulerFixture(limit: 3)
         try queue.add("A")
         #expect(try queue.add("B", after: "A") == nil)
         #expect(try queue.add("C", after: "A", acceptsAnyEnd: true) == nil)
-        #expect(queue.line == "A=running B=waiting C=waiting")
+        #expect(queue.states == "A=running B=waiting C=waiting")
         try queue.end("A", .finished(failure: .broken, filesSeen: 1))
-        #expect(queue.line == "A=failed B=waiting C=running")
-        #expect(queue.why("B") == .after(SessionID(named: "A"), .failed))
-        #expect(try queue.call(.remove(), "A") == .hasDependents)
-        try queue.call(.retry, "A")
+        #expect(queue.states == "A=failed B=waiting C=running")
+        #expect(queue.waitReason(of: "B") == .after(SessionID(named: "A"), .failed))
+        #expect(try queue.apply(.remove(), "A") == .hasDependents)
+        try queue.apply(.retry, "A")
         try queue.end("A")
-        #expect(queue.line == "A=completed B=running C=running")
-        #expect(try queue.call(.remove(), "A") == nil)
+        #expect(queue.states == "A=completed B=running C=running")
+        #expect(try queue.apply(.remove(), "A") == nil)
     }
 
     @Test func rejectsRunAgainIfKeyIsReused() throws {
-        var queue = try Rehearsal()
+        var queue = try SchedulerFixture()
         var draft = SessionDraft.draft(id: SessionID(named: "A"))
         draft.deduplicationKey = "key"
         try queue.perform(.enqueue([draft]))
         try queue.end("A")
         draft.id = SessionID(named: "B")
         try queue.perform(.enqueue([draft]))
-        #expect(queue.line == "A=completed B=running")
-        #expect(try queue.call(.run(again: true), "A") == .duplicate)
+        #expect(queue.states == "A=completed B=running")
+        #expect(try queue.apply(.run(again: true), "A") == .duplicate)
         draft.id = SessionID(named: "C")
         try queue.perform(.enqueue([draft]))
-        #expect(queue.line == "A=completed B=running")
+        #expect(queue.states == "A=completed B=running")
         try queue.end("B", .finished(failure: .broken, filesSeen: 1))
-        #expect(try queue.call(.run(again: true), "A") == .duplicate)
-        #expect(try queue.call(.retry, "B") == nil)
+        #expect(try queue.apply(.run(again: true), "A") == .duplicate)
+        #expect(try queue.apply(.retry, "B") == nil)
         try queue.end("B")
-        #expect(try queue.call(.run(again: true), "A") == nil)
-        #expect(queue.line == "A=running B=completed")
+        #expect(try queue.apply(.run(again: true), "A") == nil)
+        #expect(queue.states == "A=running B=completed")
     }
 
     @Test func returnsCompletedSessionsUntilTheirRemoval() throws {
-        var queue = try Rehearsal()
+        var queue = try SchedulerFixture()
         func draft(_ name: String, countsCompleted: Bool) -> SessionDraft {
             var draft = SessionDraft.draft(id: SessionID(named: name))
             draft.deduplicationKey = "key"
@@ -191,19 +191,19 @@ import TransferKit
         try queue.perform(.enqueue([draft("A", countsCompleted: true)]))
         try queue.end("A")
         try queue.perform(.enqueue([draft("B", countsCompleted: true)]))
-        #expect(queue.line == "A=completed")
+        #expect(queue.states == "A=completed")
         try queue.perform(.enqueue([draft("C", countsCompleted: false)]))
-        #expect(queue.line == "A=completed C=running")
+        #expect(queue.states == "A=completed C=running")
         try queue.perform(.enqueue([draft("D", countsCompleted: true)]))
-        #expect(queue.line == "A=completed C=running")
+        #expect(queue.states == "A=completed C=running")
         try queue.end("C")
         try queue.perform(.enqueue([draft("E", countsCompleted: true)]))
-        #expect(queue.line == "A=completed C=completed")
-        try queue.call(.remove(), "C")
+        #expect(queue.states == "A=completed C=completed")
+        try queue.apply(.remove(), "C")
         try queue.perform(.enqueue([draft("F", countsCompleted: true)]))
-        #expect(queue.line == "A=completed")
-        try queue.call(.remove(), "A")
+        #expect(queue.states == "A=completed")
+        try queue.apply(.remove(), "A")
         try queue.perform(.enqueue([draft("G", countsCompleted: true)]))
-        #expect(queue.line == "G=running")
+        #expect(queue.states == "G=running")
     }
 }

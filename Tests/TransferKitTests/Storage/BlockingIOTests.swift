@@ -78,7 +78,7 @@ import TransportTesting
         #expect(await BlockingIO.run(lane, for: .folder("/hung")) { 7 } == 7)
     }
 
-    /// The calls of so many owners hang that they use all threads of the lane. Each other owner still gets one of the reserve threads.
+    /// Hanging calls of many owners use all threads of the lane. Every other owner still gets a reserve thread.
     @Test(arguments: sharedLanes) func eachOwnerGetsThreadWhileLaneHangs(_ lane: BlockingIO.Lane) async {
         let gate = ThreadGate()
         let blocked = Task {

@@ -70,7 +70,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Only the stream lacks space, because its file is on a file system of its own.
+    /// Only the stream lacks space, because its file is on a separate file system.
     @Test func streamWaitsForDiskSpace() async throws {
         let store = fixture.folder.path.appending("store")
         let disk = try SmallDisk(.mounted, in: store, folder: "spool", megabytes: 1)

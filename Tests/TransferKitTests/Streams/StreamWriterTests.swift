@@ -78,7 +78,7 @@ import TransportTesting
         let session = try await queue.enqueue(.upload(items: [item], to: "a"))
         try await queue.start()
         let content = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0) })
-        // Writes block while the buffer is full, so they run on a thread of their own.
+        // Writes block while the buffer is full, so they run on a separate thread.
         let result = await withCheckedContinuation { continuation in
             Thread.detachNewThread {
                 let stream = writer.makeOutputStream()

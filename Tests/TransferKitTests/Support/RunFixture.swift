@@ -7,8 +7,8 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A stored session that tests run without a scheduler. Like the queue, the fixture stores the reports of a run. The fixture also records
-/// them.
+/// A stored session that tests run without a scheduler. The fixture stores the events of a run, as the queue does, and also
+/// records them.
 final class RunFixture: Sendable {
     let folder: TemporaryFolder
     let memory: MemoryTransport
@@ -20,18 +20,18 @@ final class RunFixture: Sendable {
     /// for another reason.
     let unavailable = Locked<[Endpoint: Duration]>([:])
     let allowance = Locked<@Sendable (Int) -> Allowance>({ Allowance(bytes: $0) })
-    let live: Locked<LiveRun?> = Locked(nil)
+    let liveRun: Locked<LiveRun?> = Locked(nil)
     private let id = SessionID()
     private let options: SessionOptions
     private let transport: any Transport
     private let histories = Locked<[Int64: FileHistory]>([:])
     private let endpoints = EndpointStates()
-    private let present = Locked<Task<Void, Never>?>(nil)
+    private let currentRun = Locked<Task<Void, Never>?>(nil)
     private let reported = Locked<[RunEvent.Content]>([])
     private let commitCount = Locked(0)
-    /// Called with each report, before the fixture stores the report and replies.
-    let whenReported = Locked<@Sendable (RunEvent.Content) -> Void>({ _ in })
-    /// Returns a closure that delays the reply to a stored report; nil for no delay.
+    /// Called with each event, before the fixture stores the event and replies.
+    let onEvent = Locked<@Sendable (RunEvent.Content) -> Void>({ _ in })
+    /// Returns a closure that delays the reply to a stored event; nil for no delay.
     let delay = Locked<@Sendable (RunEvent.Content) -> (@Sendable () async -> Void)?>({ _ in nil })
     /// The histories of files when the last run reported its end.
     let historiesAtEnd = Locked<[Int64: FileHistory]>([:])
@@ -69,26 +69,26 @@ final class RunFixture: Sendable {
             id: id, account: "a", name: "session", direction: direction, folder: direction == .download ? Data(folder.path.bytes) : nil,
             options: options, items: items)
         try await store.commit([.saveAccount(1, account), .session(1, rank: 0, draft)])
-        writer = Task { [mailbox, store, reported, commitCount, whenReported, delay, histories, historiesAtEnd] in
+        writer = Task { [mailbox, store, reported, commitCount, onEvent, delay, histories, historiesAtEnd] in
             for await _ in mailbox.wakeUps {
                 let envelopes = mailbox.take()
                 var writes: [StoreWrite] = []
                 for case .report(let report) in envelopes.map(\.input) {
                     reported.withLock { $0.append(report.content) }
-                    whenReported.withLock { $0 }(report.content)
+                    onEvent.withLock { $0 }(report.content)
                     if case .ended = report.content { historiesAtEnd.withLock { $0 = histories.withLock { $0 } } }
-                    if case .file(let position, let fileReport) = report.content {
-                        writes.append(.file(1, position: position, fileReport))
+                    if case .file(let position, let fileEvent) = report.content {
+                        writes.append(.file(1, position: position, fileEvent))
                     }
                 }
-                if !writes.isEmpty { commitCount.withLock { $0 += 1 } }
-                var refusal: QueueError?
+                var storeError: QueueError?
                 do throws(QueueError) {
                     try await store.commit(writes)
+                    if !writes.isEmpty { commitCount.withLock { $0 += 1 } }
                 } catch {
-                    refusal = error
+                    storeError = error
                 }
-                let result: Result<InputResult, QueueError> = refusal.map { .failure($0) } ?? .success(InputResult())
+                let result: Result<InputResult, QueueError> = storeError.map { .failure($0) } ?? .success(InputResult())
                 for envelope in envelopes {
                     guard case .report(let report) = envelope.input, let wait = delay.withLock({ $0 })(report.content) else {
                         envelope.reply?(result)
@@ -103,11 +103,11 @@ final class RunFixture: Sendable {
         }
     }
 
-    /// Starts a run. The task returns the run's outcome.
+    /// Starts a run. The task returns the run's outcome; nil if the run's last report is not its end.
     func start() async throws -> Task<RunOutcome?, any Error> {
         let record = try #require(try await store.sessions([1]).first)
         let live = LiveRun(id: id, activation: 1, base: record.status.statistics, options: options, at: clock.engineClock.now())
-        self.live.withLock { $0 = live }
+        self.liveRun.withLock { $0 = live }
         var logger = Logger(label: "test")
         logger.logLevel = .critical
         let context = RunContext(
@@ -125,7 +125,7 @@ final class RunFixture: Sendable {
             let before = histories.withLock { $0 }
             await SessionRunner(context: context).run(before, remember: { new in histories.withLock { $0 = new } }, publish: { _ in })
         }
-        present.withLock { $0 = run }
+        currentRun.withLock { $0 = run }
         return Task { [mailbox, reported] in
             await run.value
             // The fixture handles messages in order. After this one, all earlier reports are stored.
@@ -137,7 +137,7 @@ final class RunFixture: Sendable {
 
     /// Cancels the current run, without waiting for its end.
     func cancelRun() {
-        present.withLock { $0 }?.cancel()
+        currentRun.withLock { $0 }?.cancel()
     }
 
     func run() async throws -> RunOutcome? {
@@ -145,7 +145,7 @@ final class RunFixture: Sendable {
     }
 
     var reports: [RunEvent.Content] { reported.withLock { $0 } }
-    /// The number of transactions that stored reports about files.
+    /// The number of transactions that stored events of files.
     var commits: Int { commitCount.withLock { $0 } }
 
     /// The names of the reports, except reports about chosen endpoints and about the progress of files.
@@ -179,7 +179,7 @@ final class RunFixture: Sendable {
 }
 
 extension RunOutcome {
-    var isFinished: Bool { if case .finished(nil, _) = self { true } else { false } }
+    var hasSucceeded: Bool { if case .finished(nil, _) = self { true } else { false } }
     var isInterrupted: Bool { if case .interrupted = self { true } else { false } }
     var failure: TransferError? { if case .finished(let error, _) = self { error } else { nil } }
     var delay: Duration? { if case .backoff(let delay, _) = self { delay } else { nil } }

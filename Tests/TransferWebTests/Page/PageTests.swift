@@ -47,7 +47,7 @@ import TransportTesting
             #expect(try await fixture.queue.status(of: ids[0]).index == 2)
             #expect(try await act("rate", select(0) + [("rate", "2M")]).status == 303)
             #expect(try await fixture.queue.status(of: ids[0]).rateLimit == 2 << 20)
-            #expect(try await act("set", select(0) + [("name", "New"), ("tags", "a b"), ("rate", "")]).status == 303)
+            #expect(try await act("set", select(0) + [("name", "New"), ("tags", "a, b,"), ("rate", "")]).status == 303)
             let changed = try await fixture.queue.status(of: ids[0])
             #expect(changed.name == "New" && changed.tags == ["a", "b"] && changed.rateLimit == nil)
             let source = try fixture.file("added")
@@ -64,6 +64,34 @@ import TransportTesting
             #expect(await fixture.queue.status().sessions == 4)
             #expect(try await act("remove", select(1) + [("confirm", "yes")]).status == 303)
             #expect(await fixture.queue.status().sessions == 3)
+        }
+    }
+
+    @Test func `a form changes only the edited fields`() async throws {
+        try await WebFixture.with { fixture in
+            let (browser, form) = try await fixture.browser()
+            let id = try await fixture.add(1) { _ in "tab\tname" }[0]
+            try await fixture.queue.update(id, SessionUpdate(tags: ["day 2", "<b>"]))
+            let page = try await browser.get("/?session=\(id)").body
+            /// Sends the form as a browser does after a user has typed these values.
+            func save(_ typed: [String: String]) async throws -> WebReply {
+                let pattern = #/<input (?:type="hidden" )?name="(?<name>(?:name|tags|rate)(?:Before)?)" value="(?<value>[^"]*)"/#
+                let fields = page.matches(of: pattern).map { match in
+                    let name = String(match.output.name)
+                    return (name, typed[name] ?? String(match.output.value).replacing("&lt;", with: "<").replacing("&gt;", with: ">"))
+                }
+                #expect(fields.map(\.0) == ["name", "nameBefore", "tags", "tagsBefore", "rate", "rateBefore"])
+                return try await browser.post("/forms", form: [("form", form), ("do", "set"), ("id", "\(id)")] + fields)
+            }
+            #expect(try await save(["rate": "2M"]).status == 303)
+            var changed = try await fixture.queue.status(of: id)
+            #expect(changed.rateLimit == 2 << 20 && changed.tags == ["day 2", "<b>"] && changed.name == "tab\tname")
+            // The page still shows the state before another client changed the rate.
+            #expect(try await save(["tags": "day 2, day 3"]).status == 303)
+            changed = try await fixture.queue.status(of: id)
+            #expect(changed.rateLimit == 2 << 20 && changed.tags == ["day 2", "day 3"] && changed.name == "tab\tname")
+            #expect(try await save([:]).status == 303)
+            #expect(try await fixture.queue.status(of: id) == changed)
         }
     }
 

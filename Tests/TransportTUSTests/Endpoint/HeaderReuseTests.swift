@@ -29,7 +29,7 @@ import TransportTUS
         #expect(upload.methods == ["POST", "PATCH", "HEAD", "HEAD", "PATCH"])
         #expect(tokens.requests.map(\.method) == ["OPTIONS"])
         #expect(upload.requests.allSatisfy { $0.headers["authorization"] == "Bearer token-0" })
-        // Another file has headers of its own. The features of the server are known.
+        // Another file has its own headers. The features of the server are known.
         let other = try TestUpload(size: 10, answers: [[.created], [.accepted(10)]])
         var second = other
         second.item = 4
@@ -52,7 +52,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The headers of one file were rejected, so those of other files at the same endpoint may be outdated too.
+    /// The headers of one file were rejected, so the headers of other files at the same endpoint may be outdated too.
     @Test func renewalAppliesToOtherFiles() async throws {
         let tokens = Tokens()
         let transport = TUSTransport(reusingHeaders: .untilRejected, headers: tokens.hook)

@@ -25,7 +25,7 @@ import TransportTUS
         return 0
     }
 
-    /// libcurl reads the whole content of a small file at once, so a missing upload could be complete; the server's state shows that it is not.
+    /// libcurl reads the whole content of a small file in one read, so a missing upload could be complete; the server's state shows that it is not.
     @Test(arguments: ["3", "6", "8", "10"]) func recoversFromTruncatedContent(version: String) async throws {
         for position in 0...Self.size {
             let place = "version \(version), POST after \(position) bytes of content"

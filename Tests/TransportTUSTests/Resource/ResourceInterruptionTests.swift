@@ -18,7 +18,7 @@ import TransportTUS
         try JSONDecoder().decode(Saved.self, from: try #require(checkpoint).data)
     }
 
-    /// The server sends nothing else until the checkpoint with the upload's URL is saved. The content is uploadr than all buffers on the way.
+    /// The server sends nothing else until the checkpoint with the upload's URL is saved. The content is larger than all buffers on the network path.
     @Test(arguments: ["3", "6", "8", "10"]) func savesURLWhileContentIsSent(version: String) async throws {
         let isSaved = DispatchSemaphore(value: 0)
         let size = 32 << 20

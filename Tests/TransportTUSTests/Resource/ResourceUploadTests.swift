@@ -16,7 +16,7 @@ import TransportTUS
         let before = upload.requests.count
         let receipt = try await upload.run()
         #expect(receipt.bytes == 3000 && receipt.warnings.isEmpty)
-        #expect(receipt.remoteURL == upload.server.url("/files/done"), "the URL of the processed file, not that of the upload")
+        #expect(receipt.remoteURL == upload.server.url("/files/done"), "the URL of the processed file, not of the upload")
         #expect(upload.methods.dropFirst(before) == ["POST"])
         let request = try #require(upload.requests.last)
         #expect(request.headers["upload-draft-interop-version"] == (version == "final" ? nil : version))
@@ -86,7 +86,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Up to version 6, final responses may lack the header, or contain that of the other sense.
+    /// Up to version 6, final responses may lack the header, or contain the header of the other sense.
     @Test(
         arguments: [
             ("6", [:]), ("6", ["Upload-Offset": "10"]), ("6", ["Upload-Incomplete": "?0"]), ("5", ["Upload-Incomplete": "?0"]),

@@ -7,6 +7,7 @@ struct BodyThreads {
     let readers: ReaderThreads
     /// The shared writer threads, for downloads whose caller provides no writer threads.
     let writers: WorkerThreads
+    /// The chunks beyond the first that all downloads of the loop may hold in memory.
     private let extraChunks = ChunkAllowance()
 
     init(mailbox: LoopMailbox, readers: ReaderThreads, writers: WorkerThreads) {
@@ -58,6 +59,7 @@ struct BodyThreads {
         }
     }
 
+    /// Writes the queue on a writer thread, and requests the thread again while chunks remain.
     private static func write(
         _ queue: WriteQueue, to sink: any HTTPResponseSink, on threads: WorkerThreads, notifyLoop: @escaping @Sendable () -> Void
     ) throws(TransferError) {

@@ -41,24 +41,24 @@ final class FileBody {
     private var position: Int64
     private let end: Int64
     /// Reads a chunk on a reader thread and sends it back to the loop.
-    private let readElsewhere: (FileReadBuffer) throws(TransferError) -> Void
+    private let readOnThread: (FileReadBuffer) throws(TransferError) -> Void
     /// The chunks from reader threads, in file order, until libcurl has received all their bytes. libcurl has already received the bytes
     /// before `position`.
     private var delivered: [FileReadBuffer] = []
     private var spare: TransferBuffer?
-    private var isReadingElsewhere = false
+    private var isReadingOnThread = false
     private var canReadCached: Bool
 
     /// - Parameter canReadCached: Whether to read cached bytes directly, if the file system supports that.
     init(
         _ file: FileReader, offset: Int64, length: Int64, canReadCached: Bool,
-        readElsewhere: @escaping (FileReadBuffer) throws(TransferError) -> Void
+        readOnThread: @escaping (FileReadBuffer) throws(TransferError) -> Void
     ) {
         self.file = file
         self.canReadCached = canReadCached
         position = offset
         end = offset + length
-        self.readElsewhere = readElsewhere
+        self.readOnThread = readOnThread
     }
 
     var remaining: Int64 { end - position }
@@ -75,7 +75,7 @@ final class FileBody {
             }
             return .bytes(count)
         }
-        if isReadingElsewhere { return .later }
+        if isReadingOnThread { return .later }
         if canReadCached, let result = unsafe readCached(into: buffer) { return result }
         do { try readNext() } catch { return .failed(error) }
         return .later
@@ -83,7 +83,7 @@ final class FileBody {
 
     /// Stores a chunk from a reader thread.
     func receive(_ chunk: FileReadBuffer) {
-        isReadingElsewhere = false
+        isReadingOnThread = false
         delivered.append(chunk)
     }
 
@@ -116,12 +116,12 @@ final class FileBody {
     /// Lets a reader thread read the bytes after the last chunk, if any remain.
     private func readNext() throws(TransferError) {
         let offset = delivered.last.map { $0.offset + Int64($0.count) } ?? position
-        guard !isReadingElsewhere, offset < end, delivered.last?.errorNumber ?? 0 == 0, delivered.last?.count != 0 else { return }
+        guard !isReadingOnThread, offset < end, delivered.last?.errorNumber ?? 0 == 0, delivered.last?.count != 0 else { return }
         let storage = spare ?? TransferBuffer(count: Int(min(Int64(Self.chunkSize), end - offset)))
         spare = nil
-        isReadingElsewhere = true
+        isReadingOnThread = true
         let limit = unsafe Int(min(Int64(storage.bytes.count), end - offset))
-        try readElsewhere(FileReadBuffer(offset: offset, storage: storage, limit: limit))
+        try readOnThread(FileReadBuffer(offset: offset, storage: storage, limit: limit))
     }
 
     /// Fills a chunk from the disk, and passes it to the observer. Called on a reader thread, because it blocks.

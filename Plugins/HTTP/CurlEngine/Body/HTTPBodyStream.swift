@@ -8,7 +8,7 @@ import TransferCore
 package final class HTTPBodyStream: Sendable {
     /// The bytes that ``take()`` returns to the engine, or the reason why it returns none.
     enum Supply {
-        case pieces([[UInt8]])
+        case chunks([[UInt8]])
         /// No bytes are available yet. The wake-up function is called when bytes arrive or the body ends.
         case later
         case end
@@ -16,7 +16,7 @@ package final class HTTPBodyStream: Sendable {
     }
 
     private struct State {
-        var pieces: [[UInt8]] = []
+        var chunks: [[UInt8]] = []
         var count = 0
         var isFinished = false
         var failure: (any Error)?
@@ -26,7 +26,7 @@ package final class HTTPBodyStream: Sendable {
         var isAbandoned = false
         var wake: (@Sendable () -> Void)?
         /// Whether the engine waits for bytes. The next change must then call `wake`.
-        var isWakeWanted = false
+        var needsWakeUp = false
         var lastWriter: UInt64 = 0
         var writers: [UInt64: CheckedContinuation<Void, any Error>] = [:]
     }
@@ -51,11 +51,11 @@ package final class HTTPBodyStream: Sendable {
         let (id, wake) = try state.withLock { state in
             guard !state.isAbandoned else { throw Self.ended }
             if !bytes.isEmpty {
-                state.pieces.append(bytes)
+                state.chunks.append(bytes)
                 state.count += bytes.count
             }
             state.lastWriter += 1
-            return (state.lastWriter, bytes.isEmpty ? nil : Self.takeWake(&state))
+            return (state.lastWriter, bytes.isEmpty ? nil : Self.takeWakeUp(&state))
         }
         wake?()
         try await withTaskCancellationHandler {
@@ -88,14 +88,14 @@ package final class HTTPBodyStream: Sendable {
     private func end(_ change: (inout State) -> Void) {
         let wake = state.withLock { state in
             change(&state)
-            return Self.takeWake(&state)
+            return Self.takeWakeUp(&state)
         }
         wake?()
     }
 
-    private static func takeWake(_ state: inout State) -> (@Sendable () -> Void)? {
-        defer { state.isWakeWanted = false }
-        return state.isWakeWanted ? state.wake : nil
+    private static func takeWakeUp(_ state: inout State) -> (@Sendable () -> Void)? {
+        defer { state.needsWakeUp = false }
+        return state.needsWakeUp ? state.wake : nil
     }
 
     private static let ended = CurlEngineError(.requestEnded, "The request that this body belongs to has ended.")
@@ -119,16 +119,16 @@ extension HTTPBodyStream {
     func take() -> Supply {
         let (supply, writers) = state.withLock { state -> (Supply, [CheckedContinuation<Void, any Error>]) in
             if let failure = state.failure { return (.failed(failure), []) }
-            guard state.pieces.isEmpty else {
+            guard state.chunks.isEmpty else {
                 defer {
-                    state.pieces = []
+                    state.chunks = []
                     state.count = 0
                     state.writers = [:]
                 }
-                return (.pieces(state.pieces), Array(state.writers.values))
+                return (.chunks(state.chunks), Array(state.writers.values))
             }
             if state.isFinished { return (.end, []) }
-            state.isWakeWanted = true
+            state.needsWakeUp = true
             return (.later, [])
         }
         for writer in writers { writer.resume() }
@@ -139,10 +139,10 @@ extension HTTPBodyStream {
     func abandon() {
         let writers = state.withLock { state in
             defer {
-                state.pieces = []
+                state.chunks = []
                 state.writers = [:]
                 state.wake = nil
-                state.isWakeWanted = false
+                state.needsWakeUp = false
             }
             state.isAbandoned = true
             return Array(state.writers.values)

@@ -1,6 +1,6 @@
 /// Passes the bytes of an ``HTTPBodyStream`` to libcurl. Confined to the loop's thread.
 final class StreamBody {
-    /// Whether bytes can be read now, and how many.
+    /// The bytes that can be read now, or the reason why none can be.
     enum Availability {
         case bytes(Int)
         /// No bytes are available yet. The stream wakes the loop when bytes arrive or the body ends.
@@ -10,24 +10,24 @@ final class StreamBody {
     }
 
     private let stream: HTTPBodyStream
-    private var pieces: [[UInt8]] = []
-    /// The index of the first piece with unread bytes.
-    private var pieceIndex = 0
-    /// The position of the first unread byte in that piece.
+    private var chunks: [[UInt8]] = []
+    /// The index of the first chunk with unread bytes.
+    private var chunkIndex = 0
+    /// The position of the first unread byte in that chunk.
     private var position = 0
 
     init(_ stream: HTTPBodyStream) {
         self.stream = stream
     }
 
-    /// Returns the number of available bytes without waiting.
+    /// Returns the number of unread bytes in the first chunk, the end or the error. Does not wait.
     func availability() -> Availability {
-        if pieceIndex < pieces.count { return .bytes(pieces[pieceIndex].count - position) }
+        if chunkIndex < chunks.count { return .bytes(chunks[chunkIndex].count - position) }
         switch stream.take() {
-        case .pieces(let more):
-            pieces = more
-            pieceIndex = 0
-            return .bytes(more[0].count)
+        case .chunks(let newChunks):
+            chunks = newChunks
+            chunkIndex = 0
+            return .bytes(newChunks[0].count)
         case .later: return .later
         case .end: return .end
         case .failed(let error): return .failed(error)
@@ -36,14 +36,14 @@ final class StreamBody {
 
     /// Fills a buffer. The buffer's size must not exceed the number of bytes that ``availability()`` returned.
     func read(into buffer: UnsafeMutableRawBufferPointer) {
-        unsafe pieces[pieceIndex].withUnsafeBytes { bytes in
+        unsafe chunks[chunkIndex].withUnsafeBytes { bytes in
             unsafe buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[position..<position + buffer.count]))
         }
         position += buffer.count
-        guard position == pieces[pieceIndex].count else { return }
-        // Frees the piece, which has been copied completely.
-        pieces[pieceIndex] = []
-        pieceIndex += 1
+        guard position == chunks[chunkIndex].count else { return }
+        // Frees the chunk: all its bytes have been copied.
+        chunks[chunkIndex] = []
+        chunkIndex += 1
         position = 0
     }
 }

@@ -21,7 +21,7 @@ enum LoopCommand: Sendable {
     private struct State {
         var commands: [LoopCommand] = []
         var lastID: PendingRequest.ID = 0
-        /// Whether the next command must wake the loop, because the loop waits or is about to wait.
+        /// Whether the next command must wake the loop: the loop is waiting, or about to wait.
         var needsWakeUp = false
         var isClosed = false
         var hasEnded = false
@@ -44,7 +44,7 @@ enum LoopCommand: Sendable {
         }
     }
 
-    /// Adds a command, and wakes the loop if the loop waits.
+    /// Adds a command, and wakes the loop if it is waiting.
     ///
     /// - Returns: Whether the loop will receive the command; false after the mailbox was closed.
     @discardableResult
@@ -88,7 +88,7 @@ enum LoopCommand: Sendable {
         }
     }
 
-    /// Resumes the callers of ``waitUntilEnded()``. This is the last action of the loop's thread.
+    /// Resumes the callers of ``waitUntilEnded()``. The loop's thread calls this method last.
     func resumeEndWaiters() {
         let waiters = state.withLock { state in
             defer { state.endWaiters = [] }

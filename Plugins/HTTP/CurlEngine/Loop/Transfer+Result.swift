@@ -75,7 +75,7 @@ extension Transfer {
     private func plainError(_ code: CURLcode) -> CurlEngineError {
         let proxyStatus = handle.get(CURLINFO_HTTP_CONNECTCODE)
         if code == CURLE_RECV_ERROR || code == CURLE_COULDNT_CONNECT, proxyStatus >= 300 {
-            let proxy = pending.request.connection.proxy.messageSuffix.map { "The proxy \($0)" } ?? "A proxy"
+            let proxy = pending.request.connection.proxy.descriptionForMessages.map { "The proxy \($0)" } ?? "A proxy"
             var error = CurlEngineError(.proxyRefused, "\(proxy) responded with \(proxyStatus) instead of connecting to the server.")
             error.proxyStatus = proxyStatus
             return error

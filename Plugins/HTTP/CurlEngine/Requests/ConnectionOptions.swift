@@ -111,7 +111,7 @@ package struct Proxy: Sendable {
     package static let direct = Proxy(choice: .direct)
 
     /// The words after "The proxy" in error messages; nil if there is no proxy.
-    package var messageSuffix: String? {
+    package var descriptionForMessages: String? {
         switch choice {
         case .environment, .variableValue: "from the environment"
         case .direct: nil

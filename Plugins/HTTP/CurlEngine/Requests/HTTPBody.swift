@@ -19,7 +19,7 @@ package enum HTTPBody: Sendable {
         if case .none = self { true } else { false }
     }
 
-    /// The number of bytes; nil if there is no body or its length is unknown.
+    /// The number of bytes; nil if there is no body or its length is unknown. Also nil for a sequence with such a part.
     package var length: Int64? {
         switch self {
         case .none: nil

@@ -37,10 +37,10 @@ package struct HTTPRequest: Sendable {
     /// If the request ends early, the function may have received unsent bytes.
     package var observeBody: (@Sendable (_ bytes: RawSpan) -> Void)?
 
-    /// Observes interim responses (1xx) except 100 (Continue), for example 103 or 104, as soon as the headers of each are complete, even while
-    /// the body is being sent. Called in the order of arrival, on the engine's thread. Must not block.
+    /// Observes interim responses (1xx), such as 103 or 104, except 100 (Continue). Called when the headers of a response are complete, even
+    /// while the body is being sent; in the order of arrival; on the engine's thread. Must not block.
     ///
-    /// libcurl ends a request whose responses have more than 300 KiB of headers altogether, as if the connection broke.
+    /// libcurl ends a request if the headers of its responses exceed 300 KiB in total. The error is the same as for a broken connection.
     package var observeInterimResponse: (@Sendable (_ head: HTTPResponseHead) -> Void)?
 
     /// Creates a request.
@@ -65,16 +65,20 @@ package struct HTTPRequest: Sendable {
     }
 
     /// Whether libcurl may repeat the request. Sending such a request twice has the same effect as sending it once (RFC 9110, section
-    /// 9.2.2). A `PUT` is not repeatable here, because its body is already consumed.
+    /// 9.2.2). `PUT` is excluded, because its body has already been consumed.
     var isRepeatable: Bool {
         ["GET", "HEAD", "OPTIONS", "DELETE"].contains(method)
     }
 
-    /// The scheme, host and port of the URL for messages, without any secret.
-    var origin: String {
-        let parts = url.split(separator: "/", omittingEmptySubsequences: false)
-        guard parts.count > 2 else { return "of a request" }
-        let host = parts[2].prefix { $0 != "?" && $0 != "#" }.split(separator: "@").last ?? ""
+    /// The scheme, host and port of the URL for messages, without any secret; "a server" if the URL may have a user name or is invalid.
+    var originForMessages: String {
+        let parts = url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
+        guard parts.count > 2, parts[1].isEmpty else { return "a server" }
+        let host = parts[2].prefix { $0 != "?" && $0 != "#" }
+        guard !host.isEmpty, !host.contains("@") else { return "a server" }
+        // The colons of an IPv6 address are in brackets. Another colon may precede a password that contains a slash.
+        let port = host[(host.lastIndex(of: "]") ?? host.startIndex)...].split(separator: ":", omittingEmptySubsequences: false).dropFirst()
+        guard port.count < 2, port.joined().utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return "a server" }
         return "\(parts[0])//\(host)"
     }
 }

@@ -67,7 +67,7 @@ public typealias HeaderHook = @Sendable (_ request: RequestInfo, _ headers: HTTP
 /// When a transport reuses the headers that an app's header hook returned.
 ///
 /// ```swift
-/// // One token for each file, also for its retries.
+/// // One token for each file, including its retries.
 /// let transport = TUSTransport(reusingHeaders: .untilRejected) { request, headers in
 ///     var headers = headers
 ///     headers["Authorization"] = "Bearer \(try await tokens.token(for: request.item))"

@@ -106,7 +106,7 @@ extension CurlEngineError {
     /// The proxy whose name libcurl could not resolve.
     private var unresolvedProxy: Substring? { cause?.firstMatch(of: /Could not resolve proxy: (\S+)/)?.1 }
 
-    /// The host and port that libcurl could not connect to, if they differ from those of the origin. In this case, they belong to a proxy or to the
+    /// The host and port that libcurl could not connect to, if they differ from the origin's. In this case, they belong to a proxy or to the
     /// target of a redirect.
     private func otherAddress(than origin: Origin) -> String? {
         guard let (host, port) = unreachableAddress, !origin.isProbably(host: host, port: port) else { return nil }
@@ -137,7 +137,7 @@ extension CurlEngineError {
 }
 
 extension Origin {
-    /// Returns whether a host and port from a libcurl message could be those of this origin. libcurl writes hosts in ASCII and without a
+    /// Returns whether a host and port from a libcurl message could be this origin's. libcurl writes hosts in ASCII and without a
     /// trailing dot. A host with other characters is not compared: libcurl writes it as `xn--…`, and the origin percent-encodes it.
     fileprivate func isProbably(host other: Substring, port otherPort: Substring) -> Bool {
         guard String(port) == otherPort else { return false }

@@ -167,7 +167,7 @@ package struct EndpointClient: Sendable {
             secrets: secrets + outgoing.secrets, sentCredentials: !secrets.isEmpty,
             withheldCredentials: !isTrusted && (credentials.includeServerCredentials || hasHeaderHook),
             credentialsWereAccepted: resources.accepted.contains(fields, of: endpointAddress, at: target),
-            proxyMessageSuffix: request.connection.proxy.messageSuffix, credentials: fields)
+            proxyDescription: request.connection.proxy.descriptionForMessages, credentials: fields)
     }
 
     private func headers(from hook: HeaderSource, for request: HTTPRequest, rejectedSince: Int?) async throws -> HTTPHeaders {

@@ -25,13 +25,13 @@ package struct EndpointResponse: Sendable {
     /// Whether the server accepted the same credentials before this request.
     package let credentialsWereAccepted: Bool
     /// The words after "The proxy" in a message about the proxy, which may have sent the response; nil if there is no proxy.
-    package let proxyMessageSuffix: String?
+    package let proxyDescription: String?
     /// The credentials that the request carried.
     let credentials: [HTTPHeaders.Field]
 
     package init(
         response: HTTPResponse, method: String, origin: Origin, latency: Duration, secrets: [String], sentCredentials: Bool,
-        withheldCredentials: Bool, credentialsWereAccepted: Bool, proxyMessageSuffix: String?, credentials: [HTTPHeaders.Field]
+        withheldCredentials: Bool, credentialsWereAccepted: Bool, proxyDescription: String?, credentials: [HTTPHeaders.Field]
     ) {
         self.response = response
         self.method = method
@@ -41,7 +41,7 @@ package struct EndpointResponse: Sendable {
         self.sentCredentials = sentCredentials
         self.withheldCredentials = withheldCredentials
         self.credentialsWereAccepted = credentialsWereAccepted
-        self.proxyMessageSuffix = proxyMessageSuffix
+        self.proxyDescription = proxyDescription
         self.credentials = credentials
     }
 
@@ -53,7 +53,7 @@ package struct EndpointResponse: Sendable {
         case 407:
             // For an http address, the proxy itself sends this response.
             error(
-                .credentials, .credentialsRejected, by: proxyMessageSuffix.map { "The proxy \($0)" },
+                .credentials, .credentialsRejected, by: proxyDescription.map { "The proxy \($0)" },
                 "requires credentials for requests to \(origin), or rejected the credentials that it received")
         case 408, 423, 425, 429: error(.transient, .serverError, "is busy")
         case 417: error(.transient, .rejected, "rejects \"Expect: 100-continue\"")
@@ -73,7 +73,7 @@ package struct EndpointResponse: Sendable {
     /// - Parameters:
     ///   - subject: The sender of the response; nil for the server.
     ///   - what: The rest of the sentence after the subject, without a full stop, for example `is busy`.
-    ///   - method: The method to name as the cause; nil for that of the request.
+    ///   - method: The method to name as the cause; nil for the request's method.
     package func error(
         _ failureClass: FailureClass, _ code: TransferError.Code, by subject: String? = nil, _ what: String, method: String? = nil
     ) -> TransferError {

@@ -16,11 +16,11 @@ package final class HeaderSource: Sendable {
         var lastCallNumber = 0
         /// The hook's changes for each file, to apply to later requests. A change applies only as long as its `renewals` equals the
         /// endpoint's renewal count.
-        var changes: [File: (change: HeaderChange, renewals: Int)] = [:]
+        var changes: [FileKey: (change: HeaderChange, renewals: Int)] = [:]
     }
 
-    /// A file, and the endpoint's address and the origin of its requests.
-    private struct File: Hashable {
+    /// Identifies the requests for one file to one origin, at one endpoint.
+    private struct FileKey: Hashable {
         var endpointAddress: String
         var origin: Origin
         var session: String
@@ -34,7 +34,7 @@ package final class HeaderSource: Sendable {
 
     /// The call number in the result of a renewal that did not call the hook, because the credentials had just been renewed. Call numbers
     /// start at 1.
-    private static let skippedRenewal = 0
+    private static let noCallNumber = 0
 
     private let hook: HeaderHook
     private let reserved: ReservedHeaders
@@ -66,24 +66,24 @@ package final class HeaderSource: Sendable {
         let number = nextCallNumber()
         return try await work.value(for: .request(number)) {
             let changed = try await self.callHook(request, headers)
-            self.keep(headers, changed, for: file, renewals)
+            self.storeChanges(from: headers, to: changed, for: file, renewals: renewals)
             return (number, changed)
         }.headers
     }
 
-    /// Returns the file whose requests share the hook's changes with this request; nil if the hook is called for this request alone.
-    private func file(of request: RequestInfo, _ endpointAddress: String) -> File? {
+    /// Returns the file whose requests share the hook's changes with this request; nil if no other request shares the changes.
+    private func file(of request: RequestInfo, _ endpointAddress: String) -> FileKey? {
         guard reuse == .untilRejected, !request.session.isEmpty, let origin = URL(string: request.url).flatMap(Origin.init) else {
             return nil
         }
-        return File(endpointAddress: endpointAddress, origin: origin, session: request.session, item: request.item)
+        return FileKey(endpointAddress: endpointAddress, origin: origin, session: request.session, item: request.item)
     }
 
-    /// Keeps the hook's changes for the other requests of a file.
+    /// Stores the hook's changes for the other requests of a file.
     ///
     /// - Parameter renewals: The endpoint's renewal count for these headers: the count before the hook was called, plus 1 if this call
     ///   renewed the credentials.
-    private func keep(_ headers: HTTPHeaders, _ changed: HTTPHeaders, for file: File?, _ renewals: Int) {
+    private func storeChanges(from headers: HTTPHeaders, to changed: HTTPHeaders, for file: FileKey?, renewals: Int) {
         guard let file else { return }
         let change = HeaderChange(from: headers, to: changed)
         state.withLock { state in
@@ -99,13 +99,12 @@ package final class HeaderSource: Sendable {
     package func headersAfterRejection(
         for request: RequestInfo, _ headers: HTTPHeaders, at endpointAddress: String, since renewals: Int
     ) async throws -> HTTPHeaders {
-        // Usually runs once. It repeats if this call joined the task of a call with an older renewal count, and that task skipped the
-        // renewal.
+        // Usually runs once. The loop repeats if this call joined an older call's task, and that task skipped the renewal.
         while self.renewals(at: endpointAddress) == renewals {
             let number = nextCallNumber()
             let renewal = try await work.value(for: .renewal(endpointAddress: endpointAddress)) {
                 // Another call may have renewed the credentials just before this task started.
-                guard self.renewals(at: endpointAddress) == renewals else { return (Self.skippedRenewal, headers) }
+                guard self.renewals(at: endpointAddress) == renewals else { return (Self.noCallNumber, headers) }
                 let original = headers
                 var request = request
                 request.reason = .rejected
@@ -114,7 +113,7 @@ package final class HeaderSource: Sendable {
                     state.renewals[endpointAddress, default: 0] += 1
                     return state.renewals[endpointAddress, default: 0]
                 }
-                self.keep(original, headers, for: self.file(of: request, endpointAddress), renewed)
+                self.storeChanges(from: original, to: headers, for: self.file(of: request, endpointAddress), renewals: renewed)
                 return (number, headers)
             }
             if renewal.callNumber == number { return renewal.headers }

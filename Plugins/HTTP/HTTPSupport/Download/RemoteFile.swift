@@ -28,8 +28,8 @@ package struct RemoteFile: Codable, Sendable, Hashable {
         let changed = headers["Last-Modified"].flatMap(secondsSince1970(ofHTTPDate:))
         // 64-bit nanoseconds since 1970 can represent dates until the year 2262, but HTTP dates extend to 9999.
         modificationTime = changed.flatMap { seconds in
-            let (time, isBeyond) = Int64(seconds).multipliedReportingOverflow(by: 1_000_000_000)
-            return isBeyond ? nil : time
+            let (time, overflow) = Int64(seconds).multipliedReportingOverflow(by: 1_000_000_000)
+            return overflow ? nil : time
         }
         length = Self.length(status: status, headers: headers)
         digest = Checksum(headers, isWhole: status == 200)

@@ -67,7 +67,8 @@ extension NetworkOptions {
                 "the network interface or local address of outgoing connections", nil: "chosen by the system"),
             Setting("proxy", \.proxy, proxyFormat, "a proxy's URL, `environment` or `direct`", nil: "`\(proxy.text)`"),
             Setting(
-                "proxyExceptions", \.proxyExceptions, .list, "hosts that bypass the proxy, separated by commas", nil: "those of `no_proxy`"),
+                "proxyExceptions", \.proxyExceptions, .list, "hosts that bypass the proxy, separated by commas",
+                nil: "the hosts in `no_proxy`"),
             Setting(
                 "proxyUser", \.proxyUser, .text("the name of a user"), "the user at the proxy; the password is a credential"),
         ]

@@ -89,13 +89,13 @@ extension RequestOptions {
                 "a file with a certificate (PEM) that identifies the client"),
             Setting(
                 "clientKey", \.clientKey, .text("the path of a file"), "a file with the certificate's key, if it is in another file",
-                nil: "that of `clientCertificate`"),
+                nil: "the file of `clientCertificate`"),
             Setting(
                 "contentDisposition", \.contentDisposition, .flag,
                 "`true` to save a download under the name in `Content-Disposition`; see below"),
             Setting(
                 family: "header", \.headers, .anyText,
-                "a header for each request to the address's origin and to those of `origins`; not a secret", check: checkHeader),
+                "a header for each request to the address's origin and to the other `origins`; not a secret", check: checkHeader),
             Setting("httpVersion", \.httpVersion, .choice, "`1.1` or `2`"),
             Setting("insecure", \.insecure, .flag, "`true` to accept any certificate of the server: for tests"),
             Setting(

@@ -3,7 +3,7 @@ public import TransferCore
 extension HTTPTransport: FolderListing {
     /// Checks that an endpoint is the folder of a WebDAV server: its options contain ``HTTPOptions/webDAV``, and its address has no placeholders.
     ///
-    /// The queue calls this method on its executors and on those of its callers.
+    /// The queue calls this method on its executors and on its callers' executors.
     ///
     /// - Throws: A `TransferError` that names the option.
     public func validateListing(at endpoint: Endpoint) throws(TransferError) { try SessionPlan(endpoint, for: nil).checkListing() }

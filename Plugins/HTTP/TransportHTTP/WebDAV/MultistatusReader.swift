@@ -8,7 +8,7 @@ struct MultistatusReader {
         var isFolder: Bool?
         /// The size in bytes; nil if the server does not report it, or reports a number above 2^63 - 1.
         var size: Int64?
-        /// The status of the whole resource; nil if the server reports only that of its properties.
+        /// The status of the whole resource; nil if the server reports only the status of its properties.
         var status: Int?
 
         /// Whether the server reports that the resource no longer exists.

@@ -5,7 +5,7 @@ import TransportSupport
 /// Methods that send requests.
 ///
 /// Methods that wait for a response throw a ``StatusFailure`` for an error status, and a `TransferError` for a response of an unexpected
-/// type. Methods that return a ``Response`` of any type return these responses instead. If the task is cancelled during the wait, the
+/// type. Methods that return a ``SFTPResponse`` of any type return these responses instead. If the task is cancelled during the wait, the
 /// methods throw `CancellationError` immediately; the server may still execute the request.
 extension SFTPClient {
     /// Waits until the server has reported its features.
@@ -17,7 +17,7 @@ extension SFTPClient {
 
     /// Sends a request whose response is awaited later. Requests are sent in the order of the calls.
     func begin(_ request: Request) -> PendingResponse {
-        let once = Once<Response>()
+        let once = Once<SFTPResponse>()
         let sent = Locked(false)
         let id = submit(request, onHandover: { sent.withLock { $0 = true } }) { [weak self] result in
             let isAwaited = once.resume(result.mapError { $0 })
@@ -28,7 +28,7 @@ extension SFTPClient {
     }
 
     /// Sends a request and returns its response, which can have any type.
-    package func response(to request: Request) async throws -> Response {
+    package func response(to request: Request) async throws -> SFTPResponse {
         try await begin(request).response()
     }
 
@@ -85,7 +85,7 @@ extension SFTPClient {
 struct PendingResponse: Sendable {
     let client: SFTPClient
     fileprivate let id: UInt32
-    fileprivate let once: Once<Response>
+    fileprivate let once: Once<SFTPResponse>
     fileprivate let sent: Locked<Bool>
     fileprivate let isAboutPath: Bool
 
@@ -93,7 +93,7 @@ struct PendingResponse: Sendable {
     var isSent: Bool { sent.withLock { $0 } }
 
     /// Waits for the response, which can have any type.
-    func response() async throws -> Response {
+    func response() async throws -> SFTPResponse {
         try await once.valueUnlessCancelled { [client, id] in client.forget(id) }
     }
 

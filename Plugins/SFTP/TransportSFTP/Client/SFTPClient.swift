@@ -7,7 +7,7 @@ package import TransferCore
 /// The client does no input or output. Another object, the mover, transfers its bytes over one channel, and calls ``receive(_:)``,
 /// ``bytesToSend()`` and ``end(_:)`` on its own thread. Any thread can make requests. The server may respond in any order.
 package final class SFTPClient: Sendable {
-    typealias Completion = @Sendable (Result<Response, TransferError>) -> Void
+    typealias Completion = @Sendable (Result<SFTPResponse, TransferError>) -> Void
 
     private struct Waiting {
         /// Called with the response; nil if no task waits for it.
@@ -287,7 +287,7 @@ package final class SFTPClient: Sendable {
     }
 }
 
-extension Result<Response, TransferError> {
+extension Result<SFTPResponse, TransferError> {
     /// The status of a response, for the log.
     fileprivate var logged: String {
         switch self {

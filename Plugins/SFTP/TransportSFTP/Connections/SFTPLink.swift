@@ -31,7 +31,7 @@ extension SFTPConnector {
     package func shutdown() async {}
 }
 
-/// A connection that ``ConnectionPool`` lends to the transfer of a file.
+/// A connection that ``SSHConnectionPool`` lends to the transfer of a file.
 struct PooledConnection: Sendable {
     let client: SFTPClient
     let checksums: RemoteChecksums

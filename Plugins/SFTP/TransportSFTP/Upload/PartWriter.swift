@@ -153,7 +153,7 @@ final class PartWriter: Sendable {
     ///
     /// - Returns: The new value of `State.count`, or nil after a failure; and the waiting call to ``drained()`` to resume, if any.
     private func recordResponse(
-        _ result: Result<Response, TransferError>, for piece: Range<Int64>, of index: Int
+        _ result: Result<SFTPResponse, TransferError>, for piece: Range<Int64>, of index: Int
     ) -> (count: Int64?, drain: Once<Void>?) {
         let failure: (any Error)? =
             switch result {

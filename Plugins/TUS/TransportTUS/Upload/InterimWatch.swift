@@ -15,7 +15,7 @@ final class InterimWatch: Sendable {
         var offset: Int64?
         /// The limits of the server.
         var limits: UploadLimits?
-        /// The version of the interim responses, if it is not that of the request. Such responses contain nothing else that counts.
+        /// The version of the interim responses, if it differs from the request's version. Other fields of such responses are ignored.
         var otherVersion: Dialect?
     }
 
@@ -72,7 +72,7 @@ extension TUSServer {
     ///   - url: The URL of the request.
     ///   - process: Processes the combined content of all interim responses so far. An error ends the request.
     ///   - send: Sends the request with the given observer.
-    /// - Throws: The error of `process`, otherwise that of `send`.
+    /// - Throws: The error of `process`, otherwise the error of `send`.
     func observingInterims(
         of url: String, _ process: @escaping @Sendable (InterimWatch.Report) async throws -> Void,
         send: @escaping @Sendable (@escaping @Sendable (HTTPResponseHead) -> Void) async throws -> TUSResponse

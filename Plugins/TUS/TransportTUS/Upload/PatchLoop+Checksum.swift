@@ -46,7 +46,7 @@ extension PatchLoop {
         }
     }
 
-    /// Stores a checksum, after comparing it with that of an earlier read of the same bytes.
+    /// Stores a checksum, after comparing it with the checksum of an earlier read of the same bytes.
     mutating func storeChecksum(_ header: String, of range: Range<Int64>) throws(TransferError) {
         if let lastChecksum, lastChecksum.range == range, lastChecksum.header != header {
             throw TransferError(

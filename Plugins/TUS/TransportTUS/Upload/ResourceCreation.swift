@@ -196,7 +196,7 @@ struct ResourceCreation {
             try await record.save { $0 = TUSCheckpoint() }
             throw server.outcomeUnknown(cause: "\(answer.endpointResponse.method) returned \(answer.status)")
         }
-        // A gateway's response, or that of an old version, can hide that the server completed the upload.
+        // A gateway's response, or an old server's, may hide that the upload is complete.
         let isUnclear = answer.status >= 500 && withContent
         try await record.save { $0.whole.mayBeComplete = isUnclear && $0.whole.url != nil ? true : nil }
         return .rejected(answer)

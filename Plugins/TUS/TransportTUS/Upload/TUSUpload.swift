@@ -57,7 +57,7 @@ struct TUSUpload {
         }
     }
 
-    /// Chooses the protocol: that of the earlier attempts, or, for a new upload, the one that the endpoint's options and the server's response select.
+    /// Chooses the protocol of the earlier attempts or, for a new upload, the one that the endpoint's options and the server's response select.
     private mutating func chooseDialect() async throws {
         let known = await record.checkpoint
         if let dialect = known.whole.dialect.flatMap({ Dialect(storedName: $0) }) {

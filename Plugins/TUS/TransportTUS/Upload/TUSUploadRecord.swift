@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// The state of a file's uploads. The server's offsets are saved before they are reported, except that of a complete file.
+/// The state of a file's uploads. The server's offsets are saved before they are reported, except the last offset of a complete file.
 ///
 /// All segments of a file share one record. Concurrent changes are saved together.
 actor TUSUploadRecord {

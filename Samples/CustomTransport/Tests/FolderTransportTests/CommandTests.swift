@@ -47,7 +47,7 @@ import Testing
     }
 }
 
-/// The built program `transferq-folder` with a storage folder of its own.
+/// The built program `transferq-folder` with a separate storage folder.
 final class FolderProgram: Sendable {
     let base: URL
 

@@ -33,7 +33,7 @@ public protocol TransferQueueDelegate: AnyObject, Sendable {
     /// blocked when the next process starts the queue. If credentials are refused after ``CredentialsAnswer/retry``, and the method returns
     /// `retry` again, the queue waits before it unblocks the account: 1 s at first, and twice as long each time, up to 5 min.
     ///
-    /// Later events wait until this method returns. To ask the user, return ``CredentialsAnswer/later`` at once, and call
+    /// Later events wait until this method returns. To ask the user, return ``CredentialsAnswer/later`` immediately, and call
     /// ``TransferQueue/unblockAccount(_:)`` when new credentials exist.
     func queue(_ queue: TransferQueue, needsCredentialsFor account: String, because error: TransferError) async -> CredentialsAnswer
 }

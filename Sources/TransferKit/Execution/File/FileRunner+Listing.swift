@@ -94,7 +94,7 @@ extension FileRunner {
     private func failure(
         _ error: any Error, of catalogue: FolderCatalogue, _ active: ActiveFile, _ path: RemotePath, at endpoint: Endpoint
     ) async -> any Error {
-        // The transport may have replaced the catalogue's error with an error of its own.
+        // The transport may have replaced the catalogue's error with its own error.
         if let own = await catalogue.ownFailure { return own is CancellationError && !Task.isCancelled ? stalled(path, at: endpoint) : own }
         switch error {
         case is CancellationError where Task.isCancelled: return CancellationError()

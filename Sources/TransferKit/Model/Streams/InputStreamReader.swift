@@ -2,7 +2,7 @@ import Dispatch
 import Foundation
 import Locking
 
-/// Reads an input stream on a dispatch queue of its own, because a read can block for as long as the stream has no bytes.
+/// Reads an input stream on a separate dispatch queue, because a read can block for as long as the stream has no bytes.
 final class InputStreamReader: @unchecked Sendable {  // Only the blocks of `queue`, which run one at a time, use the stream.
     private static let chunkSize = 256 * 1024
 

@@ -2,9 +2,11 @@ package import TransferCore
 
 /// An event that a session's run reports to the scheduler.
 package struct RunEvent: Sendable, Codable {
+    /// The session.
     package var key: SessionKey
     /// The number of the run; see ``Transaction/Action/run(_:_:run:_:)``.
     package var run: UInt64
+    /// The event.
     package var content: Content
 
     package init(key: SessionKey, run: UInt64, content: Content) {
@@ -14,8 +16,7 @@ package struct RunEvent: Sendable, Codable {
     }
 
     package enum Content: Sendable, Codable {
-        /// The first bytes moved in this run, or since an attempt failed while no other file was in flight. The transport is therefore
-        /// connected.
+        /// The transport is connected: the run moved its first bytes, or its first bytes after an attempt failed with no other file in flight.
         case connected
         /// An event of one file, to be stored and published.
         case file(position: Int64, FileEvent)
@@ -27,7 +28,7 @@ package struct RunEvent: Sendable, Codable {
         case endpoint(Endpoint)
         /// A file continues at an endpoint other than the session's last endpoint.
         case endpointChanged(from: String, to: String)
-        /// An attempt showed that an endpoint works, because bytes moved or a request was performed. Reported once, and once more after each reported
+        /// An attempt showed that an endpoint works, because bytes moved or a request was performed. Reported once, and again after each reported
         /// failure of the endpoint.
         case endpointWorks(Endpoint)
         /// An attempt failed because the endpoint was unreachable, or with a transient error before the endpoint confirmed anything.
@@ -55,9 +56,13 @@ package struct RunEvent: Sendable, Codable {
 package enum FileEvent: Sendable, Codable {
     /// A checkpoint and the identity of the source file. The identity is nil for a download.
     case checkpoint(Checkpoint, endpoint: Endpoint, generation: Int64, SourceIdentity?)
+    /// The size of a download in bytes, when the server reports it.
     case size(Int64)
+    /// The file is complete at this endpoint.
     case completed(TransferReceipt, endpoint: Endpoint)
+    /// The file failed; no further attempt follows.
     case failed(TransferError)
+    /// The file restarts from byte 0 as this generation, because of the error.
     case restarted(generation: Int64, TransferError)
     /// The remote item is a folder, which must be listed.
     case foundFolder
@@ -67,8 +72,8 @@ package enum FileEvent: Sendable, Codable {
 package enum RunOutcome: Sendable, Codable {
     /// All files are done, or the session failed. `failure` is the error of the first failed file or of the session, if any.
     ///
-    /// `filesSeen` is the number of files that the session had when the run read the last file. `Int64.max` ends the session even if items
-    /// were added during the run, unless the run was interrupted.
+    /// `filesSeen` is the number of files that the session had when the run read the last file. With `Int64.max`, the session ends
+    /// even if items were added during the run, unless the run was interrupted.
     case finished(failure: TransferError?, filesSeen: Int64)
     /// The queue interrupted the run.
     case interrupted
@@ -76,7 +81,7 @@ package enum RunOutcome: Sendable, Codable {
     case backoff(Duration, TransferError)
     /// The run can currently use no endpoint of the account.
     case endpointsUnavailable(TransferError)
-    /// The account can't be used until the app or the user acts. The value is the account that the attempt used.
+    /// The account can't be used until the app or the user acts. The second value is the account as the attempt used it.
     case accountBlocked(TransferError, Account)
     /// This machine has too little disk space or too few file descriptors.
     case noSpace(TransferError)

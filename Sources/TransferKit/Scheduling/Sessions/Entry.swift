@@ -37,7 +37,7 @@ package struct Entry: SessionTableElement, Equatable {
         conditions.contains(.stopping) && state != .running && !(state == .paused && !conditions.contains(.displaced))
     }
 
-    /// Whether the session waits only for its turn, a slot, its account or the network, and not for a condition of its own.
+    /// Whether the session waits only for its turn, a slot, its account or the network, and not for its own condition.
     var isEligible: Bool {
         state == .waiting && conditions.isDisjoint(with: Conditions.preventing.union(.stopping))
     }
@@ -173,8 +173,8 @@ package struct EntryDetails: Sendable, Equatable {
     /// The steady date at which the deadline passes, in milliseconds; nil if there is no deadline, or if ``isOverdue`` already records it.
     var deadlineEnd: Int64? {
         guard !isOverdue, let deadline, let deadlineFrom else { return nil }
-        let (end, isBeyond) = deadlineFrom.milliseconds.addingReportingOverflow(deadline.nanoseconds / 1_000_000)
-        return isBeyond ? nil : end
+        let (end, overflow) = deadlineFrom.milliseconds.addingReportingOverflow(deadline.nanoseconds / 1_000_000)
+        return overflow ? nil : end
     }
 
     static let none = EntryDetails()

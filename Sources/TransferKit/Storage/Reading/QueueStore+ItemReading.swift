@@ -150,7 +150,7 @@ extension QueueStore {
             remoteURL: receipt?.remoteURL,
             checksum: receipt?.checksum,
             partialExpiresAt: state == .completed ? nil : try row.decode(Int64?.self, forColumn: "expires_at").map(StoreCoding.date),
-            answer: receipt?.answer,
+            serverResponse: receipt?.serverResponse,
             warnings: receipt?.warnings ?? [],
             error: try StoreCoding.decodeIfPresent(from: row.decode(String?.self, forColumn: "error")), formFiles: formFiles)
     }

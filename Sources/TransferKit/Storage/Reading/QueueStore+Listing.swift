@@ -36,7 +36,7 @@ extension QueueStore {
         }
     }
 
-    /// Returns which of the given names the manifest already contains in a remote folder. Ignores failed files, and thus the stand-ins for
+    /// Returns which of the given names the manifest already contains in a remote folder. Ignores failed files, including the stand-ins for
     /// entries whose names can't be stored.
     func knownNames(in folder: Int64, of key: SessionKey, among names: [Data]) async throws -> Set<[UInt8]> {
         try await read { db in

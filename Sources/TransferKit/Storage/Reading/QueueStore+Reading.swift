@@ -33,7 +33,7 @@ extension QueueStore {
     /// - Returns: The readable sessions, and for each other key, the reason why its session can't be read.
     func readSessions(_ keys: [SessionKey]) async throws -> (records: [SessionRecord], unreadable: [SessionKey: String]) {
         do {
-            return try await querySessions(keys, SessionRow.query)
+            return try await querySessions(keys, SessionQueryRow.query)
         } catch let error as QueueError where error.code == .storageDamaged {
             guard keys.count > 1 else { return try await readBareSessions(keys) }
             // A page of the database is damaged. Most sessions may be on other pages, so read each half of the keys separately.
@@ -43,12 +43,12 @@ extension QueueStore {
         }
     }
 
-    /// Reads sessions, but not their tags and unsized files (``SessionRow/bareQuery``), whose tables may be damaged.
+    /// Reads sessions, but not their tags and unsized files (``SessionQueryRow/bareQuery``), whose tables may be damaged.
     private func readBareSessions(
         _ keys: [SessionKey]
     ) async throws -> (records: [SessionRecord], unreadable: [SessionKey: String]) {
         do {
-            return try await querySessions(keys, SessionRow.bareQuery)
+            return try await querySessions(keys, SessionQueryRow.bareQuery)
         } catch let error as QueueError where error.code == .storageDamaged {
             return ([], Dictionary(uniqueKeysWithValues: keys.map { ($0, "The session in row \($0) can't be read: \(error)") }))
         }
@@ -64,7 +64,7 @@ extension QueueStore {
             let statement = try db.cachedStatement(sql: query)
             let rows = try StoredRow.fetchCursor(statement, arguments: ["[\(keys.map(String.init).joined(separator: ","))]"])
             while let row = try rows.next() {
-                let row = SessionRow(row: row)
+                let row = SessionQueryRow(row: row)
                 let key = try row.value(.key, as: SessionKey.self)
                 missing.remove(key)
                 do {

@@ -20,8 +20,8 @@ package enum DiskSpace {
     }
 
     private static func bytes(_ blocks: Int64, _ status: statvfs) -> Int64 {
-        let (bytes, isBeyond) = blocks.multipliedReportingOverflow(by: Int64(clamping: status.f_frsize))
-        return isBeyond ? .max : bytes
+        let (bytes, overflow) = blocks.multipliedReportingOverflow(by: Int64(clamping: status.f_frsize))
+        return overflow ? .max : bytes
     }
 
     /// Returns the size in bytes of the file system's allocation blocks; nil if it can't be determined. Blocks.

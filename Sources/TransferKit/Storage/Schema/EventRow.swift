@@ -80,8 +80,8 @@ struct EventRow {
         case "removed":
             // The index in a damaged row can be any number.
             if fields.indices == nil, let first = number.flatMap(Int.init(exactly:)) {
-                let (end, isBeyond) = first.addingReportingOverflow(ids?.count ?? 0)
-                guard first >= 0, !isBeyond else { return nil }
+                let (end, overflow) = first.addingReportingOverflow(ids?.count ?? 0)
+                guard first >= 0, !overflow else { return nil }
                 fields.indices = Array(first..<end)
             }
         case "attemptFailed": fields.retryAt = number.map(StoreCoding.date)
@@ -113,13 +113,13 @@ enum JSONText {
         var text = "{\"bytes\":\(receipt.bytes)"
         if let url = receipt.remoteURL { text += ",\"remoteURL\":\(string(url))" }
         if let checksum = receipt.checksum { text += ",\"checksum\":\(string(checksum))" }
-        if let answer = receipt.answer { text += ",\"answer\":\(object(answer))" }
+        if let response = receipt.serverResponse { text += ",\"answer\":\(object(response))" }
         return text + ",\"warnings\":[\(receipt.warnings.map(string).joined(separator: ","))]}"
     }
 
-    private static func object(_ answer: ServerResponse) -> String {
-        let type = answer.mediaType.map { "\"mediaType\":\(string($0))," } ?? ""
-        return "{\"status\":\(answer.status),\(type)\"text\":\(string(answer.text)),\"isTruncated\":\(answer.isTruncated)}"
+    private static func object(_ response: ServerResponse) -> String {
+        let type = response.mediaType.map { "\"mediaType\":\(string($0))," } ?? ""
+        return "{\"status\":\(response.status),\(type)\"text\":\(string(response.text)),\"isTruncated\":\(response.isTruncated)}"
     }
 
     /// Returns a JSON string (RFC 8259, section 7).

@@ -56,8 +56,8 @@ extension Spool {
         var status = stat()
         guard unsafe fstat(original.rawValue, &status) == 0 else { throw TransferError.sourceUnavailable(source, errno: errno) }
         // The unit is 512 bytes (inode(7)).
-        let (allocated, isBeyond) = Int64(clamping: status.st_blocks).multipliedReportingOverflow(by: 512)
-        let needed = isBeyond ? Int64(status.st_size) : min(Int64(status.st_size), allocated)
+        let (allocated, overflow) = Int64(clamping: status.st_blocks).multipliedReportingOverflow(by: 512)
+        let needed = overflow ? Int64(status.st_size) : min(Int64(status.st_size), allocated)
         guard let free = DiskSpace.free(at: folder), free < needed else { return }
         throw QueueError(
             .storageUnavailable,

@@ -129,9 +129,9 @@ enum Scenario: String, CaseIterable, Sendable {
             Step("move a session before another") { try await $0.queue.move(Stage.id("many5"), to: .before(Stage.id("many1"))) },
             Step("move a session to an index") { try await $0.queue.move(.at(2), to: .index(4)) },
         ]
-        // Each of the following 22 moves halves the distance between two ranks. The last of these moves renumber the neighbors.
+        // Each of the following 22 moves halves the distance between two ranks. The last of these moves renumber the neighbours.
         + (0..<22).map { count in
-            Step("move a session between two neighbors, \(count)") { stage in
+            Step("move a session between two neighbours, \(count)") { stage in
                 let name = count.isMultiple(of: 2) ? "many2" : "many4"
                 try await stage.queue.move(Stage.id(name), to: .after(Stage.id("many3")))
             }

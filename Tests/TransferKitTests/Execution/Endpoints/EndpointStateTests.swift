@@ -32,7 +32,7 @@ import TransportTesting
             let task = try await fixture.start()
             run.withLock { $0 = task }
         }
-        #expect(try await run.withLock { $0 }?.value?.isFinished == true)
+        #expect(try await run.withLock { $0 }?.value?.hasSucceeded == true)
         let reports = fixture.eventNames.filter { $0.hasPrefix("endpoint") }
         #expect(
             reports == (0..<6).flatMap { _ in ["endpointFailed", "endpointWorks"] },
@@ -95,7 +95,7 @@ import TransportTesting
         _ = try await fixture.mailbox.send(.tick)
         #expect(fixture.eventNames == ["endpointFailed", "attemptFailed", "endpointWorks"])
         transport.mayEnd.open()
-        #expect(try await run.value?.isFinished == true)
+        #expect(try await run.value?.hasSucceeded == true)
         await fixture.close()
     }
 

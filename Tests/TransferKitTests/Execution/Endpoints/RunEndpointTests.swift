@@ -14,7 +14,7 @@ import TransportTesting
     @Test func fileWithoutSentBytesMovesToNextEndpointImmediately() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10], hosts: ["down", "up"], options: oneFileInFlight)
         fixture.memory.refuse(host: "down")
-        #expect(try await fixture.run()?.isFinished == true)
+        #expect(try await fixture.run()?.hasSucceeded == true)
         #expect(hosts(fixture) == ["down", "up", "up", "up"])
         #expect(
             fixture.eventNames == [
@@ -31,13 +31,13 @@ import TransportTesting
         await fixture.clock.waitForSleep(of: .seconds(1))
         fixture.memory.accept(host: "x")
         fixture.clock.advance(by: .seconds(40))
-        #expect(try await run.value?.isFinished == true)
+        #expect(try await run.value?.hasSucceeded == true)
         #expect(hosts(fixture) == ["x", "y", "x"])
         #expect(fixture.memory.attempts.map(\.number) == [1, 2, 3])
         await fixture.close()
     }
 
-    /// After one file finds all endpoints unreachable, the other files wait without attempts of their own.
+    /// After one file finds all endpoints unreachable, the other files wait without their own attempts.
     @Test func allFilesWaitForUnreachableEndpoints() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10, "4": 10], hosts: ["x", "y"], options: oneFileInFlight)
         for host in ["x", "y"] { fixture.memory.refuse(host: host) }
@@ -50,7 +50,7 @@ import TransportTesting
         // The other files start after the first file has succeeded.
         fixture.memory.accept(host: "y")
         fixture.clock.advance(by: .seconds(2))
-        #expect(try await fixture.run()?.isFinished == true)
+        #expect(try await fixture.run()?.hasSucceeded == true)
         #expect(hosts(fixture) == ["x", "y", "x", "y", "x", "y", "y", "y", "y"])
         await fixture.close()
     }
@@ -66,7 +66,7 @@ import TransportTesting
         fixture.clock.advance(by: .seconds(1))
         try await gate.reached()
         gate.open()
-        #expect(try await run.value?.isFinished == true)
+        #expect(try await run.value?.hasSucceeded == true)
         #expect(fixture.memory.completePaths.map(\.description).sorted() == ["1", "2", "3"])
         await fixture.close()
     }
@@ -101,7 +101,7 @@ import TransportTesting
         let broken = TransferError(.transient, .serverError, "The server failed.")
         var fixture = try await RunFixture(["1": 10], hosts: ["x", "y"], options: options)
         fixture.memory.failNext(5, with: broken)
-        #expect(try await fixture.run()?.isFinished == true)
+        #expect(try await fixture.run()?.hasSucceeded == true)
         #expect(hosts(fixture) == ["x", "x", "x", "y", "y", "y"])
         await fixture.close()
 
@@ -117,7 +117,7 @@ import TransportTesting
         let fixture = try await RunFixture(["1": 5_000], hosts: ["x", "y"], options: options)
         fixture.memory.faults.append(.cut(afterBytes: 3_000))
         fixture.memory.faults.append(.fail(TransferError(.transient, .serverError, "The server failed.")))
-        #expect(try await fixture.run()?.isFinished == true)
+        #expect(try await fixture.run()?.hasSucceeded == true)
         #expect(hosts(fixture) == ["x", "x", "y"])
         #expect(fixture.memory.contents(of: "1", at: "memory://y/") == (try fixture.content("1")))
         await fixture.close()
@@ -152,9 +152,9 @@ import TransportTesting
             try await fixture.store.checkpoint(session: 1, position: 0, endpoint: "memory://near/", generation: 1)?.checkpoint.confirmed
         }
         #expect(try await storedOffset() == 3_000, "the checkpoint is kept until the file completes elsewhere")
-        #expect(fixture.live.withLock { $0 }?.statistics(at: .zero).bytesDone == 3_000, "the statistics never decrease")
+        #expect(fixture.liveRun.withLock { $0 }?.statistics(at: .zero).bytesDone == 3_000, "the statistics never decrease")
         elsewhere.open()
-        #expect(try await last.value?.isFinished == true)
+        #expect(try await last.value?.hasSucceeded == true)
         #expect(try await storedOffset() == nil)
         #expect(fixture.memory.contents(of: "1", at: "memory://away/") == (try fixture.content("1")))
         await fixture.close()
@@ -203,7 +203,7 @@ import TransportTesting
         let unsupported = TransferError(.unsupported, .tooLarge, "Too large for us.")
         let fixture = try await RunFixture(["1": 10], hosts: ["x", "y"])
         fixture.memory.failNext(with: unsupported)
-        #expect(try await fixture.run()?.isFinished == true)
+        #expect(try await fixture.run()?.hasSucceeded == true)
         #expect(hosts(fixture) == ["x", "y"])
         await fixture.close()
         let alone = try await RunFixture(["1": 10], hosts: ["x"])
@@ -216,7 +216,7 @@ import TransportTesting
         let options = SessionOptions(retry: RetryPolicy(base: .zero), filesInFlight: 1)
         let fixture = try await RunFixture(["1": 10], hosts: ["x", "y"], options: options)
         fixture.memory.failNext(3, with: TransferError(.protocolViolation, .invalidResponse, "What?"))
-        #expect(try await fixture.run()?.isFinished == true)
+        #expect(try await fixture.run()?.hasSucceeded == true)
         #expect(hosts(fixture) == ["x", "x", "x", "y"])
         await fixture.close()
     }
@@ -231,7 +231,7 @@ import TransportTesting
         for gate in gates { gate.open() }
         await fixture.clock.waitForSleep(of: .seconds(1))
         fixture.clock.advance(by: .seconds(1))
-        #expect(try await run.value?.isFinished == true)
+        #expect(try await run.value?.hasSucceeded == true)
         #expect(fixture.eventNames.count { $0 == "endpointFailed" } == 1)
         await fixture.close()
 
@@ -252,7 +252,7 @@ import TransportTesting
         guard case .endpointsUnavailable = try await fixture.run() else { throw CancellationError() }
         #expect(fixture.memory.attempts.isEmpty)
         fixture.unavailable.withLock { $0[fixture.endpoint("y")] = nil }
-        #expect(try await fixture.run()?.isFinished == true)
+        #expect(try await fixture.run()?.hasSucceeded == true)
         #expect(hosts(fixture) == ["y"])
         await fixture.close()
     }
@@ -268,7 +268,7 @@ import TransportTesting
         #expect(hosts(fixture) == ["x", "y"], "the other file used the next endpoint")
         fixture.clock.advance(by: .seconds(600))
         fixture.unavailable.withLock { $0 = [:] }
-        #expect(try await fixture.run()?.isFinished == true)
+        #expect(try await fixture.run()?.hasSucceeded == true)
         #expect(fixture.memory.attempts.last?.endpoint == fixture.endpoint("x"))
         #expect(fixture.memory.attempts.last?.startOffset == 3_000 || fixture.memory.attempts.last?.startOffset == 2_000)
         await fixture.close()
@@ -283,7 +283,7 @@ import TransportTesting
         fixture.clock.advance(by: .seconds(1))
         #expect(try await first.value?.delay == .seconds(60))
         fixture.clock.advance(by: .seconds(60))
-        #expect(try await fixture.run()?.isFinished == true)
+        #expect(try await fixture.run()?.hasSucceeded == true)
         #expect(hosts(fixture) == ["x", "y"])
         await fixture.close()
     }
@@ -293,7 +293,7 @@ import TransportTesting
         let fixture = try await RunFixture(["1": 10], options: options)
         fixture.memory.failNext(3, with: TransferError(.noSpace, .diskFull, "Full."))
         for _ in 0..<3 { guard case .noSpace = try await fixture.run() else { throw CancellationError() } }
-        #expect(try await fixture.run()?.isFinished == true)
+        #expect(try await fixture.run()?.hasSucceeded == true)
         await fixture.close()
     }
 }

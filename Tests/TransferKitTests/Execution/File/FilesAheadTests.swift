@@ -36,12 +36,12 @@ import TransferKit
         let run = try await fixture.start()
         await transport.wait { $0.prepared == 12 && $0.activeRequests == 6 }
         // The six prepared files that have no request yet count as waiting, not as stalled.
-        let live = try #require(fixture.live.withLock { $0 })
+        let live = try #require(fixture.liveRun.withLock { $0 })
         while live.activeFiles.count(where: \.awaitsSource) < 6 { await Task.yield() }
         #expect(live.activeFiles.count == 12)
         #expect(transport.seen.peak == 6)
         transport.open()
-        #expect(try await run.value?.isFinished == true)
+        #expect(try await run.value?.hasSucceeded == true)
         #expect(transport.seen.requested.sorted() == Array(0..<200))
         await fixture.close()
     }
@@ -54,7 +54,7 @@ import TransferKit
         let run = try await fixture.start()
         await transport.wait { $0.activeRequests == 9 }
         transport.open()
-        #expect(try await run.value?.isFinished == true)
+        #expect(try await run.value?.hasSucceeded == true)
         #expect(transport.seen.peak == 9)
         await fixture.close()
     }

@@ -33,12 +33,12 @@ import TransportTesting
                 #expect(outcome?.failure?.failureClass == .sourceChanged)
                 #expect(fixture.memory.contents(of: "1") == nil)
             } else {
-                #expect(outcome?.isFinished == true)
+                #expect(outcome?.hasSucceeded == true)
                 #expect(fixture.memory.contents(of: "1") == Data(repeating: 9, count: 12_345))
                 #expect(fixture.eventNames.contains("restarted"))
                 let statistics = try #require(try await fixture.store.sessions([1]).first).status.statistics
                 #expect(statistics.bytesTotal == 12_345 && statistics.bytesDone == 12_345)
-                #expect(fixture.live.withLock { $0 }?.statistics(at: .seconds(1)).bytesDone == 12_345)
+                #expect(fixture.liveRun.withLock { $0 }?.statistics(at: .seconds(1)).bytesDone == 12_345)
             }
             await fixture.close()
         }
@@ -55,7 +55,7 @@ import TransportTesting
 
     @Test func resumesWithIdenticalReplacement() async throws {
         let (fixture, outcome) = try await runExact(size: size, cut: Int64(size) / 4 * 3 + 1) { _ in }
-        #expect(outcome?.isFinished == true)
+        #expect(outcome?.hasSucceeded == true)
         #expect(!fixture.eventNames.contains("restarted"))
         #expect(fixture.memory.attempts.last?.startOffset ?? 0 > FileWindow.smallSize)
         #expect(fixture.memory.contents(of: "1") == (try fixture.content("1")))
@@ -71,7 +71,7 @@ import TransportTesting
 
     @Test func restartsReplacedSmallFile() async throws {
         let (fixture, outcome) = try await runExact(size: 10_000, cut: 5_000, chunk: 1_000) { _ in }
-        #expect(outcome?.isFinished == true)
+        #expect(outcome?.hasSucceeded == true)
         #expect(fixture.eventNames.contains("restarted"))
         #expect(fixture.memory.attempts.last?.startOffset == 0)
         #expect(fixture.memory.contents(of: "1") == (try fixture.content("1")))

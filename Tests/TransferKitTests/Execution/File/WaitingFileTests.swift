@@ -27,7 +27,7 @@ import TransportTesting
         fixture.clock.advance(by: .seconds(1))
         #expect(try await fixture.memory.attemptsStarted(3).map(\.path.description) == ["1", "2", "1"], "the other file still runs")
         gate.open()
-        #expect(try await run.value?.isFinished == true)
+        #expect(try await run.value?.hasSucceeded == true)
         await fixture.close()
     }
 
@@ -39,7 +39,7 @@ import TransportTesting
         guard case .backoff(.seconds(20), busy) = try await fixture.run() else { throw busy }
         #expect(fixture.memory.attempts.count == 1)
         fixture.clock.advance(by: .seconds(20))
-        #expect(try await fixture.run()?.isFinished == true)
+        #expect(try await fixture.run()?.hasSucceeded == true)
         await fixture.close()
     }
 
@@ -101,7 +101,7 @@ import TransportTesting
         let fixture = try await RunFixture(["1": 10])
         fixture.memory.failNext(with: busy)
         // Five seconds pass between the failure of the attempt and the computation of the host's back-off.
-        fixture.whenReported.withLock {
+        fixture.onEvent.withLock {
             $0 = { [clock = fixture.clock] in if case .hostBusy = $0 { clock.advance(by: .seconds(5)) } }
         }
         #expect(try await fixture.run()?.delay == .seconds(30))
@@ -162,7 +162,7 @@ import TransportTesting
         fixture.clock.advance(by: .seconds(30))
         for await count in looks where count > before { break }
         answer.finish()
-        #expect(try await run.value?.isFinished == true)
+        #expect(try await run.value?.hasSucceeded == true)
         #expect(memory.attempts.map(\.path.description).sorted() == ["1", "1", "2", "3"])
         await fixture.close()
     }

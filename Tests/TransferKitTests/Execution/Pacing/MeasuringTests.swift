@@ -11,7 +11,7 @@ import TransferKit
         #expect(abs(rate - 1_000) < 1e-6)
     }
 
-    /// A rate limit lets a first burst pass at once.
+    /// A rate limit lets a first burst pass immediately.
     @Test func firstBurstCountsOnlyByItsBytes() throws {
         var meter = RateMeter()
         meter.sample(bytes: 0, at: .zero)

@@ -19,7 +19,7 @@ import TransportTesting
 
     @Test func usesDefaultOptions() async throws {
         let fixture = try await fixture(SessionOptions())
-        #expect(try await fixture.run()?.isFinished == true)
+        #expect(try await fixture.run()?.hasSucceeded == true)
         #expect(seen == [AttemptOptions(), AttemptOptions()])
         await fixture.close()
     }
@@ -33,9 +33,9 @@ import TransportTesting
         let run = try await fixture.start()
         try await gate.reached()
         options.verification = .checksum
-        try #require(fixture.live.withLock { $0 }).update(options)
+        try #require(fixture.liveRun.withLock { $0 }).update(options)
         gate.open()
-        #expect(try await run.value?.isFinished == true)
+        #expect(try await run.value?.hasSucceeded == true)
         #expect(
             seen == [
                 AttemptOptions(

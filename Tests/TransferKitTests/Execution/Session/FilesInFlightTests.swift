@@ -26,7 +26,7 @@ import TransportTesting
         let transport = InstantTransport(smallFilesInFlight: 20, meeting: 20)
         let fixture = try await RunFixture([:], transport: transport)
         try await enqueue(600, in: fixture)
-        #expect(try await fixture.run()?.isFinished == true)
+        #expect(try await fixture.run()?.hasSucceeded == true)
         #expect(transport.peak == 20)
         await fixture.close()
     }
@@ -38,7 +38,7 @@ import TransportTesting
         let fixture = try await RunFixture([:], options: SessionOptions(filesInFlight: 1), transport: transport)
         transport.store.withLock { $0 = fixture.store }
         try await enqueue(40, in: fixture)
-        #expect(try await fixture.run()?.isFinished == true)
+        #expect(try await fixture.run()?.hasSucceeded == true)
         #expect(transport.filesDone.withLock { $0 } == Array(0..<40))
         await fixture.close()
     }
@@ -61,7 +61,7 @@ import TransportTesting
         try await gates[3].reached()
         #expect(fixture.memory.runningCount == 3)
         for gate in gates { gate.open() }
-        #expect(try await run.value?.isFinished == true)
+        #expect(try await run.value?.hasSucceeded == true)
         await fixture.close()
     }
 
@@ -77,7 +77,7 @@ import TransportTesting
         try await third.reached()
         #expect(memory.runningCount == 1 && memory.attempts.count == 3)
         third.open()
-        #expect(try await run.value?.isFinished == true)
+        #expect(try await run.value?.hasSucceeded == true)
         #expect(memory.attempts.map(\.path.description) == ["1", "2", "3", "4", "5"])
         await fixture.close()
     }
@@ -93,7 +93,7 @@ import TransportTesting
         #expect(fixture.memory.runningCount == 0)
         #expect(fixture.memory.attempts.map(\.outcome) == Array(repeating: .cancelled, count: 6))
         for gate in gates { gate.open() }
-        #expect(try await fixture.run()?.isFinished == true)
+        #expect(try await fixture.run()?.hasSucceeded == true)
         #expect(fixture.memory.attempts.dropFirst(6).map(\.startOffset).sorted() == [0, 4_000, 4_000, 4_000, 4_000, 4_000, 4_000])
         await fixture.close()
     }
@@ -105,7 +105,7 @@ import TransportTesting
         await stubborn.waitUntilBegun()
         fixture.cancelRun()
         stubborn.finish()
-        #expect(try await run.value?.isFinished == true)
+        #expect(try await run.value?.hasSucceeded == true)
         await fixture.close()
     }
 
@@ -130,7 +130,7 @@ import TransportTesting
                 "hostBusy", "endpointFailed", "attemptFailed", "connected", "endpointWorks", "completed", "completed", "ended",
             ])
         fixture.clock.advance(by: .seconds(30))
-        #expect(try await fixture.run()?.isFinished == true)
+        #expect(try await fixture.run()?.hasSucceeded == true)
         #expect(fixture.memory.attempts.last?.number == 2)
         await fixture.close()
     }
@@ -144,7 +144,7 @@ import TransportTesting
         await fixture.clock.waitForSleep(of: .seconds(30))
         fixture.clock.advance(by: .seconds(30))
         gate.open()
-        #expect(try await run.value?.isFinished == true)
+        #expect(try await run.value?.hasSucceeded == true)
         #expect(fixture.memory.attempts.map(\.path.description) == ["1", "2", "1", "3"])
         await fixture.close()
     }
@@ -158,7 +158,7 @@ import TransportTesting
         #expect(try await fixture.run()?.delay == .seconds(21))
         #expect(fixture.memory.attempts.map(\.path.description) == ["1", "2", "2"])
         fixture.clock.advance(by: .seconds(21))
-        #expect(try await fixture.run()?.isFinished == true)
+        #expect(try await fixture.run()?.hasSucceeded == true)
         await fixture.close()
     }
 
@@ -174,7 +174,7 @@ import TransportTesting
         gate.open()
         try await fixture.memory.attemptsStarted(3)
         fixture.clock.advance(by: .seconds(1))
-        #expect(try await run.value?.isFinished == true)
+        #expect(try await run.value?.hasSucceeded == true)
         #expect(fixture.memory.attempts.map(\.path.description) == ["1", "2", "3", "1"])
         await fixture.close()
     }
@@ -192,7 +192,7 @@ import TransportTesting
         let transport = InstantTransport()
         let fixture = try await RunFixture([:], transport: transport)
         try await enqueue(640, in: fixture)
-        #expect(try await fixture.run()?.isFinished == true)
+        #expect(try await fixture.run()?.hasSucceeded == true)
         // 12 transactions: the first group, committed with the report of the connection; ten full groups; and the rest at the end. The
         // clock stands still, so the queue commits no group because of its age.
         #expect(fixture.commits <= 12)

@@ -35,7 +35,7 @@ import TransportTesting
             fixture.memory.faults.append(fault, for: name)
         }
         let run = try await fixture.start()
-        let live = try #require(fixture.live.withLock { $0 })
+        let live = try #require(fixture.liveRun.withLock { $0 })
         let watcher = Task {
             var last = live.statistics(at: .zero)
             while !Task.isCancelled {
@@ -46,7 +46,7 @@ import TransportTesting
                 await Task.yield()
             }
         }
-        #expect(try await run.value?.isFinished == true)
+        #expect(try await run.value?.hasSucceeded == true)
         watcher.cancel()
         await watcher.value
         let statistics = live.statistics(at: .seconds(2))
@@ -70,7 +70,7 @@ import TransportTesting
         fixture.memory.failNext(5, with: TransferError(.transient, .connectionLost, "It broke."))
         let run = try await fixture.start()
         await fixture.clock.waitForSleep(of: .seconds(1))
-        let live = try #require(fixture.live.withLock { $0 })
+        let live = try #require(fixture.liveRun.withLock { $0 })
         live.update(SessionOptions(retry: RetryPolicy(maximumAttempts: 2)))
         fixture.clock.advance(by: .seconds(1))
         #expect(try await run.value?.failure?.code == .connectionLost)
@@ -90,7 +90,7 @@ import TransportTesting
                 return count.isMultiple(of: 2) ? Allowance(bytes: min(limit, 100)) : Allowance(bytes: 0, retryAfter: .zero)
             }
         }
-        #expect(try await fixture.run()?.isFinished == true)
+        #expect(try await fixture.run()?.hasSucceeded == true)
         #expect(requests.withLock { $0 } == 20)
         await fixture.close()
     }

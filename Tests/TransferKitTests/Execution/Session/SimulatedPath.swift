@@ -1,6 +1,6 @@
 import TransferKit
 
-/// A path to a server that handles small files, simulated with a clock of its own.
+/// A path to a server that handles small files, simulated with a separate clock.
 struct SimulatedPath: Sendable {
     /// The round-trip time, in seconds.
     var roundTrip: Double

@@ -13,7 +13,7 @@ import TransportTesting
         fixture = try QueueFixture()
     }
 
-    /// A draft survives a restart, never runs, and is in no list but that of drafts.
+    /// A draft survives a restart, never runs, and is only in the list of drafts.
     @Test func survivesRestartAndNeverRuns() async throws {
         var queue = try await fixture.openWithAccounts()
         let events = queue.events

@@ -10,37 +10,37 @@ import TransportTesting
 /// The disk floor: no session starts while the disk of the store is nearly full.
 @Suite struct DiskFloorTests {
     @Test func startsNoSessionBelowFloorButContinuesRuns() throws {
-        var queue = try Rehearsal(limit: 2)
+        var queue = try SchedulerFixture(limit: 2)
         try queue.add("A")
         try queue.disk(free: 999)
         try queue.add("B")
-        #expect(queue.line == "A=running B=waiting")
-        #expect(queue.why("B") == .diskBelowFloor(free: 999, floor: 1_000))
-        try queue.call(.run(), "B")
-        #expect(queue.line == "A=running B=waiting", "no session is stopped in favor of one that can't start")
+        #expect(queue.states == "A=running B=waiting")
+        #expect(queue.waitReason(of: "B") == .diskBelowFloor(free: 999, floor: 1_000))
+        try queue.apply(.run(), "B")
+        #expect(queue.states == "A=running B=waiting", "no session is stopped in favour of one that can't start")
         try queue.end("A")
         #expect(queue.isIdle)
         try queue.disk(free: 1_000)
-        #expect(queue.line == "A=completed B=running")
+        #expect(queue.states == "A=completed B=running")
     }
 
     @Test func resumedSessionWaitsForSpace() throws {
-        var queue = try Rehearsal()
+        var queue = try SchedulerFixture()
         try queue.add("A")
-        try queue.call(.pause, "A")
+        try queue.apply(.pause, "A")
         try queue.finishStopping("A")
         try queue.disk(free: 0)
-        try queue.call(.resume, "A")
-        #expect(queue.line == "A=waiting" && queue.why("A") == .diskBelowFloor(free: 0, floor: 1_000))
+        try queue.apply(.resume, "A")
+        #expect(queue.states == "A=waiting" && queue.waitReason(of: "A") == .diskBelowFloor(free: 0, floor: 1_000))
     }
 
     @Test func checksDiskRepeatedlyWhileSessionsWait() throws {
-        var queue = try Rehearsal()
+        var queue = try SchedulerFixture()
         try queue.disk(free: 5)
         #expect(queue.run.scheduler.nextDue(after: queue.run.now) == nil, "no session waits")
         try queue.add("A")
         #expect(queue.run.scheduler.nextDue(after: queue.run.now) == .seconds(30))
-        try queue.pass(seconds: 30)
+        try queue.advance(seconds: 30)
         #expect(queue.run.scheduler.nextDue(after: queue.run.now) == .seconds(60))
     }
 
@@ -59,7 +59,7 @@ import TransportTesting
         return queue
     }
 
-    /// A stored minimum takes precedence over that of the configuration. The override of one process takes precedence over both.
+    /// A stored minimum takes precedence over the configuration's minimum. The override of one process takes precedence over both.
     @Test func storesMinimum() async throws {
         let fixture = try QueueFixture()
         var queue = try await open(fixture) { 500 }

@@ -5,87 +5,87 @@ import TransportTesting
 
 /// Sessions that wait for a permitted network.
 @Suite struct NetworkTests {
-    private func rehearsal(limit: Int = 1) throws -> Rehearsal {
-        var queue = try Rehearsal(limit: limit)
+    private func fixture(limit: Int = 1) throws -> SchedulerFixture {
+        var queue = try SchedulerFixture(limit: limit)
         try queue.add("A B")
         try queue.addFrugal("C")
         return queue
     }
 
     @Test func startsNoSessionWithoutNetwork() throws {
-        var queue = try Rehearsal()
+        var queue = try SchedulerFixture()
         try queue.perform(.setNetwork(.unavailable))
         try queue.add("A B")
-        #expect(queue.line == "A=waiting B=waiting")
-        #expect(queue.why("A") == .networkConstraint(.unavailable))
+        #expect(queue.states == "A=waiting B=waiting")
+        #expect(queue.waitReason(of: "A") == .networkConstraint(.unavailable))
         #expect(queue.isIdle, "the queue is idle, because it waits for the app to report a network")
-        try queue.call(.run(), "B")
-        #expect(queue.why("B") == .networkConstraint(.unavailable), "run() does not override the network condition")
+        try queue.apply(.run(), "B")
+        #expect(queue.waitReason(of: "B") == .networkConstraint(.unavailable), "run() does not override the network condition")
         try queue.perform(.setNetwork(.expensive))
-        #expect(queue.line == "A=waiting B=running")
+        #expect(queue.states == "A=waiting B=running")
     }
 
     @Test func startsOnlyPermittedSessions() throws {
-        var queue = try Rehearsal()
+        var queue = try SchedulerFixture()
         try queue.perform(.setNetwork(.expensive))
         try queue.addFrugal("A")
         try queue.add("B")
-        #expect(queue.line == "A=waiting B=running")
-        #expect(queue.why("A") == .networkConstraint(.expensive))
+        #expect(queue.states == "A=waiting B=running")
+        #expect(queue.waitReason(of: "A") == .networkConstraint(.expensive))
         try queue.end("B")
-        #expect(queue.line == "A=waiting B=completed" && queue.isIdle)
+        #expect(queue.states == "A=waiting B=completed" && queue.isIdle)
         try queue.perform(.setNetwork(.unconstrained))
-        #expect(queue.line == "A=running B=completed")
+        #expect(queue.states == "A=running B=completed")
     }
 
     @Test func interruptsSessionOnExpensiveNetwork() throws {
-        var queue = try rehearsal(limit: 3)
-        #expect(queue.line == "A=running B=running C=running")
+        var queue = try fixture(limit: 3)
+        #expect(queue.states == "A=running B=running C=running")
         try queue.perform(.setNetwork(.expensive))
-        #expect(queue.line == "A=running B=running C=ending(waiting)")
+        #expect(queue.states == "A=running B=running C=ending(waiting)")
         try queue.finishStopping("C")
-        #expect(queue.why("C") == .networkConstraint(.expensive))
+        #expect(queue.waitReason(of: "C") == .networkConstraint(.expensive))
         try queue.perform(.setMaxConcurrentSessions(1, account: nil))
         try queue.add("D")
-        try queue.call(.move(to: .front), "D")
+        try queue.apply(.move(to: .front), "D")
         try queue.end("A")
         try queue.perform(.setNetwork(.unconstrained))
         try queue.end("B")
-        #expect(queue.line == "D=running A=completed B=completed C=waiting", "D is now at the front")
+        #expect(queue.states == "D=running A=completed B=completed C=waiting", "D is now at the front")
     }
 
     @Test func appliesChangedOptionImmediately() throws {
-        var queue = try Rehearsal()
+        var queue = try SchedulerFixture()
         try queue.add("A")
         try queue.perform(.setNetwork(.expensive))
-        #expect(queue.line == "A=running")
-        try queue.call(.update(SessionUpdate(allowsExpensiveNetwork: false)), "A")
-        #expect(queue.line == "A=ending(waiting)")
+        #expect(queue.states == "A=running")
+        try queue.apply(.update(SessionUpdate(allowsExpensiveNetwork: false)), "A")
+        #expect(queue.states == "A=ending(waiting)")
         try queue.finishStopping("A")
-        #expect(queue.why("A") == .networkConstraint(.expensive))
-        try queue.call(.update(SessionUpdate(allowsExpensiveNetwork: true)), "A")
-        #expect(queue.line == "A=running")
+        #expect(queue.waitReason(of: "A") == .networkConstraint(.expensive))
+        try queue.apply(.update(SessionUpdate(allowsExpensiveNetwork: true)), "A")
+        #expect(queue.states == "A=running")
     }
 
     @Test func storesOptionButNotNetworkCondition() throws {
-        var queue = try Rehearsal()
+        var queue = try SchedulerFixture()
         try queue.addFrugal("A")
         try queue.perform(.setNetwork(.expensive))
         try queue.finishStopping("A")
         try queue.restart()
         try queue.perform(.start)
-        #expect(queue.line == "A=running")
+        #expect(queue.states == "A=running")
         try queue.perform(.setNetwork(.expensive))
-        #expect(queue.line == "A=ending(waiting)")
+        #expect(queue.states == "A=ending(waiting)")
     }
 
     @Test func respectsNetworkOnRepeatedRun() throws {
-        var queue = try Rehearsal()
+        var queue = try SchedulerFixture()
         try queue.addFrugal("A")
         try queue.end("A")
         try queue.perform(.setNetwork(.expensive))
-        try queue.call(.run(again: true), "A")
-        #expect(queue.why("A") == .networkConstraint(.expensive))
+        try queue.apply(.run(again: true), "A")
+        #expect(queue.waitReason(of: "A") == .networkConstraint(.expensive))
     }
 
     @Test func resumesOnPermittedNetworkAfterRestart() async throws {
@@ -114,7 +114,7 @@ import TransportTesting
     }
 }
 
-extension Rehearsal {
+extension SchedulerFixture {
     /// Adds a session that must not use an expensive network.
     fileprivate mutating func addFrugal(_ name: String) throws {
         var draft = SessionDraft.draft(id: SessionID(named: name))

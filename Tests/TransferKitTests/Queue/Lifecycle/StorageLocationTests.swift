@@ -14,7 +14,7 @@ import TransportTesting
 #endif
 
 @Suite struct StorageLocationTests {
-    /// Opens a queue with a session that has data of its own.
+    /// Opens a queue with a session that has its own data.
     private static func open(_ memory: MemoryTransport = MemoryTransport()) async throws -> (TransferQueue, TransferSession) {
         var configuration = QueueConfiguration()
         configuration.logger.logLevel = .critical

@@ -145,7 +145,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A stored retention takes precedence over that of the configuration, and applies to sessions that completed before.
+    /// A stored retention takes precedence over the configuration's retention, and applies to sessions that completed before.
     @Test func storesRetention() async throws {
         var queue = try await open(.keepAll)
         for name in ["1", "2", "3"] { try await queue.enqueue(try fixture.upload(name)) }

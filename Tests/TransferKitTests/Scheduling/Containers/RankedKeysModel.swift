@@ -80,7 +80,7 @@ struct RankedKeysModel {
         try #require(Array(keys.keys(in: order.count..<order.count)).isEmpty, context)
     }
 
-    /// Returns a new key whose rank lies between the ranks of its neighbors. Renumbers all keys if the ranks are too close.
+    /// Returns a new key whose rank lies between the ranks of its neighbours. Renumbers all keys if the ranks are too close.
     private mutating func newKey(at index: Int) -> SessionKey {
         lastKey += 1
         if index > 0, index < order.count, rank(order[index]) - rank(order[index - 1]) < 2 {

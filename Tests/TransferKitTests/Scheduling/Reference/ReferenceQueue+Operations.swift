@@ -217,8 +217,8 @@ extension ReferenceQueue {
         let session = sessions[index]
         guard canStartIfSlotIsFree(session) else { return }
         let ofAccount = sessions.filter { $0.account == session.account }
-        let allClaims = claims(among: sessions, besides: session)
-        let accountClaims = claims(among: ofAccount, besides: session)
+        let allClaims = claims(among: sessions, excluding: session)
+        let accountClaims = claims(among: ofAccount, excluding: session)
         let isAccountShort = accountClaims >= limit(ofAccount: session.account)
         guard isAccountShort || allClaims >= queueLimit else { return }
         guard allClaims - 1 < queueLimit, accountClaims - 1 < limit(ofAccount: session.account) else { return }
@@ -234,7 +234,7 @@ extension ReferenceQueue {
     }
 
     /// The number of slots that are in use, or that other sessions with the priority `now` will use.
-    private func claims(among sessions: [ReferenceSession], besides one: ReferenceSession) -> Int {
+    private func claims(among sessions: [ReferenceSession], excluding one: ReferenceSession) -> Int {
         sessions.count { $0.holdsSlot && !$0.freesSlot }
             + sessions.count { $0.id != one.id && $0.startPriority == .now && canStartIfSlotIsFree($0) }
     }

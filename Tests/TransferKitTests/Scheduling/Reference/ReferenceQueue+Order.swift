@@ -4,7 +4,7 @@ import TransferKit
 extension ReferenceQueue {
     // MARK: Moving
 
-    /// Moves sessions. The moved sessions become neighbors, and keep their order.
+    /// Moves sessions. The moved sessions become neighbours, and keep their order.
     mutating func move(_ ids: [SessionID], to destination: MoveDestination) throws(QueueError) -> InputResult {
         guard !ids.isEmpty else { return InputResult() }
         let ordered = sessions.prefix(orderedCount).map(\.id)

@@ -7,7 +7,7 @@ import TransferKit
 import TransferOutput
 
 /// Adds the sessions that the arguments of `upload`, `download` or `add` describe.
-struct NewSessions {
+struct SessionSubmission {
     let common: CommonOptions
     let options: NewSessionOptions
     let transfer: TransferOptions

@@ -47,7 +47,7 @@ package struct ListedFile: Hashable, Sendable {
 }
 
 /// A response of a server.
-package enum Response: Hashable, Sendable {
+package enum SFTPResponse: Hashable, Sendable {
     case status(Status)
     case handle(Handle)
     case data([UInt8])
@@ -59,7 +59,7 @@ package enum Response: Hashable, Sendable {
 /// A packet from a server.
 package enum ServerPacket: Hashable, Sendable {
     case version(SFTPFeatures)
-    case response(id: UInt32, Response)
+    case response(id: UInt32, SFTPResponse)
 
     /// Decodes a packet.
     ///
@@ -86,7 +86,7 @@ package enum ServerPacket: Hashable, Sendable {
         return features
     }
 
-    private static func response(_ type: PacketType?, _ reader: inout PacketReader) throws(ProtocolFault) -> Response {
+    private static func response(_ type: PacketType?, _ reader: inout PacketReader) throws(ProtocolFault) -> SFTPResponse {
         switch type {
         case .status:
             let code = Status.Code(rawValue: try reader.uint32())

@@ -5,7 +5,7 @@ import TransferCore
 
 /// A row of the query that reads complete sessions. Columns are read by position, because lookups by name take seconds for 100,000 rows.
 /// The SQL names its indexes (`INDEXED BY`); otherwise SQLite scans all file rows of the session.
-struct SessionRow {
+struct SessionQueryRow {
     enum Column: Int, CaseIterable {
         case key, id, state, direction, name, account, endpoint, transport, folder, context, options, error
         case attempts, files, filesDone, filesFailed, filesUnsized, bytesTotal, bytesDone, bytesConfirmed, milliseconds

@@ -2,9 +2,9 @@ import Foundation
 import TransferCore
 import TransferKit
 
-/// A queue for readable tests. Sessions have short names. After each step, the scheduler's state is compared with that of
+/// A queue for readable tests. Sessions have short names. After each step, the scheduler's state is compared with the state of
 /// ``ReferenceQueue``, a simple implementation of the same rules.
-struct Rehearsal {
+struct SchedulerFixture {
     private(set) var run: ModelRun
 
     /// A running queue with the accounts `a` and `b`, one endpoint each.
@@ -19,7 +19,7 @@ struct Rehearsal {
     }
 
     /// The states in list order, for example `A=running B=waiting`.
-    var line: String { run.scheduler.observation(at: run.now).line }
+    var states: String { run.scheduler.observation(at: run.now).line }
 
     var mode: String { run.scheduler.observation(at: run.now).mode }
 
@@ -29,7 +29,7 @@ struct Rehearsal {
         run.scheduler.observation(at: run.now).sessions.first { $0.id == SessionID(named: name) }
     }
 
-    func why(_ name: String) -> WaitReason? { session(name)?.why }
+    func waitReason(of name: String) -> WaitReason? { session(name)?.why }
 
     /// Performs a command. Returns the code of the error that the command throws; nil if it succeeds.
     @discardableResult
@@ -50,7 +50,7 @@ struct Rehearsal {
     }
 
     @discardableResult
-    mutating func call(_ operation: SessionOperation, _ name: String) throws -> QueueError.Code? {
+    mutating func apply(_ operation: SessionOperation, _ name: String) throws -> QueueError.Code? {
         try perform(.perform(operation, .one(.id(SessionID(named: name)))))
     }
 
@@ -73,7 +73,7 @@ struct Rehearsal {
         try run.handle(.disk(free: free))
     }
 
-    mutating func pass(seconds: Int) throws {
+    mutating func advance(seconds: Int) throws {
         try run.play(ModelStep(wait: seconds, kind: .event(.tick)))
     }
 

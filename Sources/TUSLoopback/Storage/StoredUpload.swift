@@ -1,7 +1,7 @@
 import Foundation
 
 /// The properties of an upload, stored as a JSON file next to the file with its bytes.
-struct UploadRecord: Codable, Hashable, Sendable {
+struct StoredUpload: Codable, Hashable, Sendable {
     /// The last component of the upload's URL.
     var id: String
     /// The announced size in bytes; nil while the length is deferred, or until a final upload is concatenated.
@@ -28,7 +28,7 @@ struct UploadRecord: Codable, Hashable, Sendable {
 }
 
 /// The header `Upload-Metadata` (tus 1.0.0, "Creation").
-enum UploadMetadata {
+enum StoredMetadata {
     /// Decodes comma-separated pairs of a key and an optional base64 value.
     ///
     /// - Returns: Nil if the header is malformed or contains a key twice.

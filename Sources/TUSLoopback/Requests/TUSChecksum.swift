@@ -4,7 +4,7 @@ import Foundation
 import struct NIOCore.ByteBuffer
 
 /// The supported checksum algorithms (tus 1.0.0, "Checksum").
-enum ChecksumAlgorithm: String, CaseIterable, Sendable {
+enum TUSChecksumAlgorithm: String, CaseIterable, Sendable {
     case sha1, sha256, md5
 
     /// The value of `Tus-Checksum-Algorithm`.
@@ -12,14 +12,14 @@ enum ChecksumAlgorithm: String, CaseIterable, Sendable {
 }
 
 /// The value of `Upload-Checksum`: an algorithm and a checksum in base64.
-struct Checksum: Hashable, Sendable {
-    let algorithm: ChecksumAlgorithm
+struct TUSChecksum: Hashable, Sendable {
+    let algorithm: TUSChecksumAlgorithm
     let value: Data
 
     /// - Returns: Nil if the header is malformed or the algorithm is unknown.
     init?(_ header: String) {
         let words = header.split(separator: " ").map(String.init)
-        guard words.count == 2, let algorithm = ChecksumAlgorithm(rawValue: words[0]), let value = Data(base64Encoded: words[1]) else {
+        guard words.count == 2, let algorithm = TUSChecksumAlgorithm(rawValue: words[0]), let value = Data(base64Encoded: words[1]) else {
             return nil
         }
         self.algorithm = algorithm
@@ -30,26 +30,26 @@ struct Checksum: Hashable, Sendable {
 /// The location of a body's checksum.
 enum ChecksumLocation: Hashable, Sendable {
     /// In the headers.
-    case header(Checksum)
+    case header(TUSChecksum)
     /// In a trailer after the body.
     case trailer
 }
 
 /// Computes the checksum of a body while it is received.
 struct ContentHashes {
-    private var hashes: [ChecksumAlgorithm: any HashFunction]
+    private var hashes: [TUSChecksumAlgorithm: any HashFunction]
 
     /// Starts the hash for a checksum. The algorithm of a trailer is not known in advance, so a trailer requires the hashes of all algorithms.
     init(for location: ChecksumLocation) {
-        let algorithms: [ChecksumAlgorithm] =
+        let algorithms: [TUSChecksumAlgorithm] =
             switch location {
             case .header(let checksum): [checksum.algorithm]
-            case .trailer: ChecksumAlgorithm.allCases
+            case .trailer: TUSChecksumAlgorithm.allCases
             }
         hashes = Dictionary(uniqueKeysWithValues: algorithms.map { ($0, Self.hash($0)) })
     }
 
-    private static func hash(_ algorithm: ChecksumAlgorithm) -> any HashFunction {
+    private static func hash(_ algorithm: TUSChecksumAlgorithm) -> any HashFunction {
         switch algorithm {
         case .sha1: Insecure.SHA1()
         case .sha256: SHA256()
@@ -63,7 +63,7 @@ struct ContentHashes {
         }
     }
 
-    func matches(_ checksum: Checksum) -> Bool {
+    func matches(_ checksum: TUSChecksum) -> Bool {
         hashes[checksum.algorithm].map { value(of: $0) == checksum.value } ?? false
     }
 

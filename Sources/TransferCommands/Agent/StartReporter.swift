@@ -8,9 +8,10 @@ package import SystemPackage
 #endif
 
 /// The agent's end of a pipe to the process that started the agent. That process waits for the result of the start.
-package struct AgentStarter: Sendable {
+package struct StartReporter: Sendable {
     private let descriptor: FileDescriptor
 
+    /// Takes ownership of the descriptor.
     package init(_ descriptor: FileDescriptor) {
         self.descriptor = descriptor
         // Without close-on-exec, a program started by a transport would keep the pipe open, and the starting process would keep waiting.
@@ -18,19 +19,22 @@ package struct AgentStarter: Sendable {
     }
 
     /// The result of the start, sent as one line of JSON.
-    struct Report: Codable {
+    struct StartResult: Codable {
         /// The exit status of an agent that failed to start; nil if the agent is ready.
         var status: Int32?
+        /// The reason for the failure; nil if the agent is ready.
         var message: String?
     }
 
-    func reportReady() { send(Report()) }
+    /// Reports that the agent is ready, and closes the pipe. Call only one of these methods, once.
+    func reportReady() { send(StartResult()) }
 
-    func reportFailure(_ status: ExitStatus, _ message: String) { send(Report(status: status.rawValue, message: message)) }
+    /// Reports that the agent failed to start, and closes the pipe.
+    func reportFailure(_ status: ExitStatus, _ message: String) { send(StartResult(status: status.rawValue, message: message)) }
 
-    private func send(_ report: Report) {
-        // Errors don't matter: the starting process may have exited.
-        if let data = try? JSONEncoder().encode(report) { _ = try? descriptor.writeAll(data) }
+    private func send(_ result: StartResult) {
+        // Ignores errors, because the starting process may have exited.
+        if let data = try? JSONEncoder().encode(result) { _ = try? descriptor.writeAll(data) }
         try? descriptor.close()
     }
 }

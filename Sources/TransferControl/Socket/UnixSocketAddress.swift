@@ -12,7 +12,7 @@ import TransferKit
 ///
 /// An address has space for a path of 108 bytes on Linux, and 104 bytes on other systems (unix(7)). If the path is longer, the address on Linux
 /// refers to an open descriptor of the folder instead (proc(5)).
-struct SocketAddress {
+struct UnixSocketAddress {
     static let name = "control.sock"
 
     let folder: FilePath

@@ -7,7 +7,7 @@ import TransportSupport
 /// The pool opens more connections when the existing ones are busy. It opens the first connection alone, because an error such as rejected
 /// credentials would affect the others as well. It opens additional connections a few at a time, because a server may limit concurrent
 /// logins (`MaxStartups`, sshd_config(5)).
-actor ConnectionPool {
+actor SSHConnectionPool {
     private struct Member {
         let number: Int
         let link: any SFTPLink
@@ -21,7 +21,7 @@ actor ConnectionPool {
         var load: (Int, Int) { (isBusy ? 1 : 0, files) }
 
         /// Whether so much content is in flight that small files would have to wait.
-        var isBusy: Bool { connection.client.contentInFlight >= ConnectionPool.busyBytes }
+        var isBusy: Bool { connection.client.contentInFlight >= SSHConnectionPool.busyBytes }
 
         func isSilent(for limit: Duration, _ policy: PoolPolicy) -> Bool {
             connection.client.unansweredSince.map { policy.now() - $0 >= limit } ?? false

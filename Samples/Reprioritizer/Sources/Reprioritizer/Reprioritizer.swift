@@ -5,13 +5,13 @@ import UploadList
 
 /// Changes the order of uploads at runtime, with commands from standard input. A list view would call the same methods of ``UploadList``.
 ///
-///     Reprioritiser SERVER FILE...
+///     Reprioritizer SERVER FILE...
 @main
 @MainActor
-struct Reprioritiser {
+struct Reprioritizer {
     static func main() async throws {
         let arguments = CommandLine.arguments.dropFirst()
-        guard let server = arguments.first else { return print("Usage: Reprioritiser SERVER FILE...") }
+        guard let server = arguments.first else { return print("Usage: Reprioritizer SERVER FILE...") }
 
         // The queue of this sample need not survive the process.
         let queue = try await TransferQueue(storage: .inMemory, transports: [TUSTransport()])
@@ -54,7 +54,7 @@ struct Reprioritiser {
         await queue.shutdown()
     }
 
-    /// The lines of standard input, read on a thread of their own, because `readLine()` blocks.
+    /// The lines of standard input, read on a separate thread, because `readLine()` blocks.
     static func lines() -> AsyncStream<String> {
         AsyncStream { continuation in
             Thread.detachNewThread {

@@ -10,7 +10,7 @@ import NIOCore
 ///
 /// Child processes inherit copies of NIO's descriptors, and closing a descriptor releases only this process's copy. The other copies would keep the
 /// port of a stopped server open, and clients would wait for the end of their connections. shutdown(2) also affects copies.
-final class SocketEndHandler: ChannelDuplexHandler, RemovableChannelHandler {
+final class SocketShutdownHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = Never
     typealias OutboundIn = Never
 
@@ -22,8 +22,8 @@ final class SocketEndHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
-        // After the input is closed, NIO treats closing the output as closing everything. In all other cases, NIO itself shuts down the output.
-        if mode == .all || mode == .output && isInputClosed {
+        // If the input is already closed, NIO closes the whole channel when the output closes. Otherwise NIO shuts down the output.
+        if mode == .all || (mode == .output && isInputClosed) {
             // Throws only if the channel is already closed.
             try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) { descriptor in
                 _ = shutdown(descriptor, CInt(SHUT_RDWR))
