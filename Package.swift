@@ -61,6 +61,8 @@ let package = Package(
         .library(name: "TUSLoopback", targets: ["TUSLoopback"]),
         .executable(name: "transferq", targets: ["transferq"]),
         .executable(name: "tus-loopback", targets: ["tus-loopback"]),
+        .library(name: "TransferFleet", targets: ["TransferFleet"]),
+        .executable(name: "transferq-fleet", targets: ["transferq-fleet"]),
         .library(name: "TransferWeb", targets: ["TransferWeb"]),
         .executable(name: "transferq-web", targets: ["transferq-web"]),
     ],
@@ -166,6 +168,15 @@ let package = Package(
             name: "transferq-web", dependencies: ["TransferControl", "TransferWeb", argumentParser, system, unixSignals],
             swiftSettings: settings),
 
+        // A queue of several hosts. No other target needs libpq, so it has no entry for pkg-config, whose absence SwiftPM would report in each build.
+        .systemLibrary(name: "CPostgres", path: "Plugins/PostgreSQL/CPostgres"),
+        .target(
+            name: "TransferFleet", dependencies: ["Locking", "CPostgres", "TransferKit", "TransferCore", logging, system],
+            path: "Plugins/PostgreSQL/TransferFleet", swiftSettings: settings),
+        .executableTarget(
+            name: "transferq-fleet", dependencies: ["TransferFleet", "TransferCommands", "TransferKit", argumentParser, logging, system],
+            path: "Plugins/PostgreSQL/transferq-fleet", swiftSettings: settings),
+
         // Tests.
         .target(
             name: "ProcessFixture", dependencies: ["Locking", "TransferCore", system], path: "Tests/ProcessFixture", swiftSettings: settings
@@ -260,6 +271,13 @@ let package = Package(
                 "transferq",
                 "transferq-web", crypto, logging, metrics, system,
             ], exclude: ["Browser", "Prometheus"], swiftSettings: settings),
+        .testTarget(
+            name: "TransferFleetTests",
+            dependencies: [
+                "Locking", "TransferFleet", "TransferKit", "TransferCore", "TransportTUS", "TUSLoopback", "ProcessFixture", "transferq",
+                "transferq-fleet", crypto,
+                logging, system,
+            ], swiftSettings: settings),
         .testTarget(
             name: "TUSLoopbackTests", dependencies: ["Locking", "TUSLoopback", "TransferCore", crypto, system], swiftSettings: settings),
     ],

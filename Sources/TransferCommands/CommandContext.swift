@@ -1,4 +1,5 @@
 import SystemPackage
+import TransferKit
 
 /// The environment of a command: transports and output streams.
 struct CommandContext: Sendable {
@@ -10,4 +11,6 @@ struct CommandContext: Sendable {
     let transports: RegisteredTransports
     let output: OutputWriter
     let terminal: Terminal
+    /// The queue of all commands; nil for the queue in the storage folder.
+    var queue: (any ControllableQueue)?
 }

@@ -3,12 +3,12 @@ import Foundation
 import Logging
 import SystemPackage
 import TransferCore
-import TransferKit
+package import TransferKit
 import TransferOutput
 
 /// The program `transferq`.
 public struct CommandLineProgram: Sendable {
-    private let context: CommandContext
+    private var context: CommandContext
 
     /// Runs the command in this process's arguments, and exits with the command's status. An executable's `main` needs no other call.
     ///
@@ -17,13 +17,44 @@ public struct CommandLineProgram: Sendable {
     ///
     /// - Parameter transports: The transports that endpoints can use.
     public static func main(transports: RegisteredTransports = .builtIn) async -> Never {
+        await main(transports: transports, arguments: ProcessArguments.current) { program, arguments in
+            if FleetProgram.isNeeded(for: arguments) { return await program.failure(FleetProgram.replaceProcess(arguments)) }
+            return await program.run(arguments)
+        }
+    }
+
+    /// Prepares this process like ``main(transports:)``, and exits with the status that the body returns.
+    ///
+    /// - Parameters:
+    ///   - transports: The transports that endpoints can use.
+    ///   - arguments: The arguments of the command, as for ``run(_:)``.
+    package static func main(
+        transports: RegisteredTransports = .builtIn, arguments: [String], _ body: (CommandLineProgram, [String]) async -> Int32
+    ) async -> Never {
         StandardStreams.fillGaps()
         DescriptorLimit.raise()
         CrashReports.excludeSecrets()
         SchedulingPolicy.yieldToOthers()
-        let (program, arguments) = (CommandLineProgram(transports: transports), ProcessArguments.current)
+        let program = CommandLineProgram(transports: transports)
         program.bootstrapLogging(for: arguments)
-        exit(await program.run(arguments))
+        exit(await body(program, arguments))
+    }
+
+    /// Runs one command on another queue than the one in the storage folder.
+    package func run(_ arguments: [String], on queue: any ControllableQueue) async -> Int32 {
+        var program = self
+        program.context.queue = queue
+        return await program.run(arguments)
+    }
+
+    /// Prints an error that ended the program before it could run a command.
+    ///
+    /// - Returns: The exit status.
+    package func failure(_ error: any Error) async -> Int32 {
+        let (status, message) = Self.explanation(of: error)
+        let result = await fail(message, status).rawValue
+        await context.terminal.flush()
+        return result
     }
 
     private init(transports: RegisteredTransports) {

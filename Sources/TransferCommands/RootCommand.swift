@@ -12,6 +12,8 @@ struct RootCommand: AsyncParsableCommand {
             is set. Only "run", "agent" and "stream" transfer files. All other commands work whether or not a process owns the \
             queue, except "queue start", "queue stop" and "queue drain", which need an owner.
 
+            With --fleet URL or $TRANSFERQ_FLEET, commands work on a queue of several hosts in a PostgreSQL database; see transferq-fleet --help.
+
             Example: transferq account add studio https://upload.example.com/files/ --token-env STUDIO_TOKEN
             Example: transferq upload studio reel.mov
             Example: transferq run

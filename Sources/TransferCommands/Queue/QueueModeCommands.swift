@@ -8,12 +8,12 @@ protocol QueueModeCommand: AsyncParsableCommand {
     var common: CommonOptions { get }
     /// Whether the command can cause the owner to exit.
     var endsOwner: Bool { get }
-    func change(_ queue: RemoteTransferQueue) async throws
+    func change(_ queue: any ControllableQueue) async throws
 }
 
 extension QueueModeCommand {
     func run() async throws {
-        guard let mode = try await common.withOwner({ try await changedMode(of: $0) }) else {
+        guard let mode = try await newMode() else {
             throw CommandFailure(
                 .rejected,
                 "No process owns the queue, so it can't be started or stopped. To run it: transferq run, or transferq agent start")
@@ -21,8 +21,14 @@ extension QueueModeCommand {
         if common.json { await CommandContext.current.output.write(["mode": .string(mode.rawValue)] as JSONValue) }
     }
 
+    /// Changes the mode and returns the new mode; nil if no process owns the queue.
+    private func newMode() async throws -> QueueStatus.Mode? {
+        if let queue = CommandContext.current.queue { return try await changedMode(of: queue) }
+        return try await common.withOwner { try await changedMode(of: $0) }
+    }
+
     /// Changes the mode and returns the new mode. If the owner exits because its queue stops, the new mode is `stopped`.
-    private func changedMode(of queue: RemoteTransferQueue) async throws -> QueueStatus.Mode {
+    private func changedMode(of queue: any ControllableQueue) async throws -> QueueStatus.Mode {
         do {
             try await change(queue)
             return try await queue.status().mode
@@ -41,7 +47,7 @@ struct QueueStartCommand: QueueModeCommand {
 
     var endsOwner: Bool { false }
 
-    func change(_ queue: RemoteTransferQueue) async throws { try await queue.start() }
+    func change(_ queue: any ControllableQueue) async throws { try await queue.start() }
 }
 
 struct QueueStopCommand: QueueModeCommand {
@@ -57,7 +63,7 @@ struct QueueStopCommand: QueueModeCommand {
 
     var endsOwner: Bool { true }
 
-    func change(_ queue: RemoteTransferQueue) async throws { try await queue.stopAndWait(.interrupt) }
+    func change(_ queue: any ControllableQueue) async throws { _ = try await queue.stopAndWait(.interrupt, deadline: nil) }
 }
 
 struct QueueDrainCommand: QueueModeCommand {
@@ -73,5 +79,5 @@ struct QueueDrainCommand: QueueModeCommand {
 
     var endsOwner: Bool { true }
 
-    func change(_ queue: RemoteTransferQueue) async throws { try await queue.stop(.drain) }
+    func change(_ queue: any ControllableQueue) async throws { try await queue.stop(.drain, deadline: nil) }
 }

@@ -11,7 +11,7 @@ import TransferCore
 /// Handles SIGINT, SIGTERM and, unless the process must outlive its terminal, SIGHUP. Ignores SIGPIPE.
 ///
 /// The first signal requests a clean shutdown. The second signal makes the process exit immediately.
-struct TerminationSignals {
+package struct TerminationSignals {
     private struct State: Sendable {
         var isReceived = false
         var action: (@Sendable () -> Void)?
@@ -23,7 +23,7 @@ struct TerminationSignals {
     /// - Parameters:
     ///   - hangUp: Whether to handle SIGHUP.
     ///   - announce: Called for the first signal, on any thread. Must not block.
-    init(hangUp: Bool = true, announce: @escaping @Sendable () -> Void) {
+    package init(hangUp: Bool = true, announce: @escaping @Sendable () -> Void) {
         // SIGPIPE is ignored, because it would end the process and its transfers if the reader of the output exits.
         signal(SIGPIPE, SIG_IGN)
         let state = Locked(State())
@@ -53,7 +53,7 @@ struct TerminationSignals {
     var isReceived: Bool { state.withLock { $0.isReceived } }
 
     /// Sets the action for the first signal, replacing the previous action. Calls the action immediately if a signal was already received.
-    func whenReceived(_ action: @escaping @Sendable () -> Void) {
+    package func whenReceived(_ action: @escaping @Sendable () -> Void) {
         let isReceived = state.withLock { state in
             state.action = action
             return state.isReceived
@@ -67,7 +67,7 @@ struct TerminationSignals {
     }
 
     /// Stops handling the signals, which stay ignored.
-    func cancel() {
+    package func cancel() {
         for source in sources { source.cancel() }
     }
 }

@@ -25,6 +25,7 @@ extension CommonOptions {
     func withQueue<Result: Sendable>(
         isRepeatable: @autoclosure () -> Bool = true, _ body: (any ControllableQueue) async throws -> Result
     ) async throws -> Result {
+        if let queue = CommandContext.current.queue { return try await body(queue) }
         var deadline: ContinuousClock.Instant?
         while true {
             switch try await reachedQueue() {
@@ -99,6 +100,7 @@ extension CommonOptions {
     ///   - limits: The limits of an opened queue; nil for the stored limits.
     ///   - logger: The logger of an opened queue; nil for standard error.
     func reachedQueue(limits: RunLimitOptions? = nil, logger: Logger? = nil) async throws -> ReachedQueue {
+        try requireStorageFolder()
         if let remote = try await answeringQueue() { return .remote(remote) }
         return try await withThrowingTaskGroup(of: ReachedQueue?.self) { group in
             group.addTask { .owned(try await openedQueue(limits: limits, logger: logger)) }
@@ -129,11 +131,21 @@ extension CommonOptions {
     ///
     /// - Throws: A `QueueError` if communication with an owner fails.
     func answeringOwner() async throws -> (queue: RemoteTransferQueue, owner: QueueOwner)? {
+        try requireStorageFolder()
         let remote = RemoteTransferQueue(folder: try folder())
         do {
             return (remote, try await remote.owner())
         } catch let error as QueueError where error.isLossOfOwner {
             return nil
+        }
+    }
+}
+
+extension CommonOptions {
+    /// - Throws: A `CommandFailure` if the command works on another queue than the one in a storage folder.
+    private func requireStorageFolder() throws(CommandFailure) {
+        guard CommandContext.current.queue == nil else {
+            throw CommandFailure(.usage, "This command needs a queue in a storage folder. It can't be used with --fleet.")
         }
     }
 }

@@ -58,7 +58,7 @@ struct WebCommand: AsyncParsableCommand {
     }
 
     /// Replaces this process with a program (execve(2)). Returns only after an error.
-    private static func replaceProcess(_ program: FilePath, _ arguments: [[UInt8]]) -> Errno {
+    static func replaceProcess(_ program: FilePath, _ arguments: [[UInt8]]) -> Errno {
         // The threads that run commands block signals, and the program would inherit this.
         var none = sigset_t()
         unsafe sigemptyset(&none)

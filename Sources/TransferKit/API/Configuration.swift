@@ -52,6 +52,10 @@ public struct QueueConfiguration: Sendable {
     /// Returns a random factor in 0 ..< 1 for a backoff delay (full jitter). Tests replace it.
     package var randomFraction: @Sendable () -> Double = { Double.random(in: 0..<1) }
 
+    /// Receives durable progress of a file (its completion, its restart, or a checkpoint) before the queue stores it. The transfer of the file
+    /// waits for the observer. If the observer throws an error, the queue does not store the progress, and the run of the session ends.
+    package var progressObserver: (@Sendable (SessionID, FileProgress) async throws -> Void)?
+
     /// Receives each step of a change to the store. Tests set it.
     package var storeObserver: (@Sendable (StoreStep) -> Void)?
 

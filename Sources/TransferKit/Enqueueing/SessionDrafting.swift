@@ -1,5 +1,5 @@
 import Foundation
-import SystemPackage
+package import SystemPackage
 import TransferCore
 
 extension QueueStore {
@@ -34,6 +34,30 @@ extension QueueStore {
     ) async throws -> Drafts {
         try await CopyCancellation.run { cancellation in
             try await BlockingIO.run(for: folder.map { .folder($0) }) { try body(cancellation) }
+        }
+    }
+}
+
+extension SessionDraft {
+    /// Creates drafts without a store, for sessions that another queue adopts: checks the requests and their local files, and chooses names.
+    ///
+    /// The drafts of in-memory data and copies have no content, so the caller must reject them (``ItemKind/isSpooled``).
+    ///
+    /// - Parameter folder: The folder to which relative paths refer.
+    /// - Throws: ``QueueError`` with the code `invalidRequest`, `fileExists` or `unreadableItems`.
+    package static func withoutStore(_ requests: [SessionRequest], relativeTo folder: FilePath = .workingFolder) async throws
+        -> [SessionDraft]
+    {
+        try await BlockingIO.run(for: requests.lazy.compactMap(\.localFolder).first.map { .folder($0) }) {
+            var drafting = ItemDrafting(SourceFolders(base: nil, spool: "/", workingFolder: folder))
+            var drafts: [SessionDraft] = []
+            for request in requests {
+                let draft = try SessionDraft(request, &drafting)
+                if let refusal = draft.refusal { throw refusal }
+                drafts.append(draft)
+            }
+            try drafting.finish()
+            return drafts
         }
     }
 }

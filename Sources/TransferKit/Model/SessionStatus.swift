@@ -57,6 +57,33 @@ public struct SessionStatus: Hashable, Sendable, Codable {
     public var deadline: Duration?
 }
 
+extension SessionStatus {
+    /// Creates a snapshot of a session of another kind of queue. All other properties are nil or empty.
+    package init(
+        id: SessionID, index: Int, state: SessionState, name: String, direction: TransferDirection, account: String,
+        statistics: SessionStatistics, createdAt: Date
+    ) {
+        self.init(
+            id: id, index: index, state: state, phase: nil, why: nil, name: name, direction: direction, account: account, endpoint: nil,
+            transport: nil, tags: [], context: nil, statistics: statistics, attempts: 0, error: nil, failedItem: nil, createdAt: createdAt,
+            startedAt: nil, endedAt: nil, expectedEnd: nil, notBefore: nil, dependency: nil, rateLimit: nil, deadline: nil)
+    }
+}
+
+extension QueueStatus {
+    /// Creates a snapshot of another kind of queue, which is not idle and has no limits.
+    ///
+    /// - Parameter counts: The number of sessions in each state.
+    package init(mode: Mode, counts: [SessionState: Int], orderRevision: UInt64, revision: UInt64) {
+        self.init(
+            mode: mode, sessions: counts.reduce(0) { $0 + ($1.key == .draft ? 0 : $1.value) }, running: counts[.running] ?? 0,
+            waiting: counts[.waiting] ?? 0, scheduled: 0, paused: counts[.paused] ?? 0, held: counts[.held] ?? 0,
+            drafts: counts[.draft] ?? 0, cancelled: counts[.cancelled] ?? 0, completed: counts[.completed] ?? 0,
+            failed: counts[.failed] ?? 0, nextDue: nil, isIdle: false, orderRevision: orderRevision, revision: revision,
+            maxConcurrentSessions: .max, rateLimit: nil, retention: .keepAll, diskFloor: 0, network: .unconstrained)
+    }
+}
+
 /// The statistics of a session.
 public struct SessionStatistics: Hashable, Sendable, Codable {
     /// The number of files. A folder that has not been read yet counts as one empty file.

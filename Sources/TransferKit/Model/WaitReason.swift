@@ -48,6 +48,8 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     case accountLimit
     /// The session is next, but a paused session keeps the slot that it needs.
     case slotHeld(by: SessionID)
+    /// A queue of several hosts has no live host that may run the session. The text describes the hosts that may run it.
+    case noHost(String)
 
     /// The reason as a sentence for the user. Dates are in the time zone of this machine.
     public var description: String {
@@ -78,6 +80,7 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
         case .queueLimit: "The session is next. All slots of the queue are in use."
         case .accountLimit: "The session is next. All slots of its account are in use."
         case .slotHeld(let id): "The session is next. The paused session \(id) keeps the slot that it needs."
+        case .noHost(let hosts): "The session may run on \(hosts), and none of these is live and can use the account."
         }
     }
 

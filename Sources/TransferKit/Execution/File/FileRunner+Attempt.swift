@@ -108,8 +108,8 @@ extension FileRunner {
             }
             let report = RunEvent.Content.file(position: file.position, .completed(receipt, endpoint: prepared.endpoint))
             // The bytes of a stream must be kept until its completion is stored. If the other end records each successful attempt, the
-            // completion must be stored before the next file starts.
-            let isAwaited = prepared.stream != nil || active.leavesRecord
+            // completion must be stored before the next file starts. An observer must record the completion before the queue counts it.
+            let isAwaited = prepared.stream != nil || active.leavesRecord || context.progressObserver != nil
             if isAwaited { try await context.send(report) }
             if prepared.stream != nil {
                 context.streams.end(file.streamName, TransferError(.sourceLost, .cancelled, "The stream has arrived."))

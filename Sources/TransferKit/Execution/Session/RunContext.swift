@@ -24,6 +24,8 @@ package struct RunContext: Sendable {
     package var logger: Logger
     package var live: LiveRun
     package var streams: StreamRegistry
+    /// Receives durable progress before the queue stores it; see ``QueueConfiguration/progressObserver``.
+    var progressObserver: (@Sendable (SessionID, FileProgress) async throws -> Void)?
     /// Reports that the session can't continue, because the store is damaged.
     var storageFailed: @Sendable (QueueError) -> Void = { _ in }
     /// Publishes an event that is not stored, unless the queue abandoned the run.
@@ -83,12 +85,26 @@ package struct RunContext: Sendable {
     /// - Throws: ``QueueError`` if the store fails, or with the code `shutDown` if the queue abandoned the run.
     @discardableResult
     func send(_ content: RunEvent.Content) async throws(QueueError) -> InputResult {
+        try await observe(content)
         let result = live.isAbandoned ? nil : try await mailbox.send(input(content))
         // The queue ignores reports of a run that it has abandoned.
         guard let result, !live.isAbandoned else {
             throw QueueError(.shutDown, "The queue abandoned the interrupted run of session \(id).")
         }
         return result
+    }
+
+    /// Passes durable progress to the observer.
+    ///
+    /// - Throws: ``QueueError`` with the code `progressRefused` if the observer rejects the progress.
+    private func observe(_ content: RunEvent.Content) async throws(QueueError) {
+        guard let progressObserver, case .file(let position, let event) = content else { return }
+        if case .size = event { return }
+        do {
+            try await progressObserver(id, FileProgress(position: position, event: event))
+        } catch {
+            throw QueueError(.progressRefused, "The progress of session \(id) can't be recorded. \(error)")
+        }
     }
 
     private func input(_ content: RunEvent.Content) -> Input {

@@ -68,7 +68,7 @@ public struct Account: Hashable, Sendable, Codable {
         name == other.name && endpoints == other.endpoints
     }
 
-    func validate() throws(QueueError) {
+    package func validate() throws(QueueError) {
         guard !name.isEmpty, name.utf8.count <= 255, !name.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) else {
             throw QueueError(.invalidAccount, "The name of an account must have 1 to 255 bytes and no control characters.")
         }
@@ -117,4 +117,11 @@ public struct AccountStatus: Hashable, Sendable, Codable {
     public var sessions: Int
     /// The account's rate limit at this time, according to its timetable, in bytes per second; nil for no limit.
     public var currentRateLimit: Int64?
+}
+
+extension AccountStatus {
+    /// Creates a snapshot of an account of another kind of queue.
+    package init(of account: Account, blockingError: TransferError?, sessions: Int) {
+        self.init(account: account, blockingError: blockingError, sessions: sessions)
+    }
 }

@@ -30,6 +30,8 @@ package enum Command: Sendable, Codable {
     case perform(SessionOperation, SessionTarget)
     /// Quarantines a session whose rows can't be read or changed; the string is the reason. The session leaves the order, and its rows are kept.
     case quarantine(SessionID, String)
+    /// Removes a session that has no run, because another queue continues it. Keeps its unfinished uploads and part files.
+    case withdraw(SessionID)
     case setNetwork(NetworkCondition)
     case start
     case stop(StopMode, deadline: Duration? = nil)

@@ -53,7 +53,7 @@ package struct RunEvent: Sendable, Codable {
 }
 
 /// An event of one file.
-package enum FileEvent: Sendable, Codable {
+package enum FileEvent: Sendable, Codable, Equatable {
     /// A checkpoint and the identity of the source file. The identity is nil for a download.
     case checkpoint(Checkpoint, endpoint: Endpoint, generation: Int64, SourceIdentity?)
     /// The size of a download in bytes, when the server reports it.
@@ -66,6 +66,18 @@ package enum FileEvent: Sendable, Codable {
     case restarted(generation: Int64, TransferError)
     /// The remote item is a folder, which must be listed.
     case foundFolder
+}
+
+/// Durable progress of one file of a session. Another queue can continue from it.
+package struct FileProgress: Sendable, Codable, Equatable {
+    /// The position of the file in its session.
+    package var position: Int64
+    package var event: FileEvent
+
+    package init(position: Int64, event: FileEvent) {
+        self.position = position
+        self.event = event
+    }
 }
 
 /// How a run of a session ended.

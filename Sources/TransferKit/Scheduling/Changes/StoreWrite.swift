@@ -25,6 +25,8 @@ package enum StoreWrite: Sendable {
     /// Deletes a session and moves its checkpoints into the discard outbox, the stored list of pending removals. If the session has a run, the outbox
     /// holds the checkpoints until the run has ended.
     case deleteSession(SessionKey, isRunning: Bool = false)
+    /// Forgets the checkpoints of a session without removing what they refer to.
+    case dropCheckpoints(SessionKey)
     /// Moves an unreadable session into quarantine.
     case quarantine(SessionKey, String)
     /// Ends the quarantine of a session whose rows have been moved back to their tables.
@@ -82,7 +84,7 @@ extension StoreWrite {
         case .updateSession(let key, _), .changeAccount(let key, _), .addItems(let key, _), .replaceItems(let key, _, _, _),
             .expansion(let key, _),
             .resetSession(let key, _), .continueReset(let key),
-            .deleteSession(let key, _),
+            .deleteSession(let key, _), .dropCheckpoints(let key),
             .quarantine(let key, _), .restoreSession(let key, _), .beginSession(let key, _), .setEndpoint(let key, _, _),
             .attemptFailed(let key, _, _),
             .endSession(let key, _, _), .file(let key, _, _), .discardPartial(let key), .continueDiscard(let key),

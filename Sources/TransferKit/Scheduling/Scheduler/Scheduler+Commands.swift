@@ -56,6 +56,7 @@ extension Scheduler {
             try replaceItems(selection, rows, with: items, in: reference, &transaction)
         case .perform(let operation, let target): try perform(operation, on: target, at: now, &transaction)
         case .quarantine(let id, let reason): try quarantine([resolve(.id(id))], reason, &transaction)
+        case .withdraw(let id): try withdraw(try resolve(.id(id)), &transaction)
         case .setNetwork(let condition): setNetwork(condition, at: now, &transaction)
         case .start: start(&transaction)
         case .stop(let mode, let deadline): stop(mode, deadline: deadline, at: now, &transaction)

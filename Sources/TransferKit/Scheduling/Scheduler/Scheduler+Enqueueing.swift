@@ -46,6 +46,7 @@ extension Scheduler {
             var entry = Entry(
                 id: draft.id, key: firstKey + SessionKey(offset), rank: ranks[offset], account: account.key, state: state)
             if !draft.options.allowsExpensiveNetwork { entry.conditions.insert(.needsCheapNetwork) }
+            if draft.progress?.isEmpty == false { entry.conditions.insert(.hasTransferred) }
             var details = EntryDetails()
             details.deduplicationKey = draft.deduplicationKey
             details.deadline = draft.options.deadline
@@ -57,6 +58,11 @@ extension Scheduler {
             sessions.append(entry, details)
         }
         transaction.writes.append(.insertSessions(sessions))
+        for (offset, draft) in added.enumerated() {
+            for progress in draft.progress ?? [] {
+                transaction.writes.append(.file(firstKey + SessionKey(offset), position: progress.position, progress.event))
+            }
+        }
         for draft in added {
             guard let dependency = draft.dependency, let key = sessionIndex.key(of: draft.id) else { continue }
             try depend(key, on: dependency)

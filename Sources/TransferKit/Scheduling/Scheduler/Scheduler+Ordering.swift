@@ -292,6 +292,14 @@ extension Scheduler {
         transaction.result.sessions = ids + draftIDs
     }
 
+    /// Removes a session without its unfinished content, which another queue continues.
+    mutating func withdraw(_ key: SessionKey, _ transaction: inout Transaction) throws(QueueError) {
+        guard let entry = sessionIndex[key] else { return }
+        guard sessionIndex.details(key).run == 0 else { throw invalidTransition(entry, "withdrawn") }
+        transaction.writes.append(.dropCheckpoints(key))
+        try remove([key], isForced: true, &transaction)
+    }
+
     /// Checks that no other session depends on one of these sessions.
     func checkDependents(of keys: [SessionKey]) throws(QueueError) {
         let removed = Set(keys)

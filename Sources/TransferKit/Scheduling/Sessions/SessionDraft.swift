@@ -20,6 +20,8 @@ package struct SessionDraft: Sendable, Codable, Equatable {
     package var items: [ItemDraft]
     /// The error to throw instead of storing the session; nil for a valid session. Has no effect on a duplicate, which is not stored.
     package var refusal: QueueError?
+    /// The progress that another queue made on the session, in the order of its reports; see ``QueueConfiguration/progressObserver``.
+    package var progress: [FileProgress]? = nil
 
     package init(
         id: SessionID, account: String, name: String, direction: TransferDirection = .upload, folder: Data? = nil, tags: [String] = [],

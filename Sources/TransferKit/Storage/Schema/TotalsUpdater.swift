@@ -117,7 +117,7 @@ extension StoreWrite {
         case .expansion(let key, let step): step.changesFigures ? key : nil
         case .changeAccount(let key, _), .addItems(let key, _), .replaceItems(let key, _, _, _), .resetSession(let key, _),
             .continueReset(let key),
-            .deleteSession(let key, _),
+            .deleteSession(let key, _), .dropCheckpoints(let key),
             .quarantine(let key, _), .restoreSession(let key, _), .discardPartial(let key),
             .continueDiscard(let key):
             key

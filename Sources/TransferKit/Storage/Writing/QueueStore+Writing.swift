@@ -106,6 +106,8 @@ extension QueueStore {
             try continueReset(key, at: transaction.now, in: db)
         case .deleteSession(let key, let isRunning):
             try remove(key, isRunning: isRunning, &transaction, in: db)
+        case .dropCheckpoints(let key):
+            try execute(db, "DELETE FROM checkpoint WHERE session = ?", [key])
         case .quarantine(let key, let reason):
             try quarantine(key, reason, &transaction, in: db)
         case .restoreSession(_, let number):

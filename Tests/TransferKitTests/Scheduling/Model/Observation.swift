@@ -121,6 +121,7 @@ extension WaitReason {
         case .queueLimit: "queueLimit"
         case .accountLimit: "accountLimit"
         case .slotHeld: "slotHeld"
+        case .noHost: "noHost"
         case .lastRunNotEnded: "lastRunNotEnded"
         case .runsNotEnded: "runsNotEnded"
         case .storageRefusesChanges: "storageRefusesChanges"

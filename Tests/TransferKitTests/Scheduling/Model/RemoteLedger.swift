@@ -42,6 +42,7 @@ struct RemoteLedger {
                 let parts = checkpoints.filter { $0.session == key }
                 checkpoints.subtract(parts)
                 if isRunning { held.formUnion(parts) } else { due.formUnion(parts) }
+            case .dropCheckpoints(let key): checkpoints = checkpoints.filter { $0.session != key }
             case .quarantine(let key, _):
                 checkpoints = checkpoints.filter { $0.session != key }
                 quarantined.insert(key)

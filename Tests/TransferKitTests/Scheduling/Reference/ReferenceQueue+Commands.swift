@@ -30,6 +30,7 @@ extension ReferenceQueue {
         case .replaceItems(let selection, _, _, let reference): return try replaceItems(selection, in: reference)
         case .perform(let operation, let target): return try perform(operation, on: target)
         case .quarantine(let id, _): return try quarantine(resolve(.id(id)))
+        case .withdraw(let id): return try perform(.remove(isForced: true), on: .one(.id(id)))
         case .setNetwork(let condition):
             if condition != network, condition != .unavailable {
                 health.retryAll(now)

@@ -1,0 +1,116 @@
+import Dispatch
+import TransferKit
+
+/// A connection to the database of a fleet, with a thread of its own, because calls of libpq block. Reconnects after the connection was lost.
+package actor PostgresConnection {
+    /// Runs the actor on a dispatch queue, so that it never blocks the cooperative thread pool.
+    private final class Executor: SerialExecutor {
+        private let queue = DispatchQueue(label: "transferkit.postgresql")
+
+        func enqueue(_ job: consuming ExecutorJob) {
+            let job = UnownedJob(job)
+            queue.async { unsafe job.runSynchronously(on: self.asUnownedSerialExecutor()) }
+        }
+    }
+
+    /// How often a transaction is repeated if it fails only because of concurrent transactions.
+    private static let maximumRepetitions = 5
+
+    package nonisolated let url: PostgresURL
+    /// Checks a new connection, for example the schema.
+    private let check: @Sendable (PostgresLink) throws -> Void
+    private let executor = Executor()
+    private var link: PostgresLink?
+
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
+
+    package init(_ url: PostgresURL, check: @escaping @Sendable (PostgresLink) throws -> Void = { _ in }) {
+        self.url = url
+        self.check = check
+    }
+
+    /// Runs statements in one transaction, on this actor's thread.
+    ///
+    /// - Throws: ``QueueError``: the errors of the body, and `storageUnavailable` if the database can't be reached. Then it is unknown whether
+    ///   the transaction took effect.
+    package func transaction<Value: Sendable>(_ body: @Sendable (PostgresLink) throws -> Value) throws -> Value {
+        try translatingErrors {
+            var repetitions = 0
+            while true {
+                let isFresh = self.link == nil
+                let link = try connected()
+                var hasBegun = false
+                do {
+                    try link.execute("BEGIN")
+                    hasBegun = true
+                    let value = try body(link)
+                    try link.execute("COMMIT")
+                    return value
+                } catch let error as PostgresError where error.isConflict && repetitions < Self.maximumRepetitions {
+                    repetitions += 1
+                    try link.execute("ROLLBACK")
+                } catch {
+                    if link.isLost {
+                        self.link = nil
+                        // The connection was lost before this transaction began, for example because the server was restarted.
+                        if !hasBegun, !isFresh { continue }
+                    } else {
+                        try? link.execute("ROLLBACK")
+                    }
+                    throw error
+                }
+            }
+        }
+    }
+
+    /// Waits for a notification on this connection's channel. The check of the connection must have sent `LISTEN`. Occupies the thread of this
+    /// actor.
+    package func awaitNotification(timeout: Duration) throws -> Bool {
+        try translatingErrors {
+            let link = try connected()
+            do {
+                return try link.awaitNotification(timeout: timeout)
+            } catch {
+                self.link = nil
+                throw error
+            }
+        }
+    }
+
+    package func close() {
+        link = nil
+    }
+
+    private func connected() throws -> PostgresLink {
+        if let link, !link.isLost { return link }
+        let link = try PostgresLink(url)
+        // Without statistics of the tables, PostgreSQL would compile some statements first (jit), which takes a hundred times as long as they do.
+        try link.execute(
+            "SET TimeZone = 'UTC'; SET jit = off; SET statement_timeout = '7s'; SET idle_in_transaction_session_timeout = '10s'")
+        try check(link)
+        self.link = link
+        return link
+    }
+
+    /// Converts errors of PostgreSQL to errors of a queue, whose messages name the database and the next step.
+    private func translatingErrors<Value>(_ body: () throws -> Value) throws -> Value {
+        do {
+            return try body()
+        } catch let error as PostgresError {
+            throw QueueError(.storageUnavailable, Self.message(for: error, at: url.location))
+        }
+    }
+
+    private static func message(for error: PostgresError, at location: String) -> String {
+        switch error.kind {
+        case .connection:
+            "Cannot reach the fleet's database at \(location). \(error.message) Check the URL, the password (PGPASSWORD or ~/.pgpass) and the server."
+        case .statement(state: "42501"):
+            "The database user lacks a permission at \(location). \(error.message) See the article \"Running a fleet\"."
+        case .statement(state: "25006"):
+            "The database at \(location) is read-only. Use the primary server, for example with the option target_session_attrs=read-write."
+        case .statement(let state): "The database at \(location) rejected a statement (\(state)). \(error.message)"
+        case .unreadable: error.message
+        }
+    }
+}

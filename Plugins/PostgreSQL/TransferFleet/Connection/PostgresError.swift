@@ -1,0 +1,28 @@
+/// An error of PostgreSQL or of the connection to it.
+package struct PostgresError: Error, CustomStringConvertible {
+    /// What failed, as far as a caller must distinguish it.
+    package enum Kind: Equatable {
+        /// The connection can't be opened, or was lost. The last statement may have taken effect.
+        case connection
+        /// The server rejected a statement. The value is the SQLSTATE (PostgreSQL manual, appendix A).
+        case statement(state: String)
+        /// The server returned a value that this version can't read.
+        case unreadable
+    }
+
+    package let kind: Kind
+    package let message: String
+
+    package var description: String { message }
+
+    /// Whether the transaction was rolled back only because of concurrent transactions, so that a repetition can succeed: serialization_failure,
+    /// deadlock_detected.
+    var isConflict: Bool { [.statement(state: "40001"), .statement(state: "40P01")].contains(kind) }
+
+    /// Whether a row with the same key exists: unique_violation.
+    var isDuplicate: Bool { kind == .statement(state: "23505") }
+
+    static func unreadable(_ what: String) -> PostgresError {
+        PostgresError(kind: .unreadable, message: "The fleet's database has an unreadable value: \(what).")
+    }
+}

@@ -1,0 +1,244 @@
+public import Foundation
+public import Logging
+import SystemPackage
+public import TransferCore
+public import TransferKit
+
+/// Settings of a member of a fleet.
+public struct FleetMemberConfiguration: Sendable {
+    /// The member's name, unique in the fleet. Default: the host's name.
+    public var name: String
+    /// The maximum number of sessions that the member runs at the same time, at least 1.
+    public var slots: Int
+    /// The member's labels; see ``FleetPlace/label(_:)``.
+    public var labels: [String]
+    /// The logger of the member and of its queue.
+    public var logger: Logger
+
+    /// Creates a configuration.
+    public init(
+        name: String = ProcessInfo.processInfo.hostName, slots: Int = 1, labels: [String] = [],
+        logger: Logger = Logger(label: "transferkit")
+    ) {
+        self.name = name
+        self.slots = max(1, slots)
+        self.labels = labels
+        self.logger = logger
+    }
+}
+
+/// A host that takes sessions from a fleet and runs them in a queue of its own.
+///
+/// The member renews its leases every 3 s. If it can't reach the database, it stops its sessions 5 s before their leases end, so that another member
+/// never sends the same file at the same time. It measures this time with its own clock, which also runs while the host is suspended.
+public actor FleetMember {
+    /// What the member does with a session.
+    enum Phase {
+        case running
+        /// The queue interrupts the session. Afterwards, the member gives it back, unless the lease is lost.
+        case stopping
+    }
+
+    /// A session that the member has taken.
+    struct Held {
+        var lease: LeaseReference
+        var account: String
+        var phase = Phase.running
+        /// When the member must have stopped the session, according to its own clock.
+        var deadline: ContinuousClock.Instant
+        /// Whether the lease is lost, so that nothing may be written to the fleet.
+        var isLost = false
+        var isPaused = false
+    }
+
+    /// How a session ended in the member's queue.
+    enum Outcome {
+        case completed
+        case failed(TransferError)
+    }
+
+    /// The interval of heartbeats.
+    static let heartbeatInterval = Duration.seconds(3)
+
+    let store: FleetStore
+    let queue: TransferQueue
+    let recorder: ProgressRecorder
+    let description: FleetMemberDescription
+    let logger: Logger
+    private let listener: PostgresConnection
+    private let wakeUps: AsyncStream<Void>
+    private let wakeUp: AsyncStream<Void>.Continuation
+    var held: [SessionID: Held] = [:]
+    var outcomes: [SessionID: Outcome] = [:]
+    /// The accounts as the queue knows them.
+    var accounts: [String: Account] = [:]
+    /// The tasks that remove sessions from the queue.
+    var withdrawals: [SessionID: Task<Void, Never>] = [:]
+    private var isStopping = false
+
+    /// Opens a member's queue. The member takes no session before ``run()``.
+    ///
+    /// - Parameters:
+    ///   - url: The URL of the fleet's database: `postgresql://user@host/database`.
+    ///   - folder: The storage folder of the member's own queue. Sessions in the folder from an earlier run are removed, because the fleet has them.
+    ///   - transports: The transports that sessions can use.
+    ///   - credentials: Reads the secrets that endpoints refer to. Each member needs the secrets of the accounts that it uses.
+    ///   - configuration: The member's settings.
+    /// - Throws: ``/TransferKit/QueueError``.
+    public init(
+        of url: String, folder: some LocalPathConvertible, transports: [any Transport],
+        credentials: any CredentialProvider = ReferencedCredentials(), configuration: FleetMemberConfiguration = FleetMemberConfiguration()
+    ) async throws {
+        let url = try PostgresURL(url)
+        let store = FleetStore(url)
+        let recorder = ProgressRecorder(store, member: configuration.name)
+        var settings = QueueConfiguration(maxConcurrentSessions: configuration.slots, logger: configuration.logger)
+        settings.maxConcurrentSessionsOverride = configuration.slots
+        settings.progressObserver = { try await recorder.record($0, $1) }
+        let queue = try await TransferQueue(
+            storage: .folder(folder), transports: transports, credentials: credentials, configuration: settings)
+        let identity: String
+        do {
+            identity = try await MemberIdentity.read(in: folder.filePath)
+        } catch {
+            await queue.shutdown()
+            throw error
+        }
+        (self.store, self.recorder, self.queue, logger) = (store, recorder, queue, configuration.logger)
+        listener = PostgresConnection(url, check: FleetSchema.listen)
+        (wakeUps, wakeUp) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+        description = FleetMemberDescription(
+            name: configuration.name, identity: identity, slots: configuration.slots, labels: configuration.labels,
+            process: ProcessInfo.processInfo.processIdentifier)
+    }
+
+    /// Joins the fleet, and runs sessions until ``stop()`` or a cancellation of the task. Then interrupts the sessions, gives them back, and shuts the
+    /// queue down.
+    ///
+    /// - Throws: ``/TransferKit/QueueError``: if the member can't join, or if the fleet has removed it.
+    public func run() async throws {
+        let task = Task { try await self.work() }
+        let result = await withTaskCancellationHandler {
+            await task.result
+        } onCancel: {
+            wakeUp.finish()
+        }
+        await queue.shutdown()
+        await listener.close()
+        await store.connection.close()
+        try result.get()
+    }
+
+    /// Ends ``run()``.
+    public func stop() {
+        isStopping = true
+        wakeUp.finish()
+    }
+
+    /// Makes the member look for changes.
+    func wake() {
+        wakeUp.yield()
+    }
+
+    private func work() async throws {
+        try await store.join(description)
+        // Sessions of an earlier process of this member: the fleet has reclaimed them when the member joined.
+        for id in await queue.sessionIDs() { try await queue.withdraw(id) }
+        for status in await queue.accounts() where status.blockingError == nil { accounts[status.account.name] = status.account }
+        let events = queue.events
+        try await queue.start()
+        logger.notice("Joined the fleet.", metadata: ["member": "\(description.name)"])
+        let helpers = [
+            Task { await self.watchQueue(events) }, Task { await self.watchNotifications() }, Task { await self.watchDeadlines() },
+            Task { await self.tick() },
+        ]
+        defer { for helper in helpers { helper.cancel() } }
+        wake()
+        do {
+            for await _ in wakeUps { try await step() }
+        } catch {
+            await loseAll()
+            throw error
+        }
+        await giveAllBack()
+    }
+
+    /// One round: reports the ends of sessions, renews the leases, follows the fleet's requests, and takes sessions for free slots.
+    private func step() async throws {
+        do {
+            for (id, outcome) in outcomes { try await report(outcome, of: id) }
+            try await renew()
+            guard !isStopping, held.count < description.slots else { return }
+            let began = ContinuousClock.now
+            for lease in try await store.take(for: description, limit: description.slots - held.count) {
+                await adopt(lease, takenAt: began)
+            }
+        } catch let error as QueueError where error.code == .evicted {
+            throw error
+        } catch {
+            // For example, the database can't be reached. The sessions continue until their leases end, and the next round tries again.
+            logger.warning("\(error)")
+        }
+    }
+
+    private func renew() async throws {
+        let began = ContinuousClock.now
+        var leases: [(lease: LeaseReference, statistics: SessionStatistics)] = []
+        for (id, held) in held where !held.isLost {
+            guard let status = try? await queue.status(of: id) else { continue }
+            leases.append((held.lease, status.statistics))
+            // The event may have been lost in a gap.
+            guard held.phase == .running, outcomes[id] == nil else { continue }
+            if status.state == .completed { outcomes[id] = .completed }
+            if status.state == .failed, let error = status.error { outcomes[id] = .failed(error) }
+            if outcomes[id] != nil { wake() }
+        }
+        let requests = try await store.renew(leases, of: description)
+        for (lease, _) in leases where held[lease.id]?.lease == lease {
+            guard let request = requests[lease.id] else {
+                await lose(lease.id)
+                continue
+            }
+            held[lease.id]?.deadline = began + FleetLease.duration - FleetLease.safetyMargin
+            await follow(request, lease.id)
+        }
+    }
+
+    // MARK: Sources of changes
+
+    private func tick() async {
+        while (try? await Task.sleep(for: Self.heartbeatInterval)) != nil { wake() }
+    }
+
+    private func watchNotifications() async {
+        while !Task.isCancelled {
+            do {
+                if try await listener.awaitNotification(timeout: .seconds(1)) { wake() }
+            } catch {
+                // Heartbeats look for changes, too.
+                try? await Task.sleep(for: Self.heartbeatInterval)
+            }
+        }
+    }
+
+    private func watchDeadlines() async {
+        while (try? await Task.sleep(for: .milliseconds(500))) != nil {
+            for (id, held) in held where !held.isLost && held.deadline <= ContinuousClock.now {
+                logger.error("Stopped a session, because its lease could not be renewed in time.", metadata: ["session": "\(id)"])
+                await lose(id)
+            }
+        }
+    }
+
+    private func watchQueue(_ events: QueueEvents) async {
+        for await event in events {
+            switch event.kind {
+            case .completed(let id): outcomes[id] = .completed
+            case .failed(let id, let error): outcomes[id] = .failed(error)
+            case .accountBlocked(let account, let error): await refuse(account, error)
+            default: continue
+            }
+            wake()
+        }
+    }
+}

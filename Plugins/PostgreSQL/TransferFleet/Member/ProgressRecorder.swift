@@ -1,0 +1,87 @@
+import TransferKit
+
+/// Records the progress of a member's sessions in the fleet before the member's queue counts on it. Reports that arrive during a transaction share the
+/// next one.
+actor ProgressRecorder {
+    private struct Report {
+        var lease: LeaseReference
+        var progress: FileProgress
+        var continuation: CheckedContinuation<Void, any Error>
+    }
+
+    /// The delay before a report is repeated if the database can't be reached.
+    private static let retryDelay = Duration.milliseconds(500)
+
+    private let store: FleetStore
+    private let member: String
+    /// The epochs of the leases that are valid according to this member's clock.
+    private var epochs: [SessionID: Int64] = [:]
+    private var pending: [Report] = []
+    private var isWriting = false
+
+    init(_ store: FleetStore, member: String) {
+        self.store = store
+        self.member = member
+    }
+
+    func begin(_ lease: LeaseReference) {
+        epochs[lease.id] = lease.epoch
+    }
+
+    /// Rejects further progress of a session, because its lease has ended or ends soon.
+    func end(_ id: SessionID) {
+        epochs[id] = nil
+        let rejected = pending.filter { $0.lease.id == id }
+        pending.removeAll { $0.lease.id == id }
+        for report in rejected { report.continuation.resume(throwing: QueueError.leaseLost(id)) }
+    }
+
+    /// Records progress, and returns when it is durable.
+    ///
+    /// - Throws: ``QueueError`` if the lease of the session has ended. The session must then stop at once.
+    func record(_ id: SessionID, _ progress: FileProgress) async throws {
+        guard let epoch = epochs[id] else { throw QueueError.leaseLost(id) }
+        try await withCheckedThrowingContinuation { continuation in
+            pending.append(Report(lease: LeaseReference(id: id, epoch: epoch), progress: progress, continuation: continuation))
+            guard !isWriting else { return }
+            isWriting = true
+            Task { await write() }
+        }
+    }
+
+    private func write() async {
+        while !pending.isEmpty {
+            let batch = pending
+            pending = []
+            do {
+                let valid = try await store.record(batch.map { ($0.lease, $0.progress) }, of: member)
+                for report in batch {
+                    if valid.contains(report.lease.id) {
+                        report.continuation.resume()
+                    } else {
+                        report.continuation.resume(throwing: QueueError.leaseLost(report.lease.id))
+                    }
+                }
+            } catch {
+                // The database may return before the leases end, so the transfers wait. Afterwards, `end` has removed their epochs.
+                for report in batch where epochs[report.lease.id] != report.lease.epoch {
+                    report.continuation.resume(throwing: QueueError.leaseLost(report.lease.id))
+                }
+                pending.insert(contentsOf: batch.filter { epochs[$0.lease.id] == $0.lease.epoch }, at: 0)
+                if !pending.isEmpty { try? await Task.sleep(for: Self.retryDelay) }
+            }
+        }
+        isWriting = false
+    }
+}
+
+extension QueueError.Code {
+    /// A member's lease of a session has ended, so the member must stop the session.
+    fileprivate static let leaseEnded = Self(rawValue: "leaseEnded")
+}
+
+extension QueueError {
+    static func leaseLost(_ id: SessionID) -> QueueError {
+        QueueError(.leaseEnded, "This member's lease of the session \(id) has ended.")
+    }
+}

@@ -1,0 +1,101 @@
+import TransferCore
+public import TransferKit
+
+/// The accounts of a fleet, which all members share. Credentials are references that each member resolves for itself.
+extension Fleet {
+    /// Like `TransferQueue.accounts()`.
+    public func accounts() async throws -> [AccountStatus] { try await accounts(where: "true", []) }
+
+    /// Like `TransferQueue.account(_:)`.
+    public func account(_ name: String) async throws -> AccountStatus? { try await accounts(where: "account.name = $1", [name]).first }
+
+    private func accounts(where condition: String, _ values: [String?]) async throws -> [AccountStatus] {
+        try await store.unlocked { link in
+            try link.query(
+                """
+                SELECT definition, (SELECT count(*) FROM session WHERE session.account = account.name AND NOT is_removed),
+                    CASE WHEN EXISTS (SELECT FROM member WHERE live_until > clock_timestamp()) AND NOT EXISTS (
+                            SELECT FROM member WHERE live_until > clock_timestamp() AND NOT EXISTS (
+                                SELECT FROM refusal WHERE refusal.account = account.name AND refusal.member = member.name))
+                        THEN (SELECT error FROM refusal WHERE refusal.account = account.name LIMIT 1) END
+                FROM account WHERE \(condition) ORDER BY name
+                """, values
+            ).map { row in
+                AccountStatus(
+                    of: try row.json(Account.self, 0),
+                    blockingError: try row.optional(2) == nil ? nil : try row.json(TransferError.self, 2),
+                    sessions: Int(clamping: try row.integer(1)))
+            }
+        }
+    }
+
+    /// Like `TransferQueue.save(_:)`.
+    public func save(_ account: Account) async throws {
+        _ = try await save(account) { _ in true }
+    }
+
+    /// Like `TransferQueue.save(_:replacing:)`.
+    public func save(_ account: Account, replacing previous: Account?) async throws -> Bool {
+        try await save(account) { $0 == previous }
+    }
+
+    /// Saves an account, and lets all members use it again.
+    ///
+    /// - Parameter condition: Whether to save, given the stored account.
+    private func save(_ account: Account, if condition: @escaping @Sendable (Account?) -> Bool) async throws -> Bool {
+        try account.validate()
+        for endpoint in account.endpoints {
+            for reference in endpoint.credentials {
+                guard case .memory = reference.source else { continue }
+                throw QueueError(.invalidAccount, "The members of a fleet read the credentials, so use a file or an environment variable.")
+            }
+        }
+        let definition = try PostgresValue.json(account)
+        return try await store.locked { transaction in
+            let row = try transaction.link.query("SELECT definition FROM account WHERE name = $1", [account.name]).first
+            guard condition(try row.map { try $0.json(Account.self, 0) }) else { return false }
+            try transaction.link.query(
+                """
+                INSERT INTO account(name, definition, max_sessions) VALUES ($1, $2, $3)
+                ON CONFLICT (name) DO UPDATE SET definition = excluded.definition, max_sessions = excluded.max_sessions
+                """, [account.name, definition, account.maxConcurrentSessions.map { "\($0)" }])
+            try unblock(account.name, transaction)
+            transaction.record(.limitsChanged)
+            return true
+        }
+    }
+
+    /// Like `TransferQueue.deleteAccount(_:cascades:)`.
+    public func deleteAccount(_ name: String, cascades: Bool) async throws {
+        if cascades { _ = try await apply(.remove(isForced: true), to: .account(name)) }
+        try await store.locked { transaction in
+            let count = try transaction.link.query("SELECT 1 FROM session WHERE account = $1", [name]).count
+            guard count == 0 else {
+                throw QueueError(
+                    .accountInUse,
+                    "Cannot remove the account \"\(name)\": \(count == 1 ? "1 session refers" : "\(count) sessions refer") to it. Remove its sessions first, or wait until members have stopped them."
+                )
+            }
+            guard try transaction.link.query("DELETE FROM account WHERE name = $1 RETURNING 1", [name]).first != nil else {
+                throw QueueError.noAccount(name)
+            }
+        }
+    }
+
+    /// Like `TransferQueue.unblockAccount(_:)`.
+    public func unblockAccount(_ name: String) async throws {
+        try await store.locked { transaction in
+            try transaction.requireAccount(name)
+            try unblock(name, transaction)
+        }
+    }
+
+    /// Lets all members try the account again. Each member has its own state of an account's endpoints.
+    public func retryEndpoints(of account: String) async throws { try await unblockAccount(account) }
+
+    private func unblock(_ name: String, _ transaction: FleetTransaction) throws {
+        let refusals = try transaction.link.query("DELETE FROM refusal WHERE account = $1 RETURNING 1", [name])
+        if !refusals.isEmpty { transaction.record(.accountUnblocked(account: name)) }
+        transaction.notify()
+    }
+}

@@ -1,0 +1,194 @@
+public import TransferKit
+
+/// One ordered queue for several hosts, in a PostgreSQL database.
+///
+/// The fleet holds the sessions, their order, the limits and the accounts. Its members (``FleetMember``) take sessions and transfer them. This value
+/// controls the fleet from any process, like a local queue:
+///
+/// ```swift
+/// let fleet = try Fleet("postgresql://transferq@db.example.com/transferq", place: .anywhere)
+/// try await fleet.add([.upload(["/mnt/in/reel.mov"], to: "studio")])
+/// ```
+///
+/// Sessions consist of files: a fleet accepts neither folders nor in-memory data, streams or forms, nor drafts.
+public struct Fleet: ControllableQueue {
+    let store: FleetStore
+    /// Where new sessions may run.
+    public let place: FleetPlace
+
+    /// Creates a reference to a fleet, without connecting to its database.
+    ///
+    /// - Parameters:
+    ///   - url: The URL of the database: `postgresql://user@host/database`. For the password, use `PGPASSWORD` or `~/.pgpass` (PostgreSQL manual,
+    ///     sections 34.15 and 34.16).
+    ///   - place: Where new sessions may run.
+    /// - Throws: ``/TransferKit/QueueError`` with the code `invalidRequest` if the URL is invalid.
+    public init(_ url: String, place: FleetPlace) throws(QueueError) {
+        store = FleetStore(try PostgresURL(url))
+        self.place = place
+    }
+
+    /// Creates the tables of a fleet in a database, or migrates them to this version.
+    ///
+    /// - Returns: Whether the database had no fleet before.
+    /// - Throws: ``/TransferKit/QueueError``.
+    public static func create(at url: String) async throws -> Bool {
+        try await FleetStore.create(at: try PostgresURL(url))
+    }
+
+    /// Closes the connection to the database. A later call opens a new one.
+    public func close() async {
+        await store.connection.close()
+    }
+
+    // MARK: Members
+
+    /// The members, by name. A member that has not renewed its membership for 15 s stays in the list until it is evicted.
+    public func members() async throws -> [FleetMemberStatus] { try await store.members() }
+
+    /// Removes a member, for example a host that does not return. Its sessions continue on other members once its leases have ended, within 15 s.
+    ///
+    /// - Throws: ``/TransferKit/QueueError`` with the code `noSuchMember`.
+    public func evict(_ member: String) async throws { try await store.evict(member) }
+
+    /// The events after a revision, at most `limit`, in order. The revisions are dense: a missing revision means that the fleet has removed the event.
+    public func events(after revision: UInt64, limit: Int = 1_000) async throws -> [QueueEvent] {
+        try await store.events(after: revision, limit: limit)
+    }
+
+    // MARK: Adding
+
+    /// Like `TransferQueue.add(_:at:held:)`.
+    @discardableResult
+    public func add(_ requests: [SessionRequest], at index: Int? = nil, held: Bool = false) async throws -> [SessionID] {
+        let drafts = try await SessionDraft.withoutStore(requests)
+        for draft in drafts {
+            guard let other = draft.items.first(where: { $0.kind != .file && $0.kind != .download }) else { continue }
+            throw QueueError(
+                .invalidRequest,
+                "A fleet transfers only files, but the session \"\(draft.name)\" has an item of another kind (\(other.kind.rawValue)). Name each file."
+            )
+        }
+        let place = place
+        return try await store.locked { try $0.enqueue(drafts, at: index, place: place, isHeld: held) }
+    }
+
+    /// Not possible in a fleet: throws ``/TransferKit/QueueError`` with the code `invalidRequest`.
+    public func saveDrafts(_ requests: [SessionRequest]) async throws -> [SessionID] { throw QueueError.unsupportedByFleet("A draft") }
+
+    /// Not possible in a fleet: throws ``/TransferKit/QueueError`` with the code `invalidRequest`.
+    public func addItems(_ items: [TransferItem], to session: SessionReference) async throws {
+        throw QueueError.unsupportedByFleet("Adding items to a session")
+    }
+
+    /// Not possible in a fleet: throws ``/TransferKit/QueueError`` with the code `invalidRequest`.
+    public func replaceItems(_ selection: ItemSelection, with items: [TransferItem], in session: SessionReference) async throws {
+        throw QueueError.unsupportedByFleet("Replacing the items of a session")
+    }
+
+    // MARK: Operations
+
+    /// Like `TransferQueue.apply(_:to:)`.
+    @discardableResult
+    public func apply(_ operation: SessionOperation, to session: SessionReference) async throws -> SessionState? {
+        try await store.locked { try $0.apply(operation, to: session) }
+    }
+
+    /// Like `TransferQueue.apply(_:to:)`.
+    @discardableResult
+    public func apply(_ operation: SessionOperation, to group: SessionGroup) async throws -> [SessionID] {
+        var ids = try await sessions(in: group).map(\.id)
+        // Each session moves to the destination, so the order stays the same if the last one moves first.
+        if case .move(let destination) = operation {
+            switch destination {
+            case .front, .after: ids.reverse()
+            case .index: throw QueueError.unsupportedByFleet("Moving several sessions to an index")
+            case .end, .before: break
+            }
+        }
+        let members = ids
+        return try await store.locked { transaction in
+            var changed: [SessionID] = []
+            for id in members {
+                do {
+                    _ = try transaction.apply(operation, to: .id(id))
+                    changed.append(id)
+                } catch let error as QueueError where error.code != .hasDependents {
+                    continue
+                }
+            }
+            return changed
+        }
+    }
+
+    // MARK: The queue
+
+    /// Lets members take sessions.
+    public func start() async throws {
+        try await store.locked { transaction in
+            try transaction.link.query("UPDATE fleet SET is_stopped = false")
+            transaction.record(.queueStarted)
+        }
+    }
+
+    /// Prevents members from taking sessions. With ``/TransferKit/StopMode/interrupt``, running sessions are interrupted; otherwise, they finish.
+    public func stop(_ mode: StopMode, deadline: Duration?) async throws {
+        guard deadline == nil else { throw QueueError.unsupportedByFleet("A deadline") }
+        try await store.locked { transaction in
+            try transaction.link.query("UPDATE fleet SET is_stopped = true")
+            if mode == .interrupt {
+                try transaction.link.query("UPDATE session SET state = 'waiting', lane = least(lane, 3) WHERE state = 'running'")
+            }
+            transaction.record(.queueStopped)
+        }
+    }
+
+    /// Stops the fleet like ``stop(_:deadline:)``. Returns at once, because members stop sessions within seconds, or when their leases end.
+    @discardableResult
+    public func stopAndWait(_ mode: StopMode, deadline: Duration?) async throws -> StopResult {
+        try await stop(mode, deadline: deadline)
+        return mode == .interrupt ? .interrupted : .drained
+    }
+
+    /// Like `TransferQueue.setMaxConcurrentSessions(_:account:)`.
+    public func setMaxConcurrentSessions(_ limit: Int?, account: String?) async throws {
+        guard limit.map({ $0 >= 1 }) ?? true else { throw QueueError(.invalidRequest, "A limit must be at least 1.") }
+        guard let account else {
+            return try await store.locked { transaction in
+                try transaction.link.query("UPDATE fleet SET max_sessions = $1", [limit.map { "\($0)" }])
+                transaction.record(.limitsChanged)
+            }
+        }
+        guard var changed = try await self.account(account)?.account else { throw QueueError.noAccount(account) }
+        changed.maxConcurrentSessions = limit
+        try await save(changed)
+    }
+
+    /// Not possible in a fleet: throws ``/TransferKit/QueueError`` with the code `invalidRequest`.
+    public func setRateLimit(_ bytesPerSecond: Int64?, account: String?) async throws {
+        throw QueueError.unsupportedByFleet("A rate limit for the whole fleet or for an account")
+    }
+
+    /// Not possible in a fleet: throws ``/TransferKit/QueueError`` with the code `invalidRequest`.
+    public func setRetention(_ retention: Retention?) async throws { throw QueueError.unsupportedByFleet("A retention") }
+    /// Not possible in a fleet: throws ``/TransferKit/QueueError`` with the code `invalidRequest`.
+    public func setDiskFloor(_ bytes: Int64?) async throws { throw QueueError.unsupportedByFleet("A minimum of free space") }
+    /// Not possible in a fleet: throws ``/TransferKit/QueueError`` with the code `invalidRequest`.
+    public func setNetworkCondition(_ condition: NetworkCondition) async throws {
+        throw QueueError.unsupportedByFleet("A network condition")
+    }
+    /// Not possible in a fleet: throws ``/TransferKit/QueueError`` with the code `invalidRequest`.
+    public func storeHealth() async throws -> StoreHealth { throw QueueError.unsupportedByFleet("A check of the store") }
+    /// A fleet has no quarantine.
+    public func quarantinedCount() async throws -> Int { 0 }
+    /// A fleet has no quarantine.
+    public func quarantined() async throws -> [QuarantinedRow] { [] }
+    /// Not possible in a fleet: throws ``/TransferKit/QueueError`` with the code `invalidRequest`.
+    public func restoreQuarantined(_ number: Int64) async throws { throw QueueError.unsupportedByFleet("A quarantine") }
+    /// Not possible in a fleet: throws ``/TransferKit/QueueError`` with the code `invalidRequest`.
+    public func dropQuarantined(_ number: Int64) async throws { throw QueueError.unsupportedByFleet("A quarantine") }
+}
+
+extension QueueError {
+    static func noAccount(_ name: String) -> QueueError { QueueError(.noSuchAccount, "There is no account named \"\(name)\".") }
+}

@@ -1,0 +1,79 @@
+import TransferKit
+
+/// The tables of a fleet, in the schema `transferq` of its database.
+enum FleetSchema {
+    /// The newest schema that this version reads and writes.
+    static let version: Int64 = 1
+    /// The lock of the fleet: the key of transaction-level advisory locks (PostgreSQL manual, section 13.3.5). Each decision about order, slots and
+    /// leases is made by a transaction that holds the lock.
+    static let lock = "SELECT pg_advisory_xact_lock(1953198193, 1)"
+    /// The channel of notifications. Their payload is empty: a listener looks for changes.
+    static let channel = "transferq_fleet"
+
+    /// Creates the tables, or migrates them to ``version``.
+    ///
+    /// - Returns: The schema's version before the call; nil if there was no fleet.
+    static func migrate(_ link: PostgresLink) throws -> Int64? {
+        try link.query(lock)
+        let before = try currentVersion(link)
+        if let before, before > version { throw tooNew(before) }
+        if before == nil { try link.execute("CREATE SCHEMA IF NOT EXISTS transferq") }
+        try link.execute("SET search_path TO transferq")
+        // Never change a released migration. Add a new one for each change.
+        let migrations = [FleetTables.migration1]
+        for migration in migrations.dropFirst(Int(clamping: before ?? 0)) { try link.execute(migration) }
+        try link.query("UPDATE transferq.fleet SET version = $1", ["\(version)"])
+        return before
+    }
+
+    /// Checks a new connection: the server accepts changes, and the tables have this version.
+    ///
+    /// - Throws: ``QueueError`` with the code `storageUnavailable` or `storageTooNew`.
+    static func check(_ link: PostgresLink) throws {
+        try checkServer(link)
+        guard let found = try currentVersion(link) else {
+            throw QueueError(.storageUnavailable, "The database has no fleet. Create it with: transferq --fleet URL fleet init")
+        }
+        guard found <= version else { throw tooNew(found) }
+        guard found == version else {
+            throw QueueError(
+                .storageUnavailable,
+                "The fleet's tables have the older version \(found). Migrate them with: transferq --fleet URL fleet init")
+        }
+        try link.execute("SET search_path TO transferq")
+    }
+
+    /// Checks that the server accepts changes, and that the connection is not pooled by transaction.
+    static func checkServer(_ link: PostgresLink) throws {
+        let row = try link.query("SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on', pg_backend_pid()").first
+        guard let row else { throw PostgresError.unreadable("the state of the server") }
+        guard try !row.flag(0) else {
+            throw QueueError(
+                .storageUnavailable,
+                "The database is a read-only standby. Use the primary server, for example with the option target_session_attrs=read-write.")
+        }
+        guard link.isServedBy(process: try row.integer(1)) else {
+            throw QueueError(
+                .storageUnavailable,
+                "The connection goes through a pooler such as PgBouncer, which loses notifications. Connect to PostgreSQL directly.")
+        }
+    }
+
+    /// Checks a connection for notifications, and subscribes to them.
+    static func listen(_ link: PostgresLink) throws {
+        try check(link)
+        try link.execute("LISTEN \(channel)")
+    }
+
+    private static func currentVersion(_ link: PostgresLink) throws -> Int64? {
+        guard try link.query("SELECT to_regclass('transferq.fleet') IS NOT NULL").first?.flag(0) == true else { return nil }
+        return try link.query("SELECT version FROM transferq.fleet").first?.integer(0)
+    }
+
+    private static func tooNew(_ version: Int64) -> QueueError {
+        QueueError(
+            .storageTooNew,
+            "A newer version of transferq has migrated the fleet's tables (version \(version); this one reads \(Self.version)). Install the newer version on this host."
+        )
+    }
+}

@@ -1,0 +1,86 @@
+import TransferCore
+package import TransferKit
+
+/// A session that a member has taken, with all that the member needs to continue it.
+package struct FleetLease: Sendable {
+    /// The time for which a lease is granted or renewed.
+    package static let duration = Duration.seconds(15)
+    /// A member stops a session this long before its lease would end.
+    package static let safetyMargin = Duration.seconds(5)
+    /// The lease's duration as an SQL expression.
+    package static let interval = "interval '15 s'"
+
+    package var id: SessionID
+    /// The number of the lease. It grows each time the session is taken, and every write of the member names it.
+    package var epoch: Int64
+    package var draft: SessionDraft
+    package var account: Account
+
+    package var reference: LeaseReference { LeaseReference(id: id, epoch: epoch) }
+}
+
+/// A lease as its owner names it in a write.
+package struct LeaseReference: Hashable, Sendable {
+    package var id: SessionID
+    package var epoch: Int64
+
+    package init(id: SessionID, epoch: Int64) {
+        self.id = id
+        self.epoch = epoch
+    }
+}
+
+/// The current work that the fleet asks of the owner of a lease.
+package enum LeaseRequest: Sendable, Equatable {
+    case run
+    case pause
+    /// Stop, and give the session back.
+    case giveBack
+}
+
+extension FileEvent {
+    /// The key of the event among the parts of a file's progress, and the generation to which it belongs. Nil if the event is not stored.
+    var part: (name: String, generation: Int64)? {
+        switch self {
+        case .restarted(let generation, _): ("0restart", generation)
+        case .checkpoint(_, let endpoint, let generation, _): ("checkpoint \(endpoint.address)", generation)
+        case .completed, .failed: ("end", 0)
+        case .size, .foundFolder: nil
+        }
+    }
+}
+
+extension FleetTransaction {
+    /// The progress that earlier owners recorded, in an order in which a queue can repeat it.
+    package func progress(of id: SessionID) throws -> [FileProgress] {
+        let rows = try link.query(
+            "SELECT position, part, generation, event FROM progress WHERE session = $1 ORDER BY position, part COLLATE \"C\"", ["\(id)"])
+        var files: [(position: Int64, events: [(generation: Int64, event: FileEvent)])] = []
+        for row in rows {
+            let (position, generation) = (try row.integer(0), try row.integer(2))
+            if files.last?.position != position { files.append((position, [])) }
+            files[files.count - 1].events.append((generation, try row.json(FileEvent.self, 3)))
+        }
+        return files.flatMap { file in
+            Self.repeatable(file.events).map { FileProgress(position: file.position, event: $0) }
+        }
+    }
+
+    private static func repeatable(_ events: [(generation: Int64, event: FileEvent)]) -> [FileEvent] {
+        var result: [FileEvent] = []
+        var generation: Int64 = 1
+        for (eventGeneration, event) in events {
+            switch event {
+            case .restarted(let number, _):
+                generation = number
+                result.append(event)
+            case .checkpoint where eventGeneration == generation: result.append(event)
+            // The size of a download is unknown when it is enqueued.
+            case .completed(let receipt, _): return [.size(receipt.bytes), event]
+            case .failed: return [event]
+            case .checkpoint, .size, .foundFolder: break
+            }
+        }
+        return result
+    }
+}

@@ -1,0 +1,37 @@
+/// Where a session of a fleet may run. The sources of uploads and the folders of downloads are paths on the member.
+public enum FleetPlace: Hashable, Sendable, CustomStringConvertible {
+    /// On any member, for example if the paths are in a shared folder.
+    case anywhere
+    /// On the member with this name only.
+    case member(String)
+    /// On the members with this label only.
+    case label(String)
+
+    /// The place for messages.
+    public var description: String {
+        switch self {
+        case .anywhere: "any member"
+        case .member(let name): "the member \"\(name)\""
+        case .label(let label): "members with the label \"\(label)\""
+        }
+    }
+
+    /// The stored form.
+    var stored: String {
+        switch self {
+        case .anywhere: "anywhere"
+        case .member(let name): "member \(name)"
+        case .label(let label): "label \(label)"
+        }
+    }
+
+    init(stored: String) {
+        if stored.hasPrefix("member ") {
+            self = .member(String(stored.dropFirst(7)))
+        } else if stored.hasPrefix("label ") {
+            self = .label(String(stored.dropFirst(6)))
+        } else {
+            self = .anywhere
+        }
+    }
+}

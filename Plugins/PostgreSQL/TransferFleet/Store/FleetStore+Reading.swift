@@ -1,0 +1,142 @@
+import Foundation
+import TransferCore
+package import TransferKit
+
+/// A row of the table `session`, with the content of the session.
+struct FleetSessionRow: Sendable {
+    var id: SessionID
+    var state: SessionState
+    var owner: String?
+    var place: FleetPlace
+    var notBefore: Date?
+    var after: (id: SessionID, state: SessionState, acceptsAnyEnd: Bool)?
+    var displacedBy: SessionID?
+    var statistics: SessionStatistics
+    var attempts: Int
+    var error: TransferError?
+    var createdAt: Date
+    var startedAt: Date?
+    var endedAt: Date?
+    var draft: SessionDraft
+    /// The account's limit is reached.
+    var isAccountFull: Bool
+    /// Whether a live member may run the session.
+    var hasMember: Bool
+}
+
+/// The state of a fleet that the statuses of its sessions depend on.
+struct FleetState: Sendable {
+    var isStopped: Bool
+    var isStrict: Bool
+    var maxSessions: Int?
+    var orderRevision: UInt64
+    var revision: UInt64
+    /// The number of sessions by state; a session that its owner is stopping counts in its new state.
+    var counts: [SessionState: Int]
+    /// The number of sessions with an owner.
+    var owned: Int
+    var scheduled: Int
+    var nextDue: Date?
+    /// The free slots of all live members.
+    var freeSlots: Int
+    /// The first waiting session that could start.
+    var first: SessionID?
+}
+
+extension FleetStore {
+    func state() async throws -> FleetState {
+        try await unlocked { try $0.fleetState() }
+    }
+
+    /// The sessions that a condition selects, in order, with the index of the first one.
+    func sessions(where condition: String, _ values: [String?], offset: Int = 0, limit: Int? = nil) async throws
+        -> (state: FleetState, rows: [(index: Int, row: FleetSessionRow)])
+    {
+        try await unlocked { link in
+            let rows = try link.query(
+                """
+                SELECT session.id, session.state, owner, place, extract(epoch FROM not_before), after_id, after_any,
+                    (SELECT state FROM session AS other WHERE other.id = session.after_id), displaced_by, statistics, attempts, error,
+                    extract(epoch FROM created_at), extract(epoch FROM started_at), extract(epoch FROM ended_at), draft,
+                    account.max_sessions IS NOT NULL AND account.max_sessions <=
+                        (SELECT count(*) FROM session AS other WHERE other.owner IS NOT NULL AND other.account = session.account),
+                    EXISTS (SELECT FROM member WHERE live_until > clock_timestamp()
+                        AND (place = 'anywhere' OR place = 'member ' || member.name OR place LIKE 'label %' AND substr(place, 7) = ANY(labels))
+                        AND NOT EXISTS (SELECT FROM refusal WHERE refusal.account = session.account AND refusal.member = member.name)),
+                    session.n - 1
+                FROM (SELECT *, row_number() OVER (ORDER BY position, id) AS n FROM session WHERE NOT is_removed) AS session
+                JOIN content ON content.session = session.id JOIN account ON account.name = session.account
+                WHERE \(condition) ORDER BY n OFFSET \(offset) \(limit.map { "LIMIT \($0)" } ?? "")
+                """, values)
+            return (try link.fleetState(), try rows.map { (Int(clamping: try $0.integer(18)), try FleetSessionRow($0)) })
+        }
+    }
+
+    /// The recorded progress of a session's files.
+    package func progress(of id: SessionID) async throws -> [FileProgress] {
+        try await unlocked { try FleetTransaction($0).progress(of: id) }
+    }
+
+    package func sessionIDs() async throws -> [SessionID] {
+        try await unlocked { link in
+            try link.query("SELECT id FROM session WHERE NOT is_removed ORDER BY position, id").map { try $0.session(0) }
+        }
+    }
+
+    /// The events after a revision, at most `limit`.
+    package func events(after revision: UInt64, limit: Int) async throws -> [QueueEvent] {
+        try await unlocked { link in
+            try link.query(
+                "SELECT revision, extract(epoch FROM at), kind FROM event WHERE revision > $1 ORDER BY revision LIMIT $2",
+                ["\(revision)", "\(limit)"]
+            ).map { row in
+                QueueEvent(
+                    revision: UInt64(clamping: try row.integer(0)), time: try row.date(1) ?? .distantPast,
+                    kind: try row.json(QueueEvent.Kind.self, 2))
+            }
+        }
+    }
+}
+
+extension FleetSessionRow {
+    fileprivate init(_ row: PostgresRow) throws {
+        let after: (id: SessionID, state: SessionState, acceptsAnyEnd: Bool)? =
+            try row.optional(5) == nil
+            ? nil : (try row.session(5), SessionState(rawValue: try row.optional(7) ?? "") ?? .cancelled, try row.flag(6))
+        self.init(
+            id: try row.session(0), state: SessionState(rawValue: try row.text(1)) ?? .held, owner: try row.optional(2),
+            place: FleetPlace(stored: try row.text(3)), notBefore: try row.date(4), after: after,
+            displacedBy: try row.optional(8) == nil ? nil : try row.session(8), statistics: try row.json(SessionStatistics.self, 9),
+            attempts: Int(clamping: try row.integer(10)), error: try row.optional(11) == nil ? nil : try row.json(TransferError.self, 11),
+            createdAt: try row.date(12) ?? .distantPast, startedAt: try row.date(13), endedAt: try row.date(14),
+            draft: try row.json(SessionDraft.self, 15), isAccountFull: try row.flag(16), hasMember: try row.flag(17))
+    }
+}
+
+extension PostgresLink {
+    fileprivate func fleetState() throws -> FleetState {
+        let row = try query(
+            """
+            SELECT is_stopped, is_strict, max_sessions, order_revision, revision,
+                (SELECT coalesce(json_object_agg(state, n), '{}') FROM
+                    (SELECT state, count(*) AS n FROM session WHERE NOT is_removed GROUP BY state) AS counts),
+                (SELECT count(*) FROM session WHERE owner IS NOT NULL),
+                (SELECT count(*) FROM session WHERE state = 'waiting' AND not_before > clock_timestamp()),
+                (SELECT extract(epoch FROM min(not_before)) FROM session WHERE state = 'waiting' AND not_before > clock_timestamp()),
+                (SELECT coalesce(sum(greatest(slots - (SELECT count(*) FROM session WHERE owner = member.name), 0)), 0)
+                    FROM member WHERE live_until > clock_timestamp()),
+                (SELECT id FROM session WHERE state = 'waiting' AND owner IS NULL AND after_id IS NULL AND displaced_by IS NULL
+                    AND (not_before IS NULL OR not_before <= clock_timestamp()) ORDER BY lane, mark DESC, position, id LIMIT 1)
+            FROM fleet
+            """
+        ).first
+        guard let row else { throw PostgresError.unreadable("the table fleet is empty") }
+        var counts: [SessionState: Int] = [:]
+        for (name, count) in try row.json([String: Int].self, 5) { if let state = SessionState(rawValue: name) { counts[state] = count } }
+        return FleetState(
+            isStopped: try row.flag(0), isStrict: try row.flag(1), maxSessions: try row.optionalInteger(2).map { Int(clamping: $0) },
+            orderRevision: UInt64(clamping: try row.integer(3)), revision: UInt64(clamping: try row.integer(4)), counts: counts,
+            owned: Int(clamping: try row.integer(6)), scheduled: Int(clamping: try row.integer(7)), nextDue: try row.date(8),
+            freeSlots: Int(clamping: try row.integer(9)), first: try row.optional(10) == nil ? nil : try row.session(10))
+    }
+}

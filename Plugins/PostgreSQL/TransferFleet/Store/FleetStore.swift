@@ -1,0 +1,94 @@
+package import TransferKit
+
+/// The tables of a fleet. Each method is one transaction.
+package struct FleetStore: Sendable {
+    package let connection: PostgresConnection
+
+    package init(_ url: PostgresURL) {
+        connection = PostgresConnection(url, check: FleetSchema.check)
+    }
+
+    /// Creates the tables of a fleet, or migrates them to this version.
+    ///
+    /// - Returns: Whether there was no fleet before.
+    /// - Throws: ``QueueError``.
+    package static func create(at url: PostgresURL) async throws -> Bool {
+        let connection = PostgresConnection(url, check: FleetSchema.checkServer)
+        let before = try await connection.transaction { link in try FleetSchema.migrate(link) }
+        await connection.close()
+        return before == nil
+    }
+
+    /// Runs a transaction that holds the fleet's lock, so no other transaction changes the order, the slots or the leases at the same time.
+    package func locked<Value: Sendable>(_ body: @Sendable (FleetTransaction) throws -> Value) async throws -> Value {
+        try await connection.transaction { link in
+            let transaction = FleetTransaction(link)
+            try link.query(FleetSchema.lock)
+            let value = try body(transaction)
+            try transaction.finish()
+            return value
+        }
+    }
+
+    /// Runs a transaction without the fleet's lock.
+    package func unlocked<Value: Sendable>(_ body: @Sendable (PostgresLink) throws -> Value) async throws -> Value {
+        try await connection.transaction(body)
+    }
+}
+
+/// A transaction that holds the fleet's lock. Collects the events of its changes.
+package final class FleetTransaction {
+    /// The number of events that the table keeps.
+    private static let maximumEvents = 100_000
+
+    package let link: PostgresLink
+    private var events: [QueueEvent.Kind] = []
+    /// Whether members or waiting callers must look for changes at once.
+    private var notifies = false
+
+    package init(_ link: PostgresLink) {
+        self.link = link
+    }
+
+    /// Records an event, and wakes the members after the transaction.
+    package func record(_ event: QueueEvent.Kind) {
+        events.append(event)
+        notifies = true
+    }
+
+    /// Records a change of the order.
+    package func recordOrder(_ event: QueueEvent.Kind) throws {
+        let row = try link.query("UPDATE fleet SET order_revision = order_revision + 1 RETURNING order_revision").first
+        let revision = UInt64(clamping: try row?.integer(0) ?? 0)
+        record(.willChangeQueue(orderRevision: revision))
+        record(event)
+        record(.didChangeQueue(orderRevision: revision))
+    }
+
+    /// Wakes the members after the transaction.
+    package func notify() {
+        notifies = true
+    }
+
+    /// The next mark: later marks start first within the lanes now and next.
+    package func nextMark() throws -> String {
+        guard let row = try link.query("UPDATE fleet SET mark = mark + 1 RETURNING mark").first else {
+            throw PostgresError.unreadable("the table fleet is empty")
+        }
+        return try row.text(0)
+    }
+
+    /// Writes the events with dense revisions, and notifies the members.
+    package func finish() throws {
+        if !events.isEmpty {
+            let kinds = try events.map { try PostgresValue.json($0) }
+            let row = try link.query("UPDATE fleet SET revision = revision + $1 RETURNING revision", ["\(kinds.count)"]).first
+            guard let last = try row?.integer(0) else { throw PostgresError.unreadable("the table fleet is empty") }
+            try link.query(
+                "INSERT INTO event(revision, kind) SELECT $1::bigint + n, kind FROM unnest($2::text[]) WITH ORDINALITY AS e(kind, n)",
+                ["\(last - Int64(kinds.count))", PostgresValue.array(kinds)])
+            try link.query("DELETE FROM event WHERE revision <= $1", ["\(last - Int64(Self.maximumEvents))"])
+        }
+        if notifies { try link.execute("NOTIFY \(FleetSchema.channel)") }
+    }
+}

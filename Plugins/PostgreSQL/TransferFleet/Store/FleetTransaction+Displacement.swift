@@ -1,0 +1,49 @@
+package import TransferKit
+
+extension FleetTransaction {
+    /// Interrupts one running session if a session that must run now lacks only a slot.
+    ///
+    /// The victim is the last in the order among the sessions on members that may run the preemptor; if the account is full, only among the
+    /// sessions of the account. The victim waits until the preemptor gives up its slot for any reason but a pause or an interruption.
+    package func displace(for id: SessionID) throws {
+        guard
+            let row = try link.query(
+                """
+                WITH preemptor AS (SELECT * FROM session WHERE id = $1 AND owner IS NULL AND state = 'waiting' AND lane = 0),
+                    able AS (
+                        SELECT member.name, member.slots - (SELECT count(*) FROM session WHERE owner = member.name) AS free
+                        FROM member CROSS JOIN preemptor
+                        WHERE live_until > clock_timestamp()
+                            AND (place = 'anywhere' OR place = 'member ' || member.name OR place LIKE 'label %' AND substr(place, 7) = ANY(labels))
+                            AND NOT EXISTS (SELECT FROM refusal WHERE refusal.account = preemptor.account AND refusal.member = member.name))
+                SELECT NOT fleet.is_stopped AND EXISTS (SELECT FROM able),
+                    EXISTS (SELECT FROM able WHERE free > 0)
+                        AND (fleet.max_sessions IS NULL OR (SELECT count(*) FROM session WHERE owner IS NOT NULL) < fleet.max_sessions),
+                    account.max_sessions IS NOT NULL AND account.max_sessions <=
+                        (SELECT count(*) FROM session WHERE owner IS NOT NULL AND session.account = account.name),
+                    EXISTS (SELECT FROM session WHERE displaced_by = $1 AND owner IS NOT NULL),
+                    (SELECT id FROM session JOIN able ON able.name = session.owner
+                        WHERE state = 'running' AND session.id <> $1 ORDER BY position DESC, id DESC LIMIT 1),
+                    (SELECT id FROM session JOIN able ON able.name = session.owner
+                        WHERE state = 'running' AND session.id <> $1 AND session.account = account.name ORDER BY position DESC, id DESC LIMIT 1)
+                FROM fleet CROSS JOIN preemptor JOIN account ON account.name = preemptor.account
+                """, ["\(id)"]
+            ).first
+        else { return }
+        let (canRun, hasSlot, isAccountFull, isDisplacing) = (try row.flag(0), try row.flag(1), try row.flag(2), try row.flag(3))
+        guard canRun, !isDisplacing, !hasSlot || isAccountFull else { return }
+        let column = isAccountFull ? 5 : 4
+        guard try row.optional(column) != nil else { return }
+        let victim = try row.session(column)
+        try link.query(
+            "UPDATE session SET state = 'waiting', lane = 4, displaced_by = $2 WHERE id = $1", ["\(victim)", "\(id)"])
+        record(.changed([victim], .waiting))
+    }
+
+    /// Lets the sessions that a session displaced start again, before sessions without priority.
+    package func restoreDisplaced(by id: SessionID) throws {
+        let rows = try link.query(
+            "UPDATE session SET displaced_by = NULL, lane = least(lane, 2) WHERE displaced_by = $1 RETURNING id", ["\(id)"])
+        if !rows.isEmpty { notify() }
+    }
+}

@@ -1,0 +1,108 @@
+package import TransferKit
+
+extension FleetTransaction {
+    /// The distance between the positions of sessions that are added at the end.
+    static let positionGap: Int64 = 1 << 20
+
+    /// Adds sessions. A draft whose deduplication key belongs to an existing session adds no session.
+    ///
+    /// - Returns: For each draft, the ID of the new session, or of the session that it duplicates.
+    package func enqueue(_ drafts: [SessionDraft], at index: Int?, place: FleetPlace, isHeld: Bool) throws -> [SessionID] {
+        var ids: [SessionID] = []
+        var added: [SessionDraft] = []
+        for draft in drafts {
+            try requireAccount(draft.account)
+            if let original = try duplicate(of: draft, among: added) {
+                ids.append(original)
+            } else {
+                added.append(draft)
+                ids.append(draft.id)
+            }
+        }
+        guard !added.isEmpty else { return ids }
+        let count = try sessionCount()
+        let index = index ?? count
+        guard (0...count).contains(index) else {
+            throw QueueError(.indexOutOfRange, "Cannot insert a session at index \(index): the fleet has \(count) sessions.")
+        }
+        let first = try index == count ? roomAtEnd() : makeRoom(for: added.count, at: index)
+        try insert(added, from: first.position, step: first.step, place, isHeld: isHeld)
+        for draft in added { try depend(draft) }
+        try checkForCycles(added)
+        try recordOrder(.added(added.map(\.id), index: index))
+        return ids
+    }
+
+    package func requireAccount(_ name: String) throws {
+        guard try link.query("SELECT 1 FROM account WHERE name = $1", [name]).first != nil else {
+            throw QueueError(.noSuchAccount, "There is no account named \"\(name)\".")
+        }
+    }
+
+    private func duplicate(of draft: SessionDraft, among added: [SessionDraft]) throws -> SessionID? {
+        guard let key = draft.deduplicationKey else { return nil }
+        if let earlier = added.first(where: { $0.deduplicationKey == key }) { return earlier.id }
+        return try link.query(
+            "SELECT id FROM session WHERE deduplication_key = $1 AND NOT is_removed AND (state <> 'completed' OR $2) ORDER BY state = 'completed'",
+            [key, "\(draft.deduplicatesCompleted)"]
+        ).first?.session(0)
+    }
+
+    private func insert(_ drafts: [SessionDraft], from position: Int64, step: Int64, _ place: FleetPlace, isHeld: Bool) throws {
+        for (offset, draft) in drafts.enumerated() {
+            var stored = draft
+            // The fleet itself handles these properties, so the queue of the member must not.
+            (stored.notBefore, stored.dependency, stored.deduplicationKey, stored.deduplicatesCompleted) = (nil, nil, nil, false)
+            let statistics = SessionStatistics(
+                files: draft.items.count, bytesTotal: draft.items.reduce(0) { $0.addingReportingOverflow(max(0, $1.size)).partialValue },
+                filesUnsized: draft.items.count { $0.isUnsized })
+            do {
+                try link.query(
+                    """
+                    INSERT INTO session(id, position, account, place, state, not_before, deduplication_key, statistics)
+                    VALUES ($1, $2, $3, $4, $5, to_timestamp($6), $7, $8)
+                    """,
+                    [
+                        "\(draft.id)", "\(position + Int64(offset) * step)", draft.account, place.stored, isHeld ? "held" : "waiting",
+                        PostgresValue.date(draft.notBefore), draft.deduplicationKey, try PostgresValue.json(statistics),
+                    ])
+            } catch let error as PostgresError where error.isDuplicate {
+                throw QueueError(.invalidRequest, "The session \(draft.id) already exists.")
+            }
+            try link.query("INSERT INTO content(session, draft) VALUES ($1, $2)", ["\(draft.id)", try PostgresValue.json(stored)])
+            for tag in Set(draft.tags).sorted() {
+                try link.query("INSERT INTO session_tag(tag, session) VALUES ($1, $2)", [tag, "\(draft.id)"])
+            }
+        }
+    }
+
+    private func depend(_ draft: SessionDraft) throws {
+        guard let dependency = draft.dependency else { return }
+        guard let row = try link.query("SELECT state FROM session WHERE id = $1 AND NOT is_removed", ["\(dependency.session)"]).first else {
+            throw QueueError(.noSuchSession, "A session depends on the session \(dependency.session), which does not exist.")
+        }
+        let state = try row.text(0)
+        let isMet = state == "completed" || dependency.acceptsAnyEnd && ["failed", "cancelled"].contains(state)
+        guard !isMet else { return }
+        try link.query(
+            "UPDATE session SET after_id = $2, after_any = $3 WHERE id = $1",
+            ["\(draft.id)", "\(dependency.session)", "\(dependency.acceptsAnyEnd)"])
+    }
+
+    /// Existing sessions can't depend on new ones, so only new sessions can form a cycle.
+    private func checkForCycles(_ drafts: [SessionDraft]) throws {
+        let next = Dictionary(drafts.map { ($0.id, $0.dependency?.session) }) { first, _ in first }
+        for draft in drafts {
+            var current = draft.dependency?.session
+            var steps = 0
+            while let id = current, steps <= drafts.count {
+                guard id != draft.id else {
+                    throw QueueError(
+                        .impossibleOrder, "The session \(draft.id) would depend on itself, directly or through other sessions.")
+                }
+                current = next[id].flatMap(\.self)
+                steps += 1
+            }
+        }
+    }
+}

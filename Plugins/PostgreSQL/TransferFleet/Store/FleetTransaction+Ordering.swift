@@ -1,0 +1,104 @@
+package import TransferKit
+
+extension FleetTransaction {
+    package func sessionCount() throws -> Int {
+        Int(clamping: try link.query("SELECT count(*) FROM session WHERE NOT is_removed").first?.integer(0) ?? 0)
+    }
+
+    /// Finds free positions before the session at an index. Renumbers all sessions if there is no gap.
+    ///
+    /// - Returns: The first position, and the distance between two positions.
+    package func makeRoom(for count: Int, at index: Int) throws -> (position: Int64, step: Int64) {
+        for _ in 0..<2 {
+            let before = index == 0 ? 0 : try position(at: index - 1) ?? 0
+            guard let after = try position(at: index) else { return (before + Self.positionGap, Self.positionGap) }
+            let step = (after - before) / (Int64(count) + 1)
+            if step >= 1 { return (before + step, step) }
+            try link.query(
+                """
+                UPDATE session SET position = numbered.n * \(Int64(count + 1) * Self.positionGap)
+                FROM (SELECT id, row_number() OVER (ORDER BY position, id) AS n FROM session) AS numbered WHERE numbered.id = session.id
+                """)
+        }
+        throw PostgresError.unreadable("the positions of sessions")
+    }
+
+    /// The first position after all sessions, and the distance between two positions.
+    func roomAtEnd() throws -> (position: Int64, step: Int64) {
+        let last = try link.query("SELECT coalesce(max(position), 0) FROM session").first?.integer(0) ?? 0
+        return (last + Self.positionGap, Self.positionGap)
+    }
+
+    private func position(at index: Int) throws -> Int64? {
+        try link.query("SELECT position FROM session WHERE NOT is_removed ORDER BY position, id OFFSET $1 LIMIT 1", ["\(index)"]).first?
+            .integer(0)
+    }
+
+    /// The index of a session; nil if it does not exist.
+    package func index(of id: SessionID) throws -> Int? {
+        let row = try link.query(
+            """
+            SELECT (SELECT count(*) FROM session AS other WHERE NOT other.is_removed AND (other.position, other.id) < (session.position, session.id))
+            FROM session WHERE id = $1 AND NOT is_removed
+            """, ["\(id)"]
+        ).first
+        return try row.map { Int(clamping: try $0.integer(0)) }
+    }
+
+    /// The session at an index, or with an ID.
+    ///
+    /// - Throws: ``QueueError`` with the code `noSuchSession`, `indexOutOfRange` or `staleOrder`.
+    package func resolve(_ reference: SessionReference) throws -> SessionID {
+        switch reference {
+        case .id(let id):
+            guard try link.query("SELECT 1 FROM session WHERE id = $1 AND NOT is_removed", ["\(id)"]).first != nil else {
+                throw QueueError(.noSuchSession, "There is no session \(id).")
+            }
+            return id
+        case .index(let index, let expected):
+            try checkOrder(expected)
+            guard index >= 0,
+                let row = try link.query(
+                    "SELECT id FROM session WHERE NOT is_removed ORDER BY position, id OFFSET $1 LIMIT 1", ["\(index)"]
+                ).first
+            else {
+                throw QueueError(.indexOutOfRange, "There is no session at index \(index): the fleet has \(try sessionCount()) sessions.")
+            }
+            return try row.session(0)
+        }
+    }
+
+    package func checkOrder(_ expected: UInt64?) throws {
+        guard let expected, let row = try link.query("SELECT order_revision FROM fleet").first else { return }
+        guard UInt64(clamping: try row.integer(0)) == expected else {
+            throw QueueError(.staleOrder, "The order has changed since it was read. Read it again.")
+        }
+    }
+
+    /// Moves a session. Writes one row, unless there is no gap at the destination.
+    package func move(_ id: SessionID, to destination: MoveDestination) throws {
+        guard let from = try index(of: id) else { throw QueueError(.noSuchSession, "There is no session \(id).") }
+        let last = try sessionCount() - 1
+        /// The index after the move.
+        let target: Int
+        switch destination {
+        case .index(let index, let expected):
+            try checkOrder(expected)
+            guard (0...last).contains(index) else {
+                throw QueueError(.indexOutOfRange, "Cannot move a session to index \(index): the fleet has \(last + 1) sessions.")
+            }
+            target = index
+        case .front: target = 0
+        case .end: target = last
+        case .before(let other), .after(let other):
+            guard let index = try self.index(of: other) else { throw QueueError(.noSuchSession, "There is no session \(other).") }
+            var place = index
+            if case .after = destination { place += 1 }
+            target = from < place ? place - 1 : place
+        }
+        guard target != from else { return }
+        let room = try makeRoom(for: 1, at: target > from ? target + 1 : target)
+        try link.query("UPDATE session SET position = $2 WHERE id = $1", ["\(id)", "\(room.position)"])
+        try recordOrder(.moved(id, from: from, to: target))
+    }
+}

@@ -1,0 +1,166 @@
+package import TransferCore
+package import TransferKit
+
+/// Takes sessions. Limits count live leases, so a member that dies frees its slots when its leases end.
+extension FleetTransaction {
+    /// Takes the next sessions that a member may run, at most as many as it has free slots.
+    ///
+    /// - Parameter identity: The identity with which the member joined.
+    /// - Throws: ``QueueError`` with the code `evicted` if the member no longer belongs to the fleet.
+    package func take(for member: String, identity: String, limit: Int = .max) throws -> [FleetLease] {
+        try reclaim()
+        guard
+            let row = try link.query(
+                """
+                SELECT slots - (SELECT count(*) FROM session WHERE owner = $1), 'label ' || unnest(labels || ARRAY[NULL]::text[])
+                FROM member WHERE name = $1 AND identity = $2
+                """, [member, identity]
+            ).nonEmpty
+        else { throw QueueError.evicted(member) }
+        let slots = Int(clamping: try row[0].integer(0))
+        let places = try ["anywhere", "member \(member)"] + row.compactMap { try $0.optional(1) }
+        var taken: [FleetLease] = []
+        while taken.count < min(slots, limit), let lease = try takeNext(for: member, places) { taken.append(lease) }
+        return taken
+    }
+
+    private func takeNext(for member: String, _ places: [String]) throws -> FleetLease? {
+        guard let id = try next(for: member, places) else { return nil }
+        let row = try link.query(
+            """
+            UPDATE session SET state = 'running', owner = $2, lease_epoch = lease_epoch + 1,
+                lease_until = clock_timestamp() + \(FleetLease.interval), lane = 4, not_before = NULL, attempts = attempts + 1, error = NULL,
+                started_at = coalesce(started_at, clock_timestamp())
+            WHERE id = $1
+            RETURNING lease_epoch, (SELECT draft FROM content WHERE content.session = id),
+                (SELECT definition FROM account WHERE account.name = session.account)
+            """, ["\(id)", member]
+        ).first
+        guard let row else { throw PostgresError.unreadable("the session \(id)") }
+        var draft = try row.json(SessionDraft.self, 1)
+        draft.progress = try progress(of: id)
+        record(.willActivate(id))
+        record(.didActivate(id))
+        return FleetLease(id: id, epoch: try row.integer(0), draft: draft, account: try row.json(Account.self, 2))
+    }
+
+    /// The next session for a member with a free slot: the first of each account with a free slot, and of those, the first in line.
+    ///
+    /// A full account costs nothing, because its sessions are not read.
+    private func next(for member: String, _ places: [String]) throws -> SessionID? {
+        try link.query(
+            """
+            WITH used AS (SELECT account, count(*) AS n FROM session WHERE owner IS NOT NULL GROUP BY account),
+                total AS (SELECT coalesce(sum(n), 0) AS n FROM used)
+            SELECT first.id
+            FROM fleet CROSS JOIN total CROSS JOIN account LEFT JOIN used ON used.account = account.name
+            CROSS JOIN unnest($2::text[]) AS places(place)
+            CROSS JOIN LATERAL (
+                SELECT id, lane, mark, position FROM session
+                WHERE state = 'waiting' AND owner IS NULL AND after_id IS NULL AND displaced_by IS NULL
+                    AND session.account = account.name AND session.place = places.place
+                    AND (not_before IS NULL OR not_before <= clock_timestamp())
+                ORDER BY lane, mark DESC, position LIMIT 1
+            ) AS first
+            WHERE NOT fleet.is_stopped
+                AND (fleet.max_sessions IS NULL OR total.n < fleet.max_sessions)
+                AND (account.max_sessions IS NULL OR coalesce(used.n, 0) < account.max_sessions)
+                AND NOT EXISTS (SELECT FROM refusal WHERE refusal.account = account.name AND refusal.member = $1)
+                AND (NOT fleet.is_strict OR first.lane = 0 OR total.n = 0 AND NOT EXISTS (
+                    SELECT FROM session AS earlier
+                    WHERE earlier.position < first.position AND earlier.state IN ('waiting', 'running', 'paused', 'held')))
+            ORDER BY first.lane, first.mark DESC, first.position LIMIT 1
+            """, [member, PostgresValue.array(places)]
+        ).first?.session(0)
+    }
+
+    /// Ends the leases that were not renewed in time. Their sessions continue on other members; this is not a failed attempt.
+    ///
+    /// - Parameter member: Also ends all leases of this member.
+    package func reclaim(allOf member: String? = nil) throws {
+        let rows = try link.query(
+            """
+            WITH ended AS (
+                SELECT id FROM session WHERE owner IS NOT NULL AND (lease_until <= clock_timestamp() OR owner = $1) ORDER BY id
+                FOR UPDATE SKIP LOCKED)
+            UPDATE session SET owner = NULL, lease_until = NULL,
+                lane = CASE WHEN state = 'running' AND lane = 4 THEN 3 ELSE lane END,
+                state = CASE state WHEN 'running' THEN 'waiting' WHEN 'paused' THEN 'held' ELSE state END
+            FROM ended WHERE session.id = ended.id RETURNING session.id, state
+            """, [member])
+        for row in rows { try released(try row.session(0), state: try row.text(1), isInterrupted: true) }
+    }
+
+    /// Gives a session back that its owner has stopped.
+    ///
+    /// - Parameters:
+    ///   - delay: The time before the session may start again; nil for no delay.
+    ///   - isInterrupted: Whether the owner stops for a reason of its own, such as its end. The sessions that this session displaced then keep waiting.
+    /// - Returns: Whether the lease was still valid.
+    @discardableResult
+    package func giveBack(_ lease: LeaseReference, statistics: SessionStatistics?, delay: Duration? = nil, isInterrupted: Bool) throws
+        -> Bool
+    {
+        let row = try link.query(
+            """
+            UPDATE session SET owner = NULL, lease_until = NULL, statistics = coalesce($3, statistics),
+                not_before = CASE WHEN $4::float8 IS NULL THEN not_before ELSE clock_timestamp() + $4::float8 * interval '1 s' END,
+                lane = CASE WHEN state = 'running' AND lane = 4 THEN 3 ELSE lane END,
+                state = CASE state WHEN 'running' THEN 'waiting' WHEN 'paused' THEN 'held' ELSE state END
+            WHERE id = $1 AND lease_epoch = $2 AND lease_until > clock_timestamp() RETURNING state
+            """,
+            [
+                "\(lease.id)", "\(lease.epoch)", try statistics.map { try PostgresValue.json($0) },
+                delay.map { "\($0.components.seconds)" },
+            ]
+        ).first
+        guard let row else { return false }
+        try released(lease.id, state: try row.text(0), isInterrupted: isInterrupted)
+        return true
+    }
+
+    /// Ends a session that its owner has completed, or that failed.
+    ///
+    /// - Returns: Whether the lease was still valid.
+    package func finish(_ lease: LeaseReference, error: TransferError?, statistics: SessionStatistics) throws -> Bool {
+        let state = error == nil ? "completed" : "failed"
+        let rows = try link.query(
+            """
+            UPDATE session SET owner = NULL, lease_until = NULL, state = $3, error = $4, statistics = $5, ended_at = clock_timestamp(),
+                displaced_by = NULL
+            WHERE id = $1 AND lease_epoch = $2 AND lease_until > clock_timestamp() RETURNING 1
+            """,
+            [
+                "\(lease.id)", "\(lease.epoch)", state, try error.map { try PostgresValue.json($0) }, try PostgresValue.json(statistics),
+            ])
+        guard !rows.isEmpty else { return false }
+        if error == nil {
+            try link.query("DELETE FROM progress WHERE session = $1 AND part <> 'end'", ["\(lease.id)"])
+        }
+        record(error.map { .failed(lease.id, $0) } ?? .completed(lease.id))
+        try satisfyDependents(of: lease.id, isCompleted: error == nil)
+        try released(lease.id, state: state, isInterrupted: false)
+        return true
+    }
+
+    /// Handles the end of a lease: sessions that this session displaced may start again, and a removed session is deleted.
+    private func released(_ id: SessionID, state: String, isInterrupted: Bool) throws {
+        record(.willDeactivate(id))
+        record(.didDeactivate(id))
+        // After an interruption, the session is next in line, so the sessions that it displaced keep waiting for it. The same applies if another
+        // session displaced it.
+        let isDisplaced = try link.query("SELECT 1 FROM session WHERE id = $1 AND displaced_by IS NOT NULL", ["\(id)"]).first != nil
+        if !(isInterrupted && state == "waiting") && !isDisplaced { try restoreDisplaced(by: id) }
+        try link.query("DELETE FROM session WHERE id = $1 AND is_removed", ["\(id)"])
+    }
+
+    /// Lets sessions start that waited for the end of a session.
+    package func satisfyDependents(of id: SessionID, isCompleted: Bool) throws {
+        try link.query(
+            "UPDATE session SET after_id = NULL WHERE after_id = $1 AND ($2 OR after_any)", ["\(id)", "\(isCompleted)"])
+    }
+}
+
+extension Collection {
+    fileprivate var nonEmpty: Self? { isEmpty ? nil : self }
+}

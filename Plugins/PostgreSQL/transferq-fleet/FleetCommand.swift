@@ -1,0 +1,89 @@
+import ArgumentParser
+import Foundation
+import TransferFleet
+import TransferKit
+
+/// The commands for a fleet itself.
+struct FleetCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "fleet", abstract: "Manages a queue of several hosts in a PostgreSQL database.",
+        discussion: """
+            Usage: transferq --fleet URL fleet (init | status | members | evict NAME)
+                   transferq --fleet URL agent run [--store DIR] [--slots NUMBER]
+                            [--name NAME] [--label LABEL ...]
+                   transferq --fleet URL [--place PLACE] COMMAND
+
+            init creates or migrates the tables. agent run makes this host a member until SIGTERM or SIGINT. PLACE is where new sessions may \
+            run: anywhere, member:NAME or label:LABEL (default: the member with this host's name).
+            """)
+
+    enum Action: String, ExpressibleByArgument, CaseIterable {
+        case create = "init"
+        case status, members, evict
+    }
+
+    @Argument(help: "init, status, members or evict.") var action: Action
+    @Argument(help: "The member to remove.") var name: String?
+    @Flag(help: "Print JSON, one object per line.") var json = false
+
+    func validate() throws {
+        if (action == .evict) != (name != nil) { throw ValidationError("Only evict needs a name, and it needs one.") }
+    }
+
+    static func run(_ arguments: [String], at url: String) async throws -> Int32 {
+        let command: FleetCommand
+        do {
+            command = try parse(arguments)
+        } catch {
+            if exitCode(for: error) == .success { return show(fullMessage(for: error)) }
+            FileHandle.standardError.write(Data("\(fullMessage(for: error))\n".utf8))
+            return 2
+        }
+        let fleet = try Fleet(url, place: .anywhere)
+        let result = try await command.output(fleet, url)
+        await fleet.close()
+        return show(result)
+    }
+
+    /// Prints a text to standard output.
+    ///
+    /// - Returns: The exit status for success.
+    static func show(_ text: String) -> Int32 {
+        FileHandle.standardOutput.write(Data((text.isEmpty ? "" : text + "\n").utf8))
+        return 0
+    }
+
+    private func output(_ fleet: Fleet, _ url: String) async throws -> String {
+        switch action {
+        case .create: return try await Fleet.create(at: url) ? "Created the fleet." : "The fleet has the current version."
+        case .evict:
+            try await fleet.evict(name ?? "")
+            return "Removed the member. Its sessions continue on other members within 15 s."
+        case .status:
+            let (status, members) = (try await fleet.status(), try await fleet.members())
+            if json { return try Self.json(status) }
+            return """
+                Mode:     \(status.mode.rawValue)
+                Members:  \(members.count { $0.isLive }) live of \(members.count)
+                Sessions: \(status.running) running, \(status.waiting) waiting, \(status.paused) paused, \(status.held) held, \
+                \(status.completed) completed, \(status.failed) failed, \(status.cancelled) cancelled
+                """
+        case .members:
+            let members = try await fleet.members()
+            if json { return try members.map { try Self.json($0) }.joined(separator: "\n") }
+            return members.map { member in
+                let refused = member.refusedAccounts.isEmpty ? "" : ", can't use \(member.refusedAccounts.joined(separator: ", "))"
+                let labels = member.labels.isEmpty ? "" : " [\(member.labels.joined(separator: ", "))]"
+                return
+                    "\(member.name)\(labels): \(member.isLive ? "live" : "gone"), \(member.sessions) of \(member.slots) slots in use\(refused)"
+            }.joined(separator: "\n")
+        }
+    }
+
+    private static func json(_ value: some Encodable) throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        encoder.dateEncodingStrategy = .iso8601
+        return String(decoding: try encoder.encode(value), as: UTF8.self)
+    }
+}

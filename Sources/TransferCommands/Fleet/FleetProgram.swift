@@ -1,0 +1,19 @@
+import Foundation
+import SystemPackage
+import TransferKit
+
+/// The program `transferq-fleet`, which contains the client of PostgreSQL. Only commands that work on a fleet need it.
+enum FleetProgram {
+    /// Whether a command works on a fleet: it has the option `--fleet`, or the environment names a fleet.
+    static func isNeeded(for arguments: [String]) -> Bool {
+        let options = arguments.prefix { $0 != "--" }
+        return options.contains { $0 == "--fleet" || $0.hasPrefix("--fleet=") } || Storage.variable("TRANSFERQ_FLEET") != nil
+    }
+
+    /// Replaces this process with the program. Returns only after an error.
+    static func replaceProcess(_ arguments: [String]) -> CommandFailure {
+        let program = AgentLaunch.executable.removingLastComponent().appending("transferq-fleet")
+        let error = WebCommand.replaceProcess(program, arguments.map { ProcessArguments.bytes(of: $0) })
+        return CommandFailure(.storage, "Cannot start \(program): \(error). Install transferq-fleet in the folder of transferq.")
+    }
+}

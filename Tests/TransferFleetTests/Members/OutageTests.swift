@@ -1,0 +1,50 @@
+import Foundation
+import TUSLoopback
+import Testing
+import TransferFleet
+import TransferKit
+
+/// The database stops while members transfer files.
+@Suite(.timeLimit(.minutes(5))) struct OutageTests {
+    @Test func `a short outage interrupts no transfer`() async throws {
+        let database = try PostgresServer()
+        let fixture = try await MemberFixture(database: database)
+        let id = try await fixture.add("reel", sizes: [6_000_000, 100_000])
+        fixture.server.stopContent(at: 3_000_000)
+        let member = try await fixture.member("a")
+        let task = Task { try await member.run() }
+        try await fixture.waitForBytes(3_000_000, of: "reel-0")
+        try await BlockingIO.run {
+            database.stop()
+            try database.restart()
+        }
+        fixture.server.stopContent(at: nil)
+        try await fixture.waitForAll([id])
+        #expect(try await fixture.fleet.fleet.status(of: id).attempts == 1)
+        await member.stop()
+        try await task.value
+        try fixture.checkArrived("reel", files: 2)
+        #expect(fixture.server.statistics.bytesStored == 6_100_000)
+    }
+
+    @Test func `after a long outage, the session continues once the database is back`() async throws {
+        let database = try PostgresServer()
+        let fixture = try await MemberFixture(database: database)
+        let id = try await fixture.add("reel", sizes: [6_000_000])
+        fixture.server.stopContent(at: 3_000_000)
+        let member = try await fixture.member("a")
+        let task = Task { try await member.run() }
+        try await fixture.waitForBytes(3_000_000, of: "reel-0")
+        await BlockingIO.run { database.stop() }
+        // By its own clock, the member stops before another one could take the session.
+        while try await member.localState(of: id) != nil { try await Task.sleep(for: .milliseconds(20)) }
+        await #expect(throws: QueueError.self) { try await fixture.fleet.fleet.status() }
+        fixture.server.stopContent(at: nil)
+        try await BlockingIO.run { try database.restart() }
+        try await fixture.waitForAll([id])
+        await member.stop()
+        try await task.value
+        try fixture.checkArrived("reel", files: 1)
+        #expect(fixture.server.statistics.bytesStored == 6_000_000)
+    }
+}

@@ -1,0 +1,118 @@
+import Foundation
+import Testing
+import TransferCore
+import TransferFleet
+import TransferKit
+
+/// `now` takes the slot of a running session, which returns later.
+@Suite struct DisplacementTests {
+    @Test func `the last running session gives way, and returns when the other one ends`() async throws {
+        let fleet = try await FleetFixture()
+        let ids = try await fleet.add(4)
+        let (first, second) = (try await fleet.join("first"), try await fleet.join("second"))
+        let a = try #require(try await fleet.store.take(for: first).first)
+        let b = try #require(try await fleet.store.take(for: second).first)
+        try await fleet.fleet.run(ids[3])
+        #expect(try await fleet.requests(first, a) == [.run])
+        #expect(try await fleet.requests(second, b) == [.giveBack])
+        #expect(try await fleet.store.take(for: first).isEmpty)
+        #expect(try await fleet.giveBack(b))
+        #expect(try await fleet.fleet.status(of: ids[1]).why == .displaced(by: ids[3]))
+        let urgent = try #require(try await fleet.store.take(for: second).first)
+        #expect(urgent.id == ids[3])
+        // The displaced session waits even for a free slot elsewhere, as in a local queue.
+        #expect(try await fleet.finish(a))
+        #expect(try await fleet.store.take(for: first).map(\.id) == [ids[2]])
+        #expect(try await fleet.finish(urgent))
+        #expect(try await fleet.store.take(for: second).map(\.id) == [ids[1]])
+    }
+
+    @Test func `nothing is displaced if a slot is free, or if the session can't run anyway`() async throws {
+        let fleet = try await FleetFixture()
+        let ids = try await fleet.add(2)
+        let elsewhere = try await fleet.add(1, place: .member("gone"))
+        let member = try await fleet.join("m", slots: 2)
+        let lease = try #require(try await fleet.store.take(for: member, limit: 1).first)
+        try await fleet.fleet.run(ids[1])
+        #expect(try await fleet.requests(member, lease) == [.run])
+        try await fleet.fleet.run(elsewhere[0])
+        #expect(try await fleet.requests(member, lease) == [.run])
+        #expect(try await fleet.store.take(for: member).map(\.id) == [ids[1]])
+        try await fleet.fleet.run(elsewhere[0])
+        #expect(try await fleet.requests(member, lease) == [.run])
+    }
+
+    @Test func `only a member that may run the session gives way`() async throws {
+        let fleet = try await FleetFixture()
+        let ids = try await fleet.add(2)
+        let fast = try await fleet.add(1, place: .label("fast"))
+        let (first, second) = (try await fleet.join("first", labels: ["fast"]), try await fleet.join("second"))
+        let a = try #require(try await fleet.store.take(for: first).first)
+        let b = try #require(try await fleet.store.take(for: second).first)
+        #expect([a.id, b.id] == [ids[0], ids[1]])
+        try await fleet.fleet.run(fast[0])
+        #expect(try await fleet.requests(first, a) == [.giveBack])
+        #expect(try await fleet.requests(second, b) == [.run])
+    }
+
+    @Test func `the limit of the account decides who gives way`() async throws {
+        let fleet = try await FleetFixture()
+        try await fleet.fleet.save(
+            Account("other", endpoints: [Endpoint(transport: "tus", address: "http://127.0.0.1:9/o/")], maxConcurrentSessions: 1))
+        let other = try await fleet.add(2, account: "other")
+        let studio = try await fleet.add(1)
+        let member = try await fleet.join("m", slots: 5)
+        let leases = try await fleet.store.take(for: member)
+        #expect(leases.map(\.id) == [other[0], studio[0]])
+        try await fleet.fleet.run(other[1])
+        #expect(try await fleet.requests(member, leases[0], leases[1]) == [.giveBack, .run])
+    }
+
+    @Test func `nested displacements unwind in order, even if members die in between`() async throws {
+        let fleet = try await FleetFixture()
+        let ids = try await fleet.add(3)
+        var member = try await fleet.join("m0")
+        let a = try #require(try await fleet.store.take(for: member).first)
+        try await fleet.fleet.run(ids[1])
+        #expect(try await fleet.giveBack(a))
+        let b = try #require(try await fleet.store.take(for: member).first)
+        #expect(b.id == ids[1])
+        try await fleet.fleet.run(ids[2])
+        // The member dies before it has given the session back.
+        try await fleet.endLeases(of: member)
+        try await fleet.fleet.evict("m0")
+        member = try await fleet.join("m1")
+        let c = try #require(try await fleet.store.take(for: member).first)
+        #expect(c.id == ids[2])
+        // The member of the innermost session dies, too. Its session is next, so the others keep waiting.
+        try await fleet.endLeases(of: member)
+        try await fleet.fleet.evict("m1")
+        member = try await fleet.join("m2")
+        let again = try #require(try await fleet.store.take(for: member).first)
+        #expect(again.id == ids[2])
+        #expect(try await fleet.fleet.status(of: ids[0]).why == .displaced(by: ids[1]))
+        #expect(try await fleet.fleet.status(of: ids[1]).why == .displaced(by: ids[2]))
+        #expect(try await fleet.finish(again))
+        let inner = try #require(try await fleet.store.take(for: member).first)
+        #expect(inner.id == ids[1])
+        #expect(try await fleet.store.take(for: member).isEmpty)
+        #expect(try await fleet.finish(inner))
+        #expect(try await fleet.store.take(for: member).map(\.id) == [ids[0]])
+    }
+
+    @Test func `a cancelled, held or removed session returns the slot`() async throws {
+        for operation in [SessionOperation.cancel(), .hold, .remove()] {
+            let fleet = try await FleetFixture()
+            let ids = try await fleet.add(2)
+            let member = try await fleet.join("m")
+            let a = try #require(try await fleet.store.take(for: member).first)
+            try await fleet.fleet.run(ids[1])
+            #expect(try await fleet.giveBack(a))
+            let b = try #require(try await fleet.store.take(for: member).first)
+            try await fleet.fleet.apply(operation, to: .id(ids[1]))
+            #expect(try await fleet.requests(member, b) == [.giveBack])
+            #expect(try await fleet.giveBack(b))
+            #expect(try await fleet.store.take(for: member).map(\.id) == [ids[0]], "\(operation)")
+        }
+    }
+}

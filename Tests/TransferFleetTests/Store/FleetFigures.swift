@@ -1,0 +1,86 @@
+import Foundation
+import Testing
+import TransferCore
+import TransferFleet
+import TransferKit
+
+/// Measures a fleet with 100,000 waiting sessions and a full account. Runs on request, and prints the figures.
+@Suite(.serialized, .enabled(if: ProcessInfo.processInfo.environment["TRANSFERKIT_FLEET_FIGURES"] != nil)) struct FleetFigures {
+    /// A fleet with 50,000 waiting sessions of a full account before 50,000 sessions of the account `studio`.
+    private func filled() async throws -> FleetFixture {
+        let fleet = try await FleetFixture(hasLongLeases: false)
+        var account = Account("full", endpoints: [Endpoint(transport: "tus", address: "http://127.0.0.1:9/")])
+        account.maxConcurrentSessions = 1
+        try await fleet.fleet.save(account)
+        let member = try await fleet.join("holder", slots: 1)
+        try await fleet.add(1, account: "full")
+        _ = try await fleet.store.take(for: member)
+        let draft = try String(decoding: JSONEncoder().encode(FleetFixture.draft("s")), as: UTF8.self)
+        for (account, offset) in [("full", 1), ("studio", 50_001)] {
+            try await fleet.query(
+                """
+                WITH added AS (
+                    INSERT INTO session(id, position, account, place, state, statistics)
+                    SELECT gen_random_uuid(), (n + $2::bigint) * 1048576, $1, 'anywhere', 'waiting',
+                        (SELECT statistics FROM session LIMIT 1) FROM generate_series(1, 50000) AS n
+                    RETURNING id)
+                INSERT INTO content(session, draft) SELECT id, $3 FROM added
+                """, [account, "\(offset)", draft])
+        }
+        return fleet
+    }
+
+    private func rate(_ count: Int, _ duration: Duration) -> Int {
+        let seconds = Double(duration.components.seconds) + Double(duration.components.attoseconds) / 1e18
+        return Int(Double(count) / seconds)
+    }
+
+    @Test func `takes and ends of sessions per second`() async throws {
+        let fleet = try await filled()
+        try await fleet.query("ANALYZE session")
+        for count in [1, 4, 16] {
+            let perMember = 800 / count
+            let stores = try (0..<count).map { _ in FleetStore(try PostgresURL(fleet.url)) }
+            let members = (0..<count).map { FleetMemberDescription(name: "m\($0)", identity: UUID().uuidString, slots: 1) }
+            for (store, member) in zip(stores, members) { try await store.join(member) }
+            let clock = ContinuousClock()
+            let duration = try await clock.measure {
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for (store, member) in zip(stores, members) {
+                        group.addTask {
+                            for _ in 0..<perMember {
+                                let lease = try #require(try await store.take(for: member).first)
+                                let isValid = try await store.locked {
+                                    try $0.finish(lease.reference, error: nil, statistics: SessionStatistics(files: 1))
+                                }
+                                #expect(isValid)
+                            }
+                        }
+                    }
+                    try await group.waitForAll()
+                }
+            }
+            print("Figures: \(count) members: \(rate(perMember * count, duration)) sessions taken and ended per second")
+            for (store, member) in zip(stores, members) {
+                try await store.leave(member)
+                await store.connection.close()
+            }
+        }
+    }
+
+    @Test func `heartbeats of 100 members with 4 sessions each, and additions`() async throws {
+        let fleet = try await filled()
+        let member = try await fleet.join("m", slots: 4)
+        let leases = try await fleet.store.take(for: member)
+        let clock = ContinuousClock()
+        let heartbeats = try await clock.measure {
+            for _ in 0..<500 { _ = try await fleet.requests(member, leases[0], leases[1], leases[2], leases[3]) }
+        }
+        print("Figures: \(rate(500, heartbeats)) heartbeats per second; 100 members send 34")
+        let additions = try await clock.measure { for number in 0..<200 { try await fleet.add([FleetFixture.draft("x\(number)")]) } }
+        print("Figures: one session is added in \(additions / 200)")
+        let ids = try await fleet.add(50)
+        let runs = try await clock.measure { for id in ids { try await fleet.fleet.run(id) } }
+        print("Figures: one session is run now in \(runs / 50)")
+    }
+}

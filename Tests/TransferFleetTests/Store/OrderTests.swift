@@ -1,0 +1,116 @@
+import Foundation
+import Testing
+import TransferFleet
+import TransferKit
+
+/// The order, deduplication and events of a fleet.
+@Suite struct OrderTests {
+    @Test func `sessions are inserted and moved at any index, many times`() async throws {
+        let fleet = try await FleetFixture()
+        var expected = try await fleet.add(5)
+        // Each insertion at the same place halves the gap, so the positions are renumbered in between.
+        for number in 0..<60 {
+            expected.insert(contentsOf: try await fleet.add([FleetFixture.draft("i\(number)")], at: 2), at: 2)
+        }
+        #expect(try await fleet.fleet.sessionIDs() == expected)
+        let moves: [(Int, MoveDestination, Int)] = [
+            (0, .end, expected.count - 1), (expected.count - 1, .front, 0), (3, .index(10), 10), (10, .index(3), 3),
+        ]
+        for (from, destination, to) in moves {
+            try await fleet.fleet.move(expected[from], to: destination)
+            expected.insert(expected.remove(at: from), at: to)
+            #expect(try await fleet.fleet.sessionIDs() == expected, "\(destination)")
+        }
+        try await fleet.fleet.move(expected[7], to: .before(expected[2]))
+        expected.insert(expected.remove(at: 7), at: 2)
+        try await fleet.fleet.move(expected[1], to: .after(expected[5]))
+        expected.insert(expected.remove(at: 1), at: 5)
+        #expect(try await fleet.fleet.sessionIDs() == expected)
+        #expect(try await fleet.fleet.sessions(3..<6).map(\.index) == [3, 4, 5])
+        await #expect(throws: QueueError.self) { try await fleet.fleet.move(expected[0], to: .index(expected.count)) }
+        await #expect(throws: QueueError.self) { try await fleet.add([FleetFixture.draft("x")], at: expected.count + 1) }
+    }
+
+    @Test func `an index of an old order hits no session`() async throws {
+        let fleet = try await FleetFixture()
+        let ids = try await fleet.add(3)
+        let revision = try await fleet.fleet.status().orderRevision
+        try await fleet.fleet.hold(.at(1, expecting: revision))
+        #expect(try await fleet.state(of: ids[1]) == .held)
+        try await fleet.fleet.move(ids[2], to: .front)
+        await #expect(throws: QueueError(.staleOrder, "The order has changed since it was read. Read it again.")) {
+            try await fleet.fleet.cancel(.at(1, expecting: revision))
+        }
+        #expect(try await fleet.state(of: ids[0]) == .waiting)
+    }
+
+    @Test func `a duplicate adds no session`() async throws {
+        let fleet = try await FleetFixture()
+        let first = try await fleet.add([FleetFixture.draft("a", deduplicationKey: "k"), FleetFixture.draft("b", deduplicationKey: "k")])
+        #expect(first[0] == first[1])
+        #expect(try await fleet.add([FleetFixture.draft("c", deduplicationKey: "k")]) == [first[0]])
+        let member = try await fleet.join("m")
+        let lease = try #require(try await fleet.store.take(for: member).first)
+        #expect(try await fleet.finish(lease))
+        #expect(try await fleet.add([FleetFixture.draft("d", deduplicationKey: "k")]) != [first[0]])
+        #expect(try await fleet.fleet.status().sessions == 2)
+    }
+
+    @Test func `dependencies must exist and must not form a cycle`() async throws {
+        let fleet = try await FleetFixture()
+        await #expect(throws: QueueError.self) { try await fleet.add([FleetFixture.draft("a", after: SessionID())]) }
+        var (a, b) = (FleetFixture.draft("a"), FleetFixture.draft("b"))
+        (a.dependency, b.dependency) = (SessionDependency(b.id), SessionDependency(a.id))
+        let drafts = [a, b]
+        await #expect(throws: QueueError.self) { try await fleet.add(drafts) }
+        #expect(try await fleet.fleet.status().sessions == 0)
+        let ids = try await fleet.add([FleetFixture.draft("c")])
+        try await fleet.add([FleetFixture.draft("d", after: ids[0])])
+        await #expect(throws: QueueError.self) { try await fleet.fleet.remove(ids[0]) }
+        try await fleet.fleet.remove(ids[0], isForced: true)
+        #expect(try await fleet.fleet.sessions(0..<5).map(\.name) == ["d"])
+    }
+
+    @Test func `events have dense revisions, also for changes at the same time`() async throws {
+        let fleet = try await FleetFixture()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<8 {
+                group.addTask {
+                    let other = try Fleet(fleet.url, place: .anywhere)
+                    let store = FleetStore(try PostgresURL(fleet.url))
+                    for number in 0..<5 {
+                        let draft = FleetFixture.draft("s\(number)")
+                        let ids = try await store.locked { try $0.enqueue([draft], at: nil, place: .anywhere, isHeld: false) }
+                        try await other.hold(ids[0])
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        let events = try await fleet.fleet.events(after: 0)
+        #expect(events.map(\.revision) == (1...UInt64(events.count)).map { $0 })
+        #expect(try await fleet.fleet.status().revision == UInt64(events.count))
+        let page = try await fleet.fleet.events(after: 10, limit: 3)
+        #expect(page.map(\.revision) == [11, 12, 13])
+        var order: UInt64 = 0
+        for case .didChangeQueue(let revision) in events.map(\.kind) {
+            #expect(revision == order + 1)
+            order = revision
+        }
+        #expect(order == 40)
+    }
+
+    @Test func `a group operation skips sessions whose state does not allow it`() async throws {
+        let fleet = try await FleetFixture()
+        let ids = try await fleet.add(3)
+        try await fleet.fleet.cancel(ids[1])
+        #expect(try await fleet.fleet.apply(.hold, to: .account("studio")) == [ids[0], ids[2]])
+        #expect(try await fleet.fleet.apply(.release, to: .state(.held)) == [ids[0], ids[2]])
+        #expect(try await fleet.fleet.apply(.retry, to: .cancelled) == [ids[1]])
+        #expect(try await fleet.fleet.apply(.move(to: .front), to: .sessions([ids[1], ids[2]])) == [ids[2], ids[1]])
+        #expect(try await fleet.fleet.sessionIDs() == [ids[1], ids[2], ids[0]])
+        await #expect(throws: QueueError.self) { try await fleet.fleet.deleteAccount("studio", cascades: false) }
+        try await fleet.fleet.deleteAccount("studio", cascades: true)
+        #expect(try await fleet.fleet.accounts().isEmpty)
+    }
+}

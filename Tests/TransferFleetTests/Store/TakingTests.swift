@@ -1,0 +1,171 @@
+import Foundation
+import Testing
+import TransferCore
+import TransferFleet
+import TransferKit
+
+/// The order of takes.
+@Suite struct TakingTests {
+    @Test func `sessions are taken in order, and each by one member`() async throws {
+        let fleet = try await FleetFixture()
+        let ids = try await fleet.add(5)
+        let (first, second) = (try await fleet.join("first", slots: 2), try await fleet.join("second", slots: 2))
+        #expect(try await fleet.store.take(for: first).map(\.id) == [ids[0], ids[1]])
+        #expect(try await fleet.store.take(for: second).map(\.id) == [ids[2], ids[3]])
+        #expect(try await fleet.store.take(for: first).isEmpty)
+        #expect(try await fleet.fleet.status(of: ids[4]).why == .queueLimit)
+    }
+
+    @Test func `a session that ended frees a slot`() async throws {
+        let fleet = try await FleetFixture()
+        let ids = try await fleet.add(2)
+        let member = try await fleet.join("m")
+        let lease = try #require(try await fleet.store.take(for: member).first)
+        #expect(try await fleet.finish(lease))
+        #expect(try await fleet.state(of: ids[0]) == .completed)
+        #expect(try await fleet.store.take(for: member).map(\.id) == [ids[1]])
+    }
+
+    @Test func `the limits of the fleet and of an account count leases`() async throws {
+        let fleet = try await FleetFixture()
+        try await fleet.fleet.save(Account("other", endpoints: [Endpoint(transport: "tus", address: "http://127.0.0.1:9/o/")]))
+        try await fleet.fleet.setMaxConcurrentSessions(2, account: "studio")
+        try await fleet.fleet.setMaxConcurrentSessions(3, account: nil)
+        let studio = try await fleet.add(3)
+        let other = try await fleet.add(2, account: "other")
+        let (first, second) = (try await fleet.join("first", slots: 4), try await fleet.join("second", slots: 4))
+        let taken = try await fleet.store.take(for: first)
+        #expect(taken.map(\.id) == [studio[0], studio[1], other[0]])
+        #expect(try await fleet.store.take(for: second).isEmpty)
+        #expect(try await fleet.fleet.status(of: studio[2]).why == .accountLimit)
+        // A member that dies frees its slots, because no counter is kept.
+        try await fleet.endLeases(of: first)
+        #expect(try await fleet.store.take(for: second).map(\.id) == [studio[0], studio[1], other[0]])
+    }
+
+    @Test func `marks and moves change the next session`() async throws {
+        let fleet = try await FleetFixture()
+        let ids = try await fleet.add(4)
+        try await fleet.fleet.runNext(ids[2])
+        try await fleet.fleet.runNext(ids[1])
+        try await fleet.fleet.move(ids[3], to: .front)
+        let member = try await fleet.join("m", slots: 4)
+        #expect(try await fleet.store.take(for: member).map(\.id) == [ids[1], ids[2], ids[3], ids[0]])
+    }
+
+    @Test func `held, scheduled and dependent sessions are passed over`() async throws {
+        let fleet = try await FleetFixture()
+        let drafts = [
+            FleetFixture.draft("a"), FleetFixture.draft("b", notBefore: Date(timeIntervalSinceNow: 3_600)), FleetFixture.draft("c"),
+        ]
+        var ids = try await fleet.add(drafts)
+        ids += try await fleet.add([FleetFixture.draft("d", after: ids[2]), FleetFixture.draft("e", after: ids[0], acceptsAnyEnd: true)])
+        try await fleet.fleet.hold(ids[0])
+        let member = try await fleet.join("m", slots: 5)
+        let taken = try await fleet.store.take(for: member)
+        #expect(taken.map(\.id) == [ids[2]])
+        #expect(try await fleet.fleet.status(of: ids[3]).why == .after(ids[2], .running))
+        #expect(try await fleet.finish(taken[0]))
+        try await fleet.fleet.cancel(ids[0])
+        #expect(try await fleet.store.take(for: member).map(\.id) == [ids[3], ids[4]])
+        // To run now overrides the start time.
+        try await fleet.fleet.run(ids[1])
+        #expect(try await fleet.store.take(for: member).map(\.id) == [ids[1]])
+    }
+
+    @Test func `a strict fleet starts nothing before an earlier session has ended`() async throws {
+        let fleet = try await FleetFixture()
+        let ids = try await fleet.add(3)
+        try await fleet.query("UPDATE fleet SET is_strict = true")
+        try await fleet.fleet.hold(ids[0])
+        let member = try await fleet.join("m", slots: 3)
+        #expect(try await fleet.store.take(for: member).isEmpty)
+        try await fleet.fleet.release(ids[0])
+        let lease = try #require(try await fleet.store.take(for: member).first)
+        #expect(lease.id == ids[0])
+        #expect(try await fleet.store.take(for: member).isEmpty)
+        #expect(try await fleet.finish(lease, error: TransferError(.permanent, .invalidResponse, "no")))
+        #expect(try await fleet.store.take(for: member).map(\.id) == [ids[1]])
+    }
+
+    @Test func `a session runs only where it may, and says so`() async throws {
+        let fleet = try await FleetFixture()
+        let here = try await fleet.add(1, place: .member("b"))
+        let fast = try await fleet.add(1, place: .label("fast"))
+        let any = try await fleet.add(1)
+        let first = try await fleet.join("a", slots: 3)
+        #expect(try await fleet.store.take(for: first).map(\.id) == any)
+        #expect(try await fleet.fleet.status(of: here[0]).why == .noHost("the member \"b\""))
+        #expect(try await fleet.fleet.status(of: fast[0]).why == .noHost("members with the label \"fast\""))
+        let second = try await fleet.join("b", slots: 3, labels: ["slow", "fast"])
+        #expect(try await fleet.store.take(for: second).map(\.id) == here + fast)
+    }
+
+    @Test func `an account that a member can't use is passed over there, and blocked once no member can use it`() async throws {
+        let fleet = try await FleetFixture()
+        let ids = try await fleet.add(2)
+        let (first, second) = (try await fleet.join("a", slots: 2), try await fleet.join("b"))
+        let error = TransferError(.credentials, .credentialsUnavailable, "There is no token.")
+        try await fleet.store.refuse("studio", error: error, by: "a")
+        #expect(try await fleet.store.take(for: first).isEmpty)
+        #expect(try await fleet.fleet.account("studio")?.blockingError == nil)
+        let lease = try #require(try await fleet.store.take(for: second).first)
+        try await fleet.store.refuse("studio", error: error, by: "b")
+        _ = try await fleet.giveBack(lease, isInterrupted: true)
+        #expect(try await fleet.fleet.account("studio")?.blockingError == error)
+        #expect(try await fleet.fleet.members().map(\.refusedAccounts) == [["studio"], ["studio"]])
+        try await fleet.fleet.unblockAccount("studio")
+        #expect(try await fleet.store.take(for: first).map(\.id) == [ids[0], ids[1]])
+    }
+
+    @Test func `a stopped fleet starts nothing and gives running sessions back`() async throws {
+        let fleet = try await FleetFixture()
+        let ids = try await fleet.add(2)
+        let member = try await fleet.join("m", slots: 2)
+        let taken = try await fleet.store.take(for: member, limit: 1)
+        try await fleet.fleet.stop(.interrupt, deadline: nil)
+        #expect(try await fleet.requests(member, taken[0]) == [.giveBack])
+        #expect(try await fleet.giveBack(taken[0]))
+        #expect(try await fleet.store.take(for: member).isEmpty)
+        #expect(try await fleet.fleet.status(of: ids[1]).why == .queueNotRunning)
+        try await fleet.fleet.start()
+        #expect(try await fleet.store.take(for: member).map(\.id) == ids)
+    }
+
+    @Test func `takes at the same time never exceed a limit, and take each session once`() async throws {
+        let fleet = try await FleetFixture()
+        try await fleet.fleet.setMaxConcurrentSessions(7, account: nil)
+        try await fleet.fleet.setMaxConcurrentSessions(5, account: "studio")
+        let ids = try await fleet.add(60)
+        let finished = try await withThrowingTaskGroup(of: [SessionID].self) { group in
+            for number in 0..<6 {
+                group.addTask {
+                    let member = FleetMemberDescription(name: "m\(number)", identity: UUID().uuidString, slots: 3)
+                    let store = FleetStore(try PostgresURL(fleet.url))
+                    try await store.join(member)
+                    var finished: [SessionID] = []
+                    while try await store.connection.transaction({
+                        try $0.query("SELECT count(*) FROM session WHERE state <> 'completed'")[0].integer(0)
+                    }) > 0 {
+                        let leases = try await store.take(for: member)
+                        let owned = try await store.unlocked {
+                            try $0.query("SELECT count(*) FROM session WHERE owner IS NOT NULL")[0].integer(0)
+                        }
+                        #expect(owned <= 5)
+                        for lease in leases {
+                            let isValid = try await store.locked {
+                                try $0.finish(lease.reference, error: nil, statistics: SessionStatistics())
+                            }
+                            #expect(isValid)
+                            finished.append(lease.id)
+                        }
+                    }
+                    return finished
+                }
+            }
+            return try await group.reduce(into: []) { $0 += $1 }
+        }
+        #expect(finished.count == ids.count)
+        #expect(Set(finished) == Set(ids))
+    }
+}

@@ -1,0 +1,126 @@
+import Crypto
+import Foundation
+import Logging
+import ProcessFixture
+import SystemPackage
+import TUSLoopback
+import Testing
+import TransferCore
+import TransferFleet
+import TransferKit
+import TransportTUS
+
+/// A fleet, a tus server, a shared folder with source files, and members in this process or in processes of their own.
+final class MemberFixture: Sendable {
+    static let program = FilePath(
+        URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent().path
+    ).appending("transferq-fleet").string
+
+    let folder: FilePath
+    let fleet: FleetFixture
+    let server: TUSLoopbackServer
+    private let listener: PostgresConnection
+
+    /// - Parameter credentials: The credentials of the account `studio`.
+    init(credentials: [CredentialReference] = [], database: PostgresServer? = nil) async throws {
+        folder = FilePath(FileManager.default.temporaryDirectory.appending(path: "fleet-\(UUID().uuidString)").path)
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+        server = TUSLoopbackServer(folder: folder.appending("server"))
+        let address = try await server.start().absoluteString
+        fleet = try await FleetFixture(
+            account: Account("studio", endpoints: [Endpoint(transport: .tus, address: address, credentials: credentials)]),
+            server: database,
+            hasLongLeases: false)
+        listener = PostgresConnection(try PostgresURL(fleet.url)) { try $0.execute("LISTEN transferq_fleet") }
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(atPath: folder.string)
+    }
+
+    /// Creates a source file with content that depends on its name.
+    func file(_ name: String, size: Int) throws -> FilePath {
+        var state = UInt64(size) &+ UInt64(truncatingIfNeeded: name.utf8.reduce(7) { $0 &* 31 &+ Int($1) })
+        var data = Data(capacity: size + 8)
+        while data.count < size {
+            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            unsafe withUnsafeBytes(of: state ^ state >> 29) { unsafe data.append(contentsOf: $0) }
+        }
+        let path = folder.appending(name)
+        try data.prefix(size).write(to: URL(filePath: path.string))
+        return path
+    }
+
+    /// Adds a session with files of the given sizes.
+    func add(_ name: String, sizes: [Int]) async throws -> SessionID {
+        let paths = try sizes.enumerated().map { try file("\(name)-\($0.offset)", size: $0.element) }
+        return try await fleet.fleet.add([try .upload(paths, to: "studio", name: name)])[0]
+    }
+
+    /// Waits until a condition holds. Checks it after each notification of the fleet, and regularly.
+    func wait(_ comment: String, until condition: () async throws -> Bool) async throws {
+        while try await !condition() {
+            try Task.checkCancellation()
+            // While the database is away, the next check of the condition throws an error, or waits for the server.
+            _ = try? await listener.awaitNotification(timeout: .milliseconds(50))
+        }
+    }
+
+    func waitForAll(_ ids: [SessionID], _ state: SessionState = .completed) async throws {
+        try await wait("\(ids) are \(state)") {
+            try await fleet.fleet.sessions(in: .sessions(ids)).allSatisfy { $0.state == state }
+        }
+    }
+
+    /// Waits until the server has stored this number of bytes of a file, whose upload is incomplete.
+    func waitForBytes(_ count: Int64, of name: String) async throws {
+        try await wait("the server has \(count) bytes of \(name)") {
+            try server.storedFiles(named: name).contains { try SourceIdentity(ofFileAt: $0).size >= count }
+        }
+    }
+
+    /// Checks that the server has each file of a session exactly once, with the right content, and no byte was sent twice.
+    func checkArrived(_ name: String, files: Int) throws {
+        for number in 0..<files {
+            let name = "\(name)-\(number)"
+            let stored = server.storedFiles(named: name)
+            #expect(stored.count == 1, "\(name)")
+            let complete = server.statistics.uploads.filter { $0.filename == name }
+            #expect(complete.count == 1 && complete.allSatisfy(\.isComplete), "\(name)")
+            for file in stored {
+                let (sent, received) = try (Self.digest(folder.appending(name)), Self.digest(file))
+                #expect(sent == received, "\(name)")
+            }
+        }
+    }
+
+    private static func digest(_ path: FilePath) throws -> SHA256.Digest {
+        SHA256.hash(data: try Data(contentsOf: URL(filePath: path.string)))
+    }
+
+    // MARK: Members
+
+    func member(_ name: String, slots: Int = 1, credentials: any CredentialProvider = ReferencedCredentials()) async throws -> FleetMember {
+        var logger = Logger(label: "fleet") { _ in SwiftLogNoOpLogHandler() }
+        logger.logLevel = .critical
+        return try await FleetMember(
+            of: fleet.url, folder: folder.appending("store-\(name)"), transports: [TUSTransport()], credentials: credentials,
+            configuration: FleetMemberConfiguration(name: name, slots: slots, logger: logger))
+    }
+
+    /// Starts a member in a process of its own.
+    func start(_ name: String, slots: Int = 1) throws -> StartedProgram {
+        try StartedProgram(
+            Self.program,
+            [
+                "--fleet", fleet.url, "agent", "run", "--store", folder.appending("store-\(name)").string, "--name", name, "--slots",
+                "\(slots)",
+            ],
+            errors: folder.appending("log-\(name)"))
+    }
+
+    /// The name of the member that has a session.
+    func owner(of id: SessionID) async throws -> String? {
+        try await fleet.query("SELECT owner FROM session WHERE id = $1", ["\(id)"]).first?.optional(0)
+    }
+}
