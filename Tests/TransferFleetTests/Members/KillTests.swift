@@ -9,7 +9,7 @@ import TransferKit
     import Glibc
 #endif
 
-/// Members in processes of their own, which are killed or suspended.
+/// Members in separate processes, which are killed or suspended.
 @Suite(.timeLimit(.minutes(5))) struct KillTests {
     @Test func `after a kill, another member continues the upload, and every file arrives once`() async throws {
         let fixture = try await MemberFixture()
@@ -42,7 +42,7 @@ import TransferKit
         #expect(try await fixture.fleet.fleet.members().map(\.name) == [owner])
     }
 
-    @Test func `a member that starts again after a kill continues its own session at once`() async throws {
+    @Test func `a member that starts again after a kill continues its own session immediately`() async throws {
         let fixture = try await MemberFixture()
         let id = try await fixture.add("reel", sizes: [8_000_000])
         fixture.server.stopContent(at: 4_000_000)

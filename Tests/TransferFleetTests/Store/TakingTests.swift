@@ -88,7 +88,7 @@ import TransferKit
         #expect(try await fleet.store.take(for: member).map(\.id) == [ids[1]])
     }
 
-    @Test func `a session runs only where it may, and says so`() async throws {
+    @Test func `a session runs only where it may, and reports the reason`() async throws {
         let fleet = try await FleetFixture()
         let here = try await fleet.add(1, place: .member("b"))
         let fast = try await fleet.add(1, place: .label("fast"))

@@ -4,7 +4,7 @@ import TransferCore
 import TransferFleet
 import TransferKit
 
-/// A fleet in a database of its own, with the account `studio`.
+/// A fleet in a separate database, with the account `studio`.
 struct FleetFixture {
     let server: PostgresServer
     let database: String

@@ -10,7 +10,7 @@ import TransferFleet
 import TransferKit
 import TransportTUS
 
-/// A fleet, a tus server, a shared folder with source files, and members in this process or in processes of their own.
+/// A fleet, a tus server, a shared folder with source files, and members in this process or in separate processes.
 final class MemberFixture: Sendable {
     static let program = FilePath(
         URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent().path
@@ -108,7 +108,7 @@ final class MemberFixture: Sendable {
             configuration: FleetMemberConfiguration(name: name, slots: slots, logger: logger))
     }
 
-    /// Starts a member in a process of its own.
+    /// Starts a member in a separate process.
     func start(_ name: String, slots: Int = 1) throws -> StartedProgram {
         try StartedProgram(
             Self.program,

@@ -14,7 +14,7 @@ import TransferKit
 ///
 /// PostgreSQL refuses to run as root, so root starts the server as another user.
 final class PostgresServer: Sendable {
-    /// The server that most tests share. Each test has a database of its own.
+    /// The server that most tests share. Each test has a separate database.
     static let shared = Result { try PostgresServer() }
 
     private static let programs = "/usr/lib/postgresql/15/bin"

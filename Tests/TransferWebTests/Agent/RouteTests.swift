@@ -14,7 +14,7 @@ import TransportTesting
     import Darwin
 #endif
 
-/// Runs an agent in a network namespace of its own, which begins without any route.
+/// Runs an agent in a separate network namespace, which begins without any route.
 @Suite(.timeLimit(.minutes(5)), .enabled(if: geteuid() == 0)) struct RouteTests {
     @Test func `a new route wakes a session that waits for its server`() async throws {
         let folder = FilePath(NSTemporaryDirectory()).appending("route-\(UUID().uuidString)")

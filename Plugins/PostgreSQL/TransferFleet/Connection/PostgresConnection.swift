@@ -1,7 +1,7 @@
 import Dispatch
 import TransferKit
 
-/// A connection to the database of a fleet, with a thread of its own, because calls of libpq block. Reconnects after the connection was lost.
+/// A connection to the database of a fleet, with a separate thread, because calls of libpq block. Reconnects after the connection was lost.
 package actor PostgresConnection {
     /// Runs the actor on a dispatch queue, so that it never blocks the cooperative thread pool.
     private final class Executor: SerialExecutor {

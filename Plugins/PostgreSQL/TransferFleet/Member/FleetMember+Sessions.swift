@@ -87,7 +87,7 @@ extension FleetMember {
     ///
     /// - Parameters:
     ///   - delay: The time before the session may start again; nil for no delay.
-    ///   - isInterrupted: Whether the member stops the session for a reason of its own.
+    ///   - isInterrupted: Whether the member stops the session for its own reason.
     func stop(_ id: SessionID, delay: Duration?, isInterrupted: Bool = true) {
         guard let session = held[id], session.phase == .running else { return }
         held[id]?.phase = .stopping

@@ -27,7 +27,7 @@ public struct FleetMemberConfiguration: Sendable {
     }
 }
 
-/// A host that takes sessions from a fleet and runs them in a queue of its own.
+/// A host that takes sessions from a fleet and runs them in its own queue.
 ///
 /// The member renews its leases every 3 s. If it can't reach the database, it stops its sessions 5 s before their leases end, so that another member
 /// never sends the same file at the same time. It measures this time with its own clock, which also runs while the host is suspended.

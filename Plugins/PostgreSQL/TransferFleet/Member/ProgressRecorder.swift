@@ -38,7 +38,7 @@ actor ProgressRecorder {
 
     /// Records progress, and returns when it is durable.
     ///
-    /// - Throws: ``QueueError`` if the lease of the session has ended. The session must then stop at once.
+    /// - Throws: ``QueueError`` if the lease of the session has ended. The session must then stop immediately.
     func record(_ id: SessionID, _ progress: FileProgress) async throws {
         guard let epoch = epochs[id] else { throw QueueError.leaseLost(id) }
         try await withCheckedThrowingContinuation { continuation in

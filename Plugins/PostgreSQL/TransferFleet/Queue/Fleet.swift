@@ -143,7 +143,7 @@ public struct Fleet: ControllableQueue {
         }
     }
 
-    /// Stops the fleet like ``stop(_:deadline:)``. Returns at once, because members stop sessions within seconds, or when their leases end.
+    /// Stops the fleet like ``stop(_:deadline:)``. Returns immediately, because members stop sessions within seconds, or when their leases end.
     @discardableResult
     public func stopAndWait(_ mode: StopMode, deadline: Duration?) async throws -> StopResult {
         try await stop(mode, deadline: deadline)

@@ -43,7 +43,7 @@ package final class FleetTransaction {
 
     package let link: PostgresLink
     private var events: [QueueEvent.Kind] = []
-    /// Whether members or waiting callers must look for changes at once.
+    /// Whether members or waiting callers must look for changes immediately.
     private var notifies = false
 
     package init(_ link: PostgresLink) {

@@ -95,7 +95,7 @@ extension FleetTransaction {
     ///
     /// - Parameters:
     ///   - delay: The time before the session may start again; nil for no delay.
-    ///   - isInterrupted: Whether the owner stops for a reason of its own, such as its end. The sessions that this session displaced then keep waiting.
+    ///   - isInterrupted: Whether the owner stops for its own reason, such as its end. The sessions that this session displaced then keep waiting.
     /// - Returns: Whether the lease was still valid.
     @discardableResult
     package func giveBack(_ lease: LeaseReference, statistics: SessionStatistics?, delay: Duration? = nil, isInterrupted: Bool) throws
