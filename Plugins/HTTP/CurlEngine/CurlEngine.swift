@@ -108,7 +108,8 @@ package final class CurlEngine: Sendable {
         let meter = RequestMeter(request.method)
         do {
             let outcome = try await send(request, purpose, pacing: pacing, progress: progress)
-            meter.end(status: outcome.response.status)
+            // A connection for another protocol has no response.
+            if case .response(let response) = outcome { meter.end(status: response.status) }
             return outcome
         } catch {
             meter.end(error)

@@ -15,7 +15,7 @@ package enum ProcessArguments: Sendable {
     private static let escapes: ClosedRange<UInt32> = 0x10_F700...0x10_F7FF
 
     /// The arguments after the program's name.
-    static var current: [String] { words.dropFirst().map(string) }
+    package static var current: [String] { words.dropFirst().map(string) }
 
     /// The words of this process's command line, from the program's name on.
     ///

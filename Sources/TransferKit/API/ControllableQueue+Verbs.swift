@@ -162,10 +162,13 @@ extension ControllableQueue {
             // An operation on a group silently skips sessions whose state forbids it. The same operation on one session throws the reason.
             do {
                 try await apply(single, to: .id(id))
-            } catch let error as QueueError where ![.ownerUnreachable, .ownerLost, .shutDown].contains(error.code) {
+            } catch let error as QueueError where !codesOfLostQueue.contains(error.code) {
                 refused.append((id, error))
             }
         }
         return (ids.filter { id in !refused.contains { $0.id == id } }, refused)
     }
 }
+
+/// The codes of errors after which the queue can't be reached. The module `TransferControl` declares the first two.
+private let codesOfLostQueue = [QueueError.Code(rawValue: "ownerUnreachable"), QueueError.Code(rawValue: "ownerLost"), .shutDown]

@@ -31,10 +31,10 @@ package struct EngineClock: Sendable {
     @Sendable package static func systemOffset(at date: Date) -> Int {
         // A damaged clock must not cause an overflow.
         var time = time_t(min(max(date.timeIntervalSince1970, -1e12), 1e12))
-        var local = tm()
+        var local = unsafe tm()
         tzset()
         guard unsafe localtime_r(&time, &local) != nil else { return 0 }
-        return local.tm_gmtoff
+        return unsafe local.tm_gmtoff
     }
 
     /// The machine's clocks.

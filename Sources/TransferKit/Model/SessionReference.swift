@@ -49,6 +49,9 @@ extension SessionGroup {
 
     /// All completed sessions: `.state(.completed)`.
     public static var completed: SessionGroup { .state(.completed) }
+
+    /// All cancelled sessions: `.state(.cancelled)`.
+    public static var cancelled: SessionGroup { .state(.cancelled) }
 }
 
 /// The destination of a moved session.

@@ -107,10 +107,9 @@ final class WebListener: Sendable {
         defer { timer?.cancel() }
         if let stream = response.stream {
             let body = try await writer.writeHead(response.head(closing: true))
-            // Only the task below uses the writer, and this function waits for the end of the task.
-            nonisolated(unsafe) let timed = TimedBodyWriter(body, channel, limit: .milliseconds(limits.writeTime))
+            let timed = TimedBodyWriter(body, channel, limit: .milliseconds(limits.writeTime))
             // A stream waits for events, so it would not notice that the connection is closed, and the server could not stop.
-            let task = Task { try await stream(unsafe timed) }
+            let task = Task { try await stream(timed) }
             channel.closeFuture.whenComplete { _ in task.cancel() }
             try await withTaskCancellationHandler {
                 try await task.value
@@ -132,7 +131,9 @@ final class WebListener: Sendable {
 private struct ConnectionClosed: Error {}
 
 /// Writes a stream, and closes the connection if the client does not read for too long.
-private struct TimedBodyWriter: ResponseBodyWriter {
+///
+/// Unchecked: only the task that runs the stream uses the writer, and the connection waits for the end of this task.
+private struct TimedBodyWriter: ResponseBodyWriter, @unchecked Sendable {
     private var writer: any ResponseBodyWriter
     private let channel: any Channel
     private let limit: TimeAmount

@@ -31,6 +31,13 @@ public struct RequestInfo: Sendable {
     /// Why the hook is called.
     public var reason: Reason
 
+    /// Decodes ``context``; nil if the session has none.
+    ///
+    /// - Throws: `DecodingError` if the context has another type.
+    public func context<Value: Decodable>(as type: Value.Type) throws -> Value? {
+        try context.map { try JSONDecoder().decode(type, from: $0) }
+    }
+
     package init(method: String, url: String, endpoint: String, origin: AttemptOrigin, attempt: Int) {
         self.method = method
         self.url = url

@@ -170,6 +170,11 @@ public struct Fleet: ControllableQueue {
     }
 
     /// Not possible in a fleet: throws ``/TransferKit/QueueError`` with the code `invalidRequest`.
+    public func setTimetable(_ timetable: BandwidthTimetable?, account: String?) async throws {
+        throw QueueError.unsupportedByFleet("A bandwidth timetable")
+    }
+
+    /// Not possible in a fleet: throws ``/TransferKit/QueueError`` with the code `invalidRequest`.
     public func setRetention(_ retention: Retention?) async throws { throw QueueError.unsupportedByFleet("A retention") }
     /// Not possible in a fleet: throws ``/TransferKit/QueueError`` with the code `invalidRequest`.
     public func setDiskFloor(_ bytes: Int64?) async throws { throw QueueError.unsupportedByFleet("A minimum of free space") }

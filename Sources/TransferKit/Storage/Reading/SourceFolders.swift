@@ -20,10 +20,10 @@ package struct SourceFolders: Sendable {
     /// The folder of the ``Spool``, with the content of in-memory data and streams.
     package let spool: FilePath
 
-    package init(base: FilePath?, spool: FilePath) {
+    package init(base: FilePath?, spool: FilePath, workingFolder: FilePath = .workingFolder) {
         self.base = base
         self.spool = spool
-        folderOfRelativePaths = base ?? .workingFolder
+        folderOfRelativePaths = base ?? workingFolder
     }
 
     /// Returns the stored form of an absolute path.

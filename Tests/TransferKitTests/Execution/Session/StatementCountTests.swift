@@ -4,6 +4,7 @@ import SystemPackage
 import Testing
 import TransferCore
 import TransferKit
+import TransportTesting
 
 /// The cost of small files in the store.
 @Suite struct StatementCountTests {
