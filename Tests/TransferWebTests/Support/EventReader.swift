@@ -8,6 +8,11 @@ final class EventReader {
     private var received: [UInt8] = []
     private var text = ""
 
+    /// The server ended the stream after this text.
+    struct StreamEnded: Error {
+        let text: String
+    }
+
     /// An event of the stream.
     struct Event {
         var id: UInt64?
@@ -79,7 +84,7 @@ final class EventReader {
 
     private func receive() async throws {
         let bytes = await socket.readSome()
-        try #require(!bytes.isEmpty, "the stream ended after: \(text.suffix(300))")
+        guard !bytes.isEmpty else { throw StreamEnded(text: String(text.suffix(300))) }
         received += bytes
     }
 

@@ -46,6 +46,11 @@ struct WebClient: Sendable {
 
 /// A response.
 struct WebReply: Sendable {
+    /// The server closed the connection after this text.
+    struct NoResponse: Error {
+        let text: String
+    }
+
     let status: Int
     /// The headers by their names in lower case.
     let headers: [String: String]
@@ -55,7 +60,10 @@ struct WebReply: Sendable {
         let text = String(decoding: data, as: UTF8.self)
         let parts = text.split(separator: "\r\n\r\n", maxSplits: 1, omittingEmptySubsequences: false)
         let lines = parts[0].components(separatedBy: "\r\n")
-        status = try #require(lines[0].split(separator: " ").dropFirst().first.flatMap { Int($0) }, "no response: \(text.prefix(200))")
+        guard let status = lines[0].split(separator: " ").dropFirst().first.flatMap({ Int($0) }) else {
+            throw NoResponse(text: String(text.prefix(200)))
+        }
+        self.status = status
         headers = Dictionary(
             lines.dropFirst().compactMap { line in
                 line.firstIndex(of: ":").map {
