@@ -14,7 +14,8 @@ import Testing
         let shown = try await program.succeed("account", "show", "studio", "--json")
         #expect(listed.output == shown.output)
         let account = try #require(try shown.objects().first)
-        #expect(Set(account.keys) == ["name", "endpoints", "blocked", "sessions", "maxSessions", "rateLimit"])
+        #expect(
+            Set(account.keys) == ["name", "endpoints", "blocked", "sessions", "maxSessions", "rateLimit", "currentRateLimit", "timetable"])
         #expect(account["name"] as? String == "studio")
         #expect(account["blocked"] is NSNull)
         let endpoints = try #require(account["endpoints"] as? [[String: Any]])
