@@ -162,6 +162,11 @@ extension FleetMember {
     /// The state of a session in the member's own queue; nil if the queue does not have it.
     package func localState(of id: SessionID) async throws -> SessionState? {
         guard held[id] != nil else { return nil }
-        return try await queue.status(of: id).state
+        do {
+            return try await queue.status(of: id).state
+        } catch let error as QueueError where error.code == .noSuchSession {
+            // The member has just removed the session.
+            return nil
+        }
     }
 }

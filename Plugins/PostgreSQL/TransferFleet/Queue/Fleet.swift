@@ -3,12 +3,7 @@ public import TransferKit
 /// One ordered queue for several hosts, in a PostgreSQL database.
 ///
 /// The fleet holds the sessions, their order, the limits and the accounts. Its members (``FleetMember``) take sessions and transfer them. This value
-/// controls the fleet from any process, like a local queue:
-///
-/// ```swift
-/// let fleet = try Fleet("postgresql://transferq@db.example.com/transferq", place: .anywhere)
-/// try await fleet.add([.upload(["/mnt/in/reel.mov"], to: "studio")])
-/// ```
+/// controls the fleet from any process, like a local queue.
 ///
 /// Sessions consist of files: a fleet accepts neither folders nor in-memory data, streams or forms, nor drafts.
 public struct Fleet: ControllableQueue {
