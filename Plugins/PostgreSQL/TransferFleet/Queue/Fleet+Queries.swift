@@ -111,7 +111,9 @@ extension ItemStatus {
             case .size(let size): bytesTotal = size
             case .completed(let receipt, _):
                 (state, error, bytesDone) = (.completed, nil, receipt.bytes)
-                (remoteURL, checksum, serverResponse, warnings) = (receipt.remoteURL, receipt.checksum, receipt.serverResponse, receipt.warnings)
+                (remoteURL, checksum, serverResponse, warnings) = (
+                    receipt.remoteURL, receipt.checksum, receipt.serverResponse, receipt.warnings
+                )
             case .failed(let reason): (state, error) = (.failed, reason)
             case .restarted(_, let reason): error = reason
             case .foundFolder: break
