@@ -80,7 +80,7 @@ import TransportTUS
         }
     }
 
-    /// Errors and the help name the installed article or, if there is none, the article in the repository.
+    /// Errors and the help name the installed article. Without an installed article, they name the article in the repository.
     @Test func findsInstalledTroubleshooting() async throws {
         let folder = try TemporaryFolder()
         let program = folder.path.appending("bin/transferq")

@@ -41,7 +41,7 @@ extension QueueStore {
         }
     }
 
-    /// The stored timetable; nil if there is none, or if it is damaged.
+    /// The stored timetable; nil if the store has no timetable, or if the timetable is damaged.
     private static func timetable(_ values: [String: Int64]) -> BandwidthTimetable? {
         var timetable = BandwidthTimetable([])
         while timetable.rules.count < BandwidthTimetable.maximumRules {
