@@ -19,8 +19,11 @@ enum TransferQFleet {
 
     private static func run(_ arguments: [String], _ program: CommandLineProgram) async throws -> Int32 {
         let words = try FleetArguments(arguments)
-        if words.rest.contains("--help") && words.url == nil { return FleetCommand.show(FleetCommand.helpMessage()) }
         guard let url = words.url else {
+            // The description of the command, as text and for tools that generate manual pages, needs no fleet.
+            if let word = words.rest.first(where: { ["-h", "--help", "--experimental-dump-help"].contains($0) }) {
+                return try await FleetCommand.run([word], at: "")
+            }
             throw QueueError(.invalidRequest, "The fleet is missing. Use --fleet URL, or set TRANSFERQ_FLEET.")
         }
         switch words.rest.first {
