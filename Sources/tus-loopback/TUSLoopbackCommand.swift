@@ -8,7 +8,7 @@ import UnixSignals
 struct TUSLoopbackCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tus-loopback",
-        abstract: "A server of resumable uploads on 127.0.0.1 for experiments and tests: tus 1.0.0, or the IETF's protocol.",
+        abstract: "A server for resumable uploads on 127.0.0.1, for experiments and tests: tus 1.0.0, or the IETF's protocol.",
         discussion: """
             Each upload consists of two files in the folder: <id>.bin with its bytes, and <id>.json with its metadata and whether it is \
             complete. GET downloads complete uploads and ranges of them. /statistics returns all requests as JSON. The server does not \

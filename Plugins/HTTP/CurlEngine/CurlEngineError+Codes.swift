@@ -35,7 +35,7 @@ extension CurlEngineError {
                 // libcurl also reports this for HTTP/0.9, that is, for a response without a status line.
                 (.invalidResponse, "The server does not speak HTTP, or the URL's scheme is not http or https.")
             case CURLE_URL_MALFORMAT, CURLE_LOGIN_DENIED:
-                (.invalidRequest, "The URL can't be used; it must be an http or https URL without user name and password.")
+                (.invalidRequest, "The URL can't be used; it must be an http or https URL without a user name or password.")
             case CURLE_OUT_OF_MEMORY:
                 (.outOfResources, "This machine is out of memory or file descriptors.")
             default:

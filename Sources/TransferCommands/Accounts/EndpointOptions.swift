@@ -24,10 +24,10 @@ struct EndpointOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The file with the passphrase of private keys.", valueName: "file"))
     var passphraseFile: PathArgument?
 
-    @Option(help: ArgumentHelp("A private SSH key, used after the agent's; repeatable.", valueName: "file"))
+    @Option(help: ArgumentHelp("An SSH key, tried after the agent's keys; repeatable.", valueName: "file"))
     var identity: [PathArgument] = []
 
-    @Option(help: ArgumentHelp("Known SSH servers (default: of the user and system).", valueName: "file"))
+    @Option(help: ArgumentHelp("A known_hosts file (default: the user's and system's).", valueName: "file"))
     var knownHosts: PathArgument?
 
     @Option(
@@ -43,7 +43,7 @@ struct EndpointOptions: ParsableArguments {
     var clientCertificate: PathArgument?
 
     @Option(
-        help: ArgumentHelp("Its private key (default: the certificate's file).", valueName: "file"))
+        help: ArgumentHelp("The certificate's key (default: in the same file).", valueName: "file"))
     var clientKey: PathArgument?
 
     @Option(
@@ -218,7 +218,7 @@ struct EndpointOptions: ParsableArguments {
         return references
     }
 
-    /// Returns the values of the given options that are stored as endpoint settings, by the name of the setting.
+    /// Returns the endpoint settings that the given options set, by name.
     private func settings() throws -> [String: String] {
         var settings: [String: String] = [:]
         if let caFile { settings["caFile"] = try readableFile(caFile.path, "--ca-file") }
@@ -274,7 +274,7 @@ struct EndpointOptions: ParsableArguments {
         }
         if let size = path.size, size > Self.secretLimit {
             throw ValidationError(
-                "The file \(text), given to \(option), has \(size) bytes. A secret must have at most \(Self.secretLimit) bytes.")
+                "The file \(text), given to \(option), is \(size) bytes long. A secret must have at most \(Self.secretLimit) bytes.")
         }
         return .file(text)
     }

@@ -20,7 +20,7 @@ struct HeaderField {
         guard !name.isEmpty, name.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber) || Self.tokenCharacters.contains($0) }) else {
             throw ValidationError("The name before the colon of \(option) is not a valid header name.")
         }
-        guard !value.isEmpty else { throw ValidationError("The header \(name) of \(option) has no value. Write 'Name: value'.") }
+        guard !value.isEmpty else { throw ValidationError("The header \(name) of \(option) has no value. Write '\(name): value'.") }
         guard !value.unicodeScalars.contains(where: { $0.value < 0x20 && $0 != "\t" || $0.value == 0x7F }) else {
             throw ValidationError("The value of the header \(name) contains control characters. Remove them.")
         }

@@ -24,7 +24,7 @@ public struct RegisteredTransport: Sendable {
     /// The URL schemes that the command line accepts for this transport, mapped to the schemes of the stored addresses.
     public var schemes: [String: String]
 
-    /// The settings of endpoints that a scheme selects, by scheme. An explicit setting takes precedence.
+    /// The endpoint settings that each scheme implies, by scheme. An explicit setting takes precedence.
     public var schemeSettings: [String: [String: String]]
 
     /// A group of command-line options that a transport can support.
@@ -50,7 +50,7 @@ public struct RegisteredTransport: Sendable {
     /// The supported options. Other options have no effect on endpoints of this transport.
     public var options: Set<EndpointOption>
 
-    /// Whether a password needs a user in the endpoint's URL.
+    /// Whether a password requires a user in the endpoint's URL.
     public var passwordNeedsUser: Bool
 
     /// The settings of the transport's endpoints and sessions, for the help of `--setting`.
@@ -90,7 +90,7 @@ public struct RegisteredTransport: Sendable {
     public var uploadOptions: UploadOptions
 
     /// The names and versions of the transport's libraries, such as `libcurl/7.88.1`, for `transferq --version` and `transferq doctor`.
-    /// A transport from another package can put its own name first.
+    /// A transport from another package can list its own name and version first.
     public var libraries: [String]
 
     /// Creates a description of a transport.
@@ -169,7 +169,7 @@ public struct RegisteredTransports: Sendable {
         (self[endpoint]?.transport as? any FileNaming)?.nameClash(options, at: endpoint) ?? .bothKept
     }
 
-    /// Checks a session's options with the rules of the endpoint's transport, without connecting.
+    /// Checks a session's options against the rules of the endpoint's transport, without connecting.
     func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError) {
         try (self[endpoint]?.transport as? any SessionValidating)?.validate(options, for: direction, at: endpoint)
     }
@@ -181,12 +181,12 @@ public struct RegisteredTransports: Sendable {
         guard let transport = self[endpoint]?.transport else { return }
         guard let lister = transport as? any FolderListing else {
             throw TransferError(
-                .unsupported, .unsupported, "The transport \"\(endpoint.transport)\" can't list folders. Name the files in the folder.")
+                .unsupported, .unsupported, "The transport \"\(endpoint.transport)\" can't list folders. List the files one by one.")
         }
         try lister.validateListing(at: endpoint)
     }
 
-    /// Checks an endpoint with the rules of its transport, without connecting.
+    /// Checks an endpoint against the rules of its transport, without connecting.
     func validate(_ endpoint: Endpoint) throws(TransferError) {
         try (self[endpoint]?.transport as? any EndpointValidating)?.validate(endpoint)
     }

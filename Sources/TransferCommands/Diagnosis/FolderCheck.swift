@@ -45,7 +45,7 @@ enum FolderCheck {
         guard free < floor else {
             return Finding(
                 check: "disk", state: .ok,
-                detail: "\(Figures.size(free)) free on the storage folder's disk; sessions start with at least \(Figures.size(floor)).",
+                detail: "\(Figures.size(free)) free on the storage folder's disk; sessions need at least \(Figures.size(floor)) to start.",
                 fields: fields)
         }
         return Finding(

@@ -126,7 +126,7 @@ extension APIRouter {
             let timetable = try members.timetable("timetable")
             try members.finish()
             guard setsLimit || setsRate || setsTimetable else {
-                throw Problem.invalid("There is nothing to set. The members are maxSessions, rateLimit and timetable.")
+                throw Problem.invalid("There is nothing to set. Give maxSessions, rateLimit or timetable.")
             }
             if setsLimit { try await queue.setMaxConcurrentSessions(limit, account: name) }
             if setsRate { try await queue.setRateLimit(rate, account: name) }

@@ -46,7 +46,7 @@ extension CredentialReference {
                 "A secret is in the memory of another process. Use \"environment\" or \"file\" for an account that you change here.")
         }
         guard let source = sources.first, sources.count == 1 else {
-            throw .invalid("Each credential needs one of \"environment\", \"file\" and \"app\". The server never receives secrets.")
+            throw .invalid("Each credential needs \"environment\", \"file\" or \"app\". The server never receives secrets.")
         }
         self.init(kind: Kind(rawValue: kind), source: source, name: try members.string("name"))
         try members.finish()

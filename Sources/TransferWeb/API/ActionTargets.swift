@@ -26,7 +26,7 @@ struct ActionTargets: Sendable {
         }
         if try members.bool("all") { groups.append(.all) }
         guard let group = groups.first, groups.count == 1 else {
-            throw .invalid("The operation needs one of \"ids\", \"ofAccount\", \"ofTag\", \"inState\" and \"all\".")
+            throw .invalid("The operation needs \"ids\", \"ofAccount\", \"ofTag\", \"inState\" or \"all\".")
         }
         self.group = group
     }

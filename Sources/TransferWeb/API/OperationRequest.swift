@@ -1,7 +1,7 @@
 import Foundation
 import TransferKit
 
-/// An operation on sessions, with the names of the command: `now`, `next`, `pause` and so on.
+/// An operation on sessions. Its name is the corresponding `transferq` command: `now`, `next`, `pause` and so on.
 struct OperationRequest: Sendable {
     /// The names of the operations.
     static let names = [
@@ -21,7 +21,7 @@ struct OperationRequest: Sendable {
     private let place: Place?
     private let isHeld: Bool
 
-    /// Parses an operation, whose options are members of a JSON object. Leaves the other members for the caller.
+    /// Parses an operation whose options are members of a JSON object, and removes these members. The caller handles the others.
     ///
     /// - Throws: A ``Problem``.
     init(_ name: String, _ members: inout JSONMembers) throws(Problem) {
@@ -41,7 +41,7 @@ struct OperationRequest: Sendable {
         case "set": operation = .update(try Self.update(&members))
         case "move":
             place = try Self.place(&members)
-            guard place != nil else { throw .invalid("A move needs one of \"at\", \"before\", \"after\" and \"to\".") }
+            guard place != nil else { throw .invalid("A move needs \"at\", \"before\", \"after\" or \"to\".") }
         case "enqueue":
             isHeld = try members.bool("hold")
             place = try Self.place(&members) ?? .end
@@ -66,7 +66,7 @@ struct OperationRequest: Sendable {
         case "end": places.append(.end)
         default: throw .invalid("\"to\" must be front or end.")
         }
-        guard places.count < 2 else { throw .invalid("Only one of \"at\", \"before\", \"after\" and \"to\" is possible.") }
+        guard places.count < 2 else { throw .invalid("Give only one of \"at\", \"before\", \"after\" and \"to\".") }
         return places.first
     }
 
@@ -89,7 +89,7 @@ struct OperationRequest: Sendable {
         }
         guard update != SessionUpdate() else {
             throw .invalid(
-                "There is nothing to set. The members are rateLimit, tags, name, account, notBefore, after, context, deadline and parallel."
+                "There is nothing to set. Give rateLimit, tags, name, account, notBefore, after, context, deadline or parallel."
             )
         }
         return update
@@ -98,7 +98,7 @@ struct OperationRequest: Sendable {
     /// The operation for the selected sessions.
     ///
     /// - Parameters:
-    ///   - sessions: The sessions; empty for a group without IDs.
+    ///   - sessions: The IDs; empty if the client selects sessions in another way, for example by tag.
     ///   - revision: The revision of the order that the client knows; nil to accept any order.
     func operation(for sessions: [SessionID], expecting revision: UInt64?, in queue: any ControllableQueue) async throws -> SessionOperation
     {
@@ -107,8 +107,10 @@ struct OperationRequest: Sendable {
         return name == "enqueue" ? .enqueue(to: destination, isHeld: isHeld) : .move(to: destination)
     }
 
-    /// With a revision, a destination is an index, which the queue compares with the order in the transaction of the move. The index is read before,
-    /// but revisions only grow: if the revision matches in the transaction, it also matched when the index was read.
+    /// Returns the destination; an index if the client knows a revision.
+    ///
+    /// This method reads the index before the transaction of the move. If the revision still matches in the transaction, it also matched when the
+    /// index was read, because revisions only grow.
     private func destination(for sessions: [SessionID], expecting revision: UInt64?, in queue: any ControllableQueue) async throws
         -> MoveDestination
     {
@@ -121,12 +123,12 @@ struct OperationRequest: Sendable {
             case .end, nil: .end
             }
         }
-        // The index is that after the move, when the sessions have left their indices. Drafts have no index.
+        // The index refers to the order without the moved sessions. Drafts have no index.
         let moved = name == "move" ? try await queue.sessions(in: .sessions(sessions)) : []
         func index(besides id: SessionID, _ offset: Int) async throws -> MoveDestination {
             let other = try await queue.status(of: id).index
             guard other >= 0, !sessions.contains(id) else {
-                throw QueueError(.invalidRequest, "The session \(id) is a draft, or one of the moved sessions. Choose another place.")
+                throw QueueError(.invalidRequest, "The session \(id) is a draft, or one of the moved sessions. Choose another session.")
             }
             return .index(other + offset - moved.count(where: { (0..<other).contains($0.index) }), expecting: revision)
         }

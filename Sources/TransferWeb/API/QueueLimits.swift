@@ -18,12 +18,12 @@ struct QueueLimits {
         let count = try members.integer("keepCompletedCount", in: 0...Int64(Int32.max))
         let seconds = try members.integer("keepCompletedSeconds", in: 0...Int64(Int32.max))
         guard count == nil || seconds == nil else {
-            throw .invalid("Only one of \"keepCompletedCount\" and \"keepCompletedSeconds\" is possible.")
+            throw .invalid("Give only one of \"keepCompletedCount\" and \"keepCompletedSeconds\".")
         }
         retention = count.map { .count(Int($0)) } ?? seconds.map { .age(.seconds($0)) } ?? (keepsAll ? .keepAll : nil)
         guard maxSessions != nil || rateLimit.given || timetable.given || diskFloor != nil || retention != nil else {
             throw .invalid(
-                "There is nothing to set. The members are maxSessions, rateLimit, timetable, minFree, keepCompletedCount and keepCompletedSeconds."
+                "There is nothing to set. Give maxSessions, rateLimit, timetable, minFree, keepCompletedCount or keepCompletedSeconds."
             )
         }
     }

@@ -57,8 +57,8 @@ struct CommandFigures {
         }
         let alone = try (0..<rounds * 8).map { _ in try transferq("--version") }
         return [
-            .init(name: "queue status of a busy agent, ms", samples: status, aim: "under 50"),
-            .init(name: "a durable change at a busy agent, ms", samples: change, aim: "under 50"),
+            .init(name: "queue status with a busy agent, ms", samples: status, aim: "under 50"),
+            .init(name: "a durable change with a busy agent, ms", samples: change, aim: "under 50"),
             .init(name: "the program alone (--version), ms", samples: alone, aim: ""),
         ]
     }
@@ -81,6 +81,6 @@ struct CommandFigures {
             samples.append(start.duration(to: arrival) / .milliseconds(1))
         }
         clear()
-        return [.init(name: "from the start of run to the first byte, ms", samples: samples, aim: "under 100")]
+        return [.init(name: "from transferq run to the first byte, ms", samples: samples, aim: "under 100")]
     }
 }
