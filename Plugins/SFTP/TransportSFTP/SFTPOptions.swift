@@ -136,7 +136,7 @@ public struct SFTPOptions: Hashable, Sendable {
             Setting(
                 "keepModes", \.keepModes, .flag,
                 "`true` to keep the permissions of files, not folders. Otherwise a file gets the default permissions for new files, "
-                    + "restricted to those of its source. Only the owner can read a part file"),
+                    + "without any that its source lacks. Only the owner can read a part file"),
             Setting(
                 "keepTimes", \.keepTimes, .flag,
                 "`true` to keep the modification times of uploaded files, not folders; downloaded files always keep theirs"),
