@@ -42,7 +42,7 @@ let nioSSL = Target.Dependency.product(name: "NIOSSL", package: "swift-nio-ssl",
 let unixSignals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle", condition: ifLoopbackServer)
 
 // Whether this package is a dependency of another package. When SwiftPM resolves versions, it reads the manifest of a dependency at "/".
-// When it builds, it reads the manifest in the dependency's checkout, whose name is that of the repository.
+// When it builds, it reads the manifest in the dependency's checkout, which is named after the repository.
 let isDependency = Context.packageDirectory == "/" || Context.packageDirectory.split(separator: "/").dropLast().last == "checkouts"
 
 let package = Package(
@@ -286,7 +286,7 @@ let package = Package(
 
 // Samples are separate packages that depend on this package. When a sample is built, this package must not have a target with the same
 // name. Therefore, only this project's own builds, which test the samples, include them as targets. The samples of apps can't use symbols with
-// `package` access, as in other packages. Tests/check-samples compares these targets with those of the samples' packages.
+// `package` access, as in other packages. Tests/check-samples compares these targets with the targets in the samples' packages.
 if isStrict {
     let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
     package.targets += [
@@ -353,7 +353,7 @@ if Context.environment["TRANSFERKIT_DOCS"] != nil {
 
 // Fuzzing requires code that is compiled with libFuzzer's instrumentation. Tests/Fuzzing/run builds it in a separate folder.
 if Context.environment["TRANSFERKIT_FUZZING"] != nil {
-    // Only this package's modules count which code runs. libFuzzer reads all counters after each input, so those of other packages would cost
+    // Only this package's modules count which code runs. libFuzzer reads all counters after each input, so counters in other packages would take
     // most of the time.
     for target in package.targets where target.type == .regular || target.type == .executable {
         target.swiftSettings = (target.swiftSettings ?? []) + [.unsafeFlags(["-sanitize=fuzzer,address"])]

@@ -40,7 +40,7 @@ public struct CommandLineProgram: Sendable {
         exit(await body(program, arguments))
     }
 
-    /// Runs one command on another queue than the one in the storage folder.
+    /// Runs one command on a queue other than the queue in the storage folder.
     package func run(_ arguments: [String], on queue: any ControllableQueue) async -> Int32 {
         var program = self
         program.context.queue = queue

@@ -2,7 +2,7 @@ public import Foundation
 
 /// The description of the process that owns a queue.
 public struct QueueOwner: Hashable, Sendable, Codable {
-    /// A kind of program. Programs can define further roles.
+    /// A kind of program. Programs can define more roles.
     public struct Role: RawRepresentable, Hashable, Sendable, Codable {
         /// The name, in lower camel case.
         public let rawValue: String

@@ -1,5 +1,5 @@
-/// A size in bytes or a rate in bytes per second: a number, with K, M, G or T (or KiB, MiB, …) for binary units, or KB, MB, … for decimal
-/// units. A rate may end in `/s`.
+/// A size in bytes or a rate in bytes per second. The number may have a binary unit (K, M, G or T, or KiB, MiB, …) or a decimal unit (KB, MB, …). A
+/// rate may end in `/s`.
 package struct ByteCount: Sendable {
     package let bytes: Int64
 

@@ -20,7 +20,7 @@ public final class WebServer: Sendable {
 
     /// Creates a server for a queue of another process, without starting the server.
     ///
-    /// The owner of the queue need not run yet. While there is no owner, the page shows this.
+    /// The owner of the queue need not run yet. While there is no owner, the page shows a message.
     public convenience init(_ queue: RemoteTransferQueue, options: WebServerOptions = WebServerOptions()) {
         self.init(queue, events: EventSources.events(of: queue), folder: queue.folder, options: options)
     }
@@ -44,8 +44,8 @@ public final class WebServer: Sendable {
     /// Starts the server and returns when it is listening.
     ///
     /// - Returns: The URL of the page, with the token. A browser that opens the URL gets a cookie, and then the page without the token.
-    /// - Throws: A ``WebServerError`` if the address or the tokens can't be used, the address is not a loopback address and TLS has no certificate, or
-    ///   the server is already running.
+    /// - Throws: A ``WebServerError`` if the address or the tokens can't be used, if TLS has no certificate and the address is not a loopback
+    ///   address, or if the server is already running.
     public func start() async throws(WebServerError) -> String {
         let isLoopback = RequestGuard.isLoopback(options.address)
         guard isLoopback || options.certificate != nil else {

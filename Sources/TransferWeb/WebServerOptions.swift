@@ -6,7 +6,7 @@ public struct WebServerOptions: Sendable {
     public var address = "127.0.0.1"
     /// The port to listen on; 0 for any free port. Default: 8420.
     public var port: UInt16 = 8_420
-    /// The names by which clients reach the server, in addition to loopback names and ``address``. The server rejects requests for other hosts.
+    /// The host names that clients use for the server, in addition to loopback names and ``address``. The server rejects requests for other hosts.
     public var hostNames: [String] = []
     /// Whether the server rejects all changes, whatever token a client has.
     public var isReadOnly = false

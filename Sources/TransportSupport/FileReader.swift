@@ -18,10 +18,11 @@ public final class FileReader: Sendable {
     ///
     /// - Parameters:
     ///   - source: The file, with the recorded identity.
-    ///   - threads: The threads for blocking calls, including those of ``verifyUnchanged()``.
-    /// - Throws: A ``/TransferCore/TransferError`` of the class ``/TransferCore/FailureClass/sourceChanged``, whose message names the
-    ///   change, ``/TransferCore/FailureClass/sourceLost``, or ``/TransferCore/FailureClass/noSpace`` if this process lacks descriptors or
-    ///   threads. If the task is cancelled, throws `CancellationError` immediately, even if the disk hangs.
+    ///   - threads: The threads for blocking calls, also in ``verifyUnchanged()``.
+    /// - Throws: A ``/TransferCore/TransferError``. Its class is ``/TransferCore/FailureClass/sourceChanged`` if the file has changed (the message
+    ///   describes the change), ``/TransferCore/FailureClass/sourceLost`` if the file is missing or can't be read, or
+    ///   ``/TransferCore/FailureClass/noSpace`` if this process lacks descriptors or threads. If the task is cancelled, throws `CancellationError`
+    ///   immediately, even if the disk hangs.
     public static func open(_ source: UploadSource, on threads: WorkerThreads) async throws -> FileReader {
         try await threads.runUnlessCancelled {
             let reader = try FileReader(source, threads: threads)
@@ -41,7 +42,7 @@ public final class FileReader: Sendable {
         try? descriptor.close()
     }
 
-    /// Verifies that the file has not changed since it was opened. Call it after the last byte was read.
+    /// Verifies that the file has not changed since it was opened. Call this method after the last read.
     ///
     /// - Throws: The same errors as ``open(_:on:)``.
     public func verifyUnchanged() async throws {

@@ -9,7 +9,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// A program that runs alongside the tests. Its standard input stays open while this object exists. So a program that exits at the end of
+/// A program that runs alongside the tests. Its standard input stays open while this object exists, so a program that exits at the end of
 /// its input also exits when the test process ends.
 package final class StartedProgram: Sendable {
     private let input: Locked<FileDescriptor?>
@@ -19,7 +19,7 @@ package final class StartedProgram: Sendable {
     /// Starts a program, by its absolute path or by its name in the search path.
     ///
     /// - Parameters:
-    ///   - environment: Variables in addition to those of the test process.
+    ///   - environment: Variables to add to the environment of the test process.
     ///   - errors: The file for the program's standard error. Overwrites an existing file.
     package init(
         _ program: String, _ arguments: [String], environment: [String: String] = [:], errors: FilePath = "/dev/null"

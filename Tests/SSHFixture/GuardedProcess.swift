@@ -25,7 +25,7 @@ package final class GuardedProcess: Sendable {
     ///
     /// - Parameters:
     ///   - log: The file to which the program's output is appended.
-    ///   - environment: Variables in addition to those of the test process.
+    ///   - environment: Variables to add to the environment of the test process.
     package init(_ arguments: [String], log: URL, environment: [String: String] = [:]) throws {
         let stdin = try ChildProcess.pipe()
         defer { try? stdin.reading.close() }

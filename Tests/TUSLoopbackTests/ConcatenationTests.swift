@@ -55,7 +55,7 @@ import Testing
             #expect(try connection.patch(parts[1], at: 0, content.dropFirst(4)).status == 204)
             #expect(try connection.request("HEAD", final).headers["upload-offset"] == nil)
             #expect(try connection.patch(parts[0], at: 0, content.prefix(4)).status == 204)
-            // The concatenation needs no further request.
+            // The concatenation needs no more requests.
             #expect(try server.contents(named: "a") == [content])
             #expect(try connection.offset(final) == 10)
         }

@@ -2,7 +2,7 @@ import Foundation
 import TUSLoopback
 import Testing
 
-/// The behaviour of a server without extensions. The tests of each extension contain further cases.
+/// The behaviour of a server without extensions. The tests of each extension contain more cases.
 @Suite struct MissingExtensionTests {
     @Test func `all optional extensions can be disabled`() async throws {
         try await withServer(LoopbackOptions(extensions: [])) { _, url in

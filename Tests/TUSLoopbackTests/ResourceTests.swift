@@ -13,7 +13,7 @@ import Testing
 
     private func path(_ location: String?) throws -> String { try #require(location.flatMap { URL(string: $0)?.path }) }
 
-    /// The interim response arrives before the content, and further ones report the offset.
+    /// The interim response arrives before the content, and later interim responses report the offset.
     @Test(arguments: dialects) func announcesUploadBeforeContent(dialect: LoopbackDialect) async throws {
         let version = version(dialect)
         try await withServer(LoopbackOptions(maximumSize: 1000, lifetime: .seconds(60), dialect: dialect, progressInterval: 40)) {

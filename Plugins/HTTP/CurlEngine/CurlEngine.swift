@@ -12,13 +12,12 @@ import TransportSupport
 package final class CurlEngine: Sendable {
     /// Limits of an engine.
     package struct Configuration: Sendable {
-        /// The maximum number of concurrent requests, and therefore of connections in use; further requests wait. The engine keeps up to
-        /// the same number of idle connections for each set of ``ConnectionOptions``. Downloads on dedicated threads do not count towards
-        /// this limit.
+        /// The maximum number of concurrent requests, and therefore of connections in use. Other requests wait. The engine keeps up to the same
+        /// number of idle connections for each set of ``ConnectionOptions``. Downloads on dedicated threads do not count towards this limit.
         package var maximumConnections = 256
         /// The time limit for establishing a connection, including TLS.
         package var connectTimeout: Duration = .seconds(30)
-        /// The maximum total size in bytes of a response's header sections, including those of interim responses.
+        /// The maximum total size in bytes of a response's header sections, including interim responses.
         package var maximumResponseHeaders = 256 * 1024
         /// The maximum number of bytes of a response's body that are kept in memory; further bytes are dropped.
         package var maximumResponseBody = 64 * 1024
@@ -79,8 +78,8 @@ package final class CurlEngine: Sendable {
     ///     calls it again after the returned time. Called on the engine's thread. Must not block. Nil to send without a limit.
     ///   - progress: Called with the number of bytes of the body that the socket accepted, each time this number grows. Called on the
     ///     engine's thread. Must not block.
-    /// - Throws: A ``CurlEngineError`` if there is no response, a `TransferError` if a file of the body can't be read or is too short, the
-    ///   error of ``HTTPBodyStream/fail(_:)`` or ``HTTPRequest/trailers``, or `CancellationError`.
+    /// - Throws: A ``CurlEngineError`` if there is no response; a `TransferError` if a file of the body can't be read or is too short; the error of
+    ///   ``HTTPBodyStream/fail(_:)`` or ``HTTPRequest/trailers``; or `CancellationError`.
     package func perform(
         _ request: HTTPRequest, pacing: (@Sendable (_ limit: Int) -> Allowance)? = nil, progress: (@Sendable (Int64) -> Void)? = nil
     ) async throws -> HTTPResponse {
@@ -90,7 +89,7 @@ package final class CurlEngine: Sendable {
     /// Shuts the engine down. Await this method before the process exits.
     ///
     /// All requests end with an error of the kind ``CurlEngineError/Kind/shutDown``, and all connections close. Returns after the threads
-    /// have ended, except those on which a sink is writing. Later requests throw the same error.
+    /// have ended, except requests whose sinks are writing. Later requests throw the same error.
     package func shutdown() async {
         let ended = state.withLock { state in
             defer { state = State(isShutDown: true) }

@@ -126,7 +126,7 @@ public struct HTTPOptions: Hashable, Sendable {
         try requests.validate()
     }
 
-    /// The options as settings of an endpoint or a session, without those that have their default value.
+    /// The options as settings of an endpoint or a session. Omits options with their default value.
     public var settings: [String: String] { Self.table.write(self) }
 
     /// Returns the session's URL for a file. Names are compared byte by byte, because equivalent Unicode texts can name different files.

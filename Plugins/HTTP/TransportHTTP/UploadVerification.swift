@@ -28,8 +28,8 @@ struct UploadVerification {
     ///
     /// - Parameter answer: The response to the `PUT`, a success.
     /// - Returns: The checksum of the file if it was compared, and warnings.
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost`` if the server's file differs, and of the class
-    ///   ``FailureClass/unsupported`` if a checksum is required but the server offers no evidence of the content.
+    /// - Throws: A ``TransferError``. Its class is ``FailureClass/resumeLost`` if the server's file differs, and ``FailureClass/unsupported`` if a
+    ///   checksum is required but the server offers no evidence of the content.
     func verify(_ answer: EndpointResponse) async throws -> (checksum: Checksum?, warnings: [String]) {
         guard verification != .none else { return (nil, []) }
         if let checksum = try await compare(digest(inResponseToPUT: answer), answer) { return (checksum, []) }

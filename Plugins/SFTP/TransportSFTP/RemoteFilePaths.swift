@@ -18,7 +18,7 @@ struct RemoteFilePaths: Sendable {
     /// Returns the path of an entry in the folder at ``final``.
     func entry(_ name: [UInt8]) -> [UInt8] { final + [Self.slash] + name }
 
-    /// The name for messages.
+    /// The name as shown in messages.
     var name: String { path.description }
 
     /// The folders between the endpoint's folder and the file, from the outermost to the innermost.

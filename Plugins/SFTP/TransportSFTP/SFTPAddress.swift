@@ -43,7 +43,7 @@ package struct SFTPAddress: Hashable, Sendable {
         }
     }
 
-    /// The name of the server for messages: the host, and the port unless it is 22.
+    /// The name of the server as shown in messages: the host, and the port unless it is 22.
     var serverName: String { (host.contains(":") ? "[\(host)]" : host) + (port == 22 ? "" : ":\(port)") }
 
     private static func decode(_ text: String) -> [UInt8]? {

@@ -10,9 +10,9 @@ public import TransportSupport
 /// transport syncs it, if the server supports syncs, and renames it.
 ///
 /// An interrupted upload resumes after the last byte that the server synced. If the connection broke, the upload resumes after the last byte that the
-/// server acknowledged, on three conditions: the part file is large enough, its last bytes equal the same bytes of the source, and the
-/// server can sync it. If the server can't sync, the transport first reads back the newest bytes of the part file and compares them. It
-/// skips this comparison for streams, and if ``SFTPOptions/sync`` is off.
+/// server acknowledged. This requires that the part file is large enough, that its last bytes equal the same bytes of the source, and that the server
+/// can sync it. If the server can't sync, the transport first reads back the newest bytes of the part file and compares them. It skips this
+/// comparison for streams, and if ``SFTPOptions/sync`` is off.
 ///
 /// A download resumes if the file on the server still has the same size and modification time. Otherwise, it restarts.
 ///

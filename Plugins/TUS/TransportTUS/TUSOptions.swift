@@ -90,7 +90,7 @@ public struct TUSOptions: Hashable, Sendable {
         if let problem = chunkSize.flatMap(problem(ofChunksOf:)) { throw .invalidEndpoint(problem) }
     }
 
-    /// The options as settings of an endpoint, without those that have their default value.
+    /// The options as settings of an endpoint. Omits options with their default value.
     public var settings: [String: String] { Self.table.write(self) }
 
     /// Explains why chunks of at most `chunkSize` bytes can't be a multiple of ``chunkMultiple``; nil if they can.

@@ -20,7 +20,7 @@ struct AdmissionCheck {
         transports[endpoint]?.uploadOptions ?? RegisteredTransport.UploadOptions()
     }
 
-    /// Checks the sessions' options with the rules of the endpoints' transports.
+    /// Checks the sessions' options against the rules of the endpoints' transports.
     ///
     /// - Throws: A `CommandFailure` if no endpoint supports the options, or if they are invalid at any endpoint.
     func check(for direction: TransferDirection) throws(CommandFailure) {

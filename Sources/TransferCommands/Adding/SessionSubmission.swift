@@ -101,8 +101,8 @@ struct SessionSubmission {
         }
     }
 
-    /// The session's name if the first path ends with `.` or `..`: the name of the folder at that path, and the number of further items.
-    /// Nil for other paths, for which the queue chooses the name.
+    /// The session's name if the first path ends with `.` or `..`: the name of the folder at that path, and the number of other items. Nil for other
+    /// paths, for which the queue chooses the name.
     private static func name(of items: [TransferItem]) -> String? {
         guard let first = items.first, let kind = first.source?.lastComponent?.kind, kind != .regular, let destination = first.destination
         else { return nil }

@@ -8,7 +8,7 @@ enum CommandWords {
     /// The former names of commands, which help and completion don't show.
     private static let formerNames = ["stop": "yield", "update": "set"]
 
-    /// Replaces the former name of a command at the beginning of the arguments with its present name.
+    /// Replaces the former name of a command at the beginning of the arguments with its current name.
     static func replacingFormerName(in arguments: [String]) -> [String] {
         let position = arguments.prefix { $0 == "help" }.count
         guard position < arguments.count, let name = formerNames[arguments[position]] else { return arguments }
@@ -40,7 +40,7 @@ enum CommandWords {
         }
     }
 
-    /// By command: the options that only the command of the other direction has, and advice for a user who gives them.
+    /// The options that only the command for the opposite direction accepts, by command, and the advice in the error message.
     private static let foreignOptions: [String: (options: Set<String>, advice: String)] = [
         "download": (
             ["--copy", "--creation-url", "--form", "--metadata", "--symlinks"], "is for uploads. Omit it, or use transferq upload."

@@ -3,7 +3,7 @@ import CurlEngine
 import Foundation
 import TransferCore
 
-/// A URL that receives each event as a signed request. The headers and the signature are those of Standard Webhooks (standardwebhooks.com).
+/// A URL that receives each event as a signed request. The headers and the signature follow Standard Webhooks (standardwebhooks.com).
 struct Webhook: Sendable {
     private static let prefix = "whsec_"
     /// The time for one request.

@@ -23,7 +23,7 @@ enum ChildProgram {
     ///   - program: The path of the program. A name without a slash is searched for in `PATH`.
     ///   - arguments: The arguments after the program's name.
     ///   - descriptors: The program's descriptors. It inherits the standard streams that are missing here, and nothing else.
-    ///   - variable: A variable in addition to those of this process. If this process has a variable with the same name, that one takes precedence.
+    ///   - variable: A variable to add to the environment of this process. An existing variable with the same name takes precedence.
     /// - Returns: The process ID. The caller must reap the process.
     static func start(
         _ program: FilePath, _ arguments: [[UInt8]], descriptors: [CInt: Source], variable: String? = nil
@@ -34,8 +34,8 @@ enum ChildProgram {
         defer { unsafe posix_spawn_file_actions_destroy(&actions) }
         var copies: [CInt] = []
         defer { for copy in copies { close(copy) } }
-        // Descriptors come before /dev/null, whose number may be that of a source. A copy of a descriptor to itself would stay close-on-exec, so a
-        // source with the target's number is duplicated first.
+        // Descriptors come before /dev/null, because a target for /dev/null may have the number of a source. A copy of a descriptor to itself would
+        // stay close-on-exec, so a source with the target's number is duplicated first.
         for (number, source) in descriptors.sorted(by: { $0.key > $1.key }) {
             guard case .descriptor(let descriptor) = source else { continue }
             var original = descriptor.rawValue

@@ -215,7 +215,7 @@ struct WatchCommand: AsyncParsableCommand {
         guard let text = text ?? (common.verbosity > 0 ? EventDescription.plainLine(of: event.kind, name: label) : nil) else { return nil }
         let start = Figures.date(event.time) + "  "
         guard let columns = CommandContext.current.output.columns else { return start + text }
-        // On a terminal, the text of a further line begins below that of the first line, if there is enough room.
+        // On a terminal, continuation lines are aligned with the text of the first line, if there is enough room.
         let indent = start.count + BarLayout.wordLength
         let wrapped = columns < indent ? start + text : (start + text).wrapped(to: columns, indent: columns < 2 * indent ? 2 : indent)
         return start + BarLayout(hasColor: Terminal.hasColor).colored(String(wrapped.dropFirst(start.count)))

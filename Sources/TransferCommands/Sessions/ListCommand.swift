@@ -38,7 +38,7 @@ struct ListCommand: AsyncParsableCommand {
     @Option(parsing: .unconditional, help: .hidden)
     var max: Int?
 
-    /// How the table fits into a narrow terminal. The columns are those of ``SessionDescription/row(_:)``.
+    /// How the table fits into a narrow terminal. ``SessionDescription/row(_:)`` defines the columns.
     private static let narrowing: [Table.Narrowing] = [
         .truncate(column: 7, to: 30), .truncate(column: 5, to: 24), .truncate(column: 7, to: 16), .truncate(column: 5, to: 12),
         .omit(column: 6), .truncate(column: 7, to: 8), .omit(column: 7), .omit(column: 4), .omit(column: 0), .truncate(column: 5, to: 4),

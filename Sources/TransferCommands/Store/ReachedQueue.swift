@@ -142,7 +142,7 @@ extension CommonOptions {
 }
 
 extension CommonOptions {
-    /// - Throws: A `CommandFailure` if the command works on another queue than the one in a storage folder.
+    /// - Throws: A `CommandFailure` if the command works on a queue without a storage folder.
     private func requireStorageFolder() throws(CommandFailure) {
         guard CommandContext.current.queue == nil else {
             throw CommandFailure(.usage, "This command needs a queue in a storage folder. It can't be used with --fleet.")

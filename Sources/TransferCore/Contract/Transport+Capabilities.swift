@@ -28,9 +28,9 @@ public protocol SessionValidating: Transport {
     /// caller's. Invalid options therefore fail the call instead of the session. For an item with an existing upload, the options contain
     /// its ``AttemptOptions/uploadURL``.
     ///
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if another endpoint of the account could support the option,
-    ///   or of the class ``FailureClass/permanent`` if the files would fail at any endpoint; the queue then rejects the session. The
-    ///   message must name the option and the remedy, because the queue shows it unchanged.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if another endpoint of the account could support the option. If the
+    ///   files would fail at any endpoint, the class is ``FailureClass/permanent``, and the queue rejects the session. The message must name the
+    ///   option and the remedy, because the queue shows it unchanged.
     func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError)
 }
 

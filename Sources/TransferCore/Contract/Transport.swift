@@ -21,7 +21,7 @@ public protocol Transport: Sendable {
     /// ``smallFilesInFlight`` by default, so that the number does not change.
     var maximumSmallFilesInFlight: Int { get }
 
-    /// The number of small files to prepare in addition to those in flight, 0 to 64; 0 by default.
+    /// The number of small files to prepare in addition to the files in flight, 0 to 64; 0 by default.
     ///
     /// Set it if the transport saves a checkpoint before the first request of each file: the checkpoints of later files are then stored
     /// while earlier files are sent. The first ``AttemptReporter/save(_:)`` of an upload returns when the checkpoint is durable and the number of

@@ -18,9 +18,8 @@ public struct FailureClass: RawRepresentable, Hashable, Sendable, Codable, Custo
     /// No server at the endpoint's address responds in the transport's protocol: the queue tries the account's next endpoint. It retries
     /// the same endpoint if no other is available, or if a checkpoint covers bytes there and the outage is short.
     public static let unreachable = FailureClass(rawValue: "unreachable")
-    /// The server rejects the client's identity, or a secret can't be read: the account is blocked until the user acts, or the queue tries
-    /// the next endpoint if the account allows this. If the endpoint accepted the credentials before, ``TransferError/Code/forbidden``
-    /// fails only the file.
+    /// The server rejects the client's identity, or a secret can't be read. The account is blocked until the user acts, or the queue tries the next
+    /// endpoint if the account allows this. If the endpoint accepted the credentials before, ``TransferError/Code/forbidden`` fails only the file.
     public static let credentials = FailureClass(rawValue: "credentials")
     /// The client rejects the server's identity (TLS, host key): the account is blocked until the user acts.
     public static let trust = FailureClass(rawValue: "trust")

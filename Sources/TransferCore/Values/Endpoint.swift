@@ -27,7 +27,7 @@ public struct Endpoint: Hashable, Sendable, Codable {
         self.settings = settings
     }
 
-    /// The address for messages and logs. Omits the query, which may contain a secret.
+    /// The address as shown in messages and logs. Omits the query, which may contain a secret.
     public var location: String { String(address.prefix { $0 != "?" }) }
 
     /// Checks the rules that apply to all transports: the address is a URL with a scheme and a host, without a password or a fragment. A

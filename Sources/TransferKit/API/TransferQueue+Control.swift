@@ -48,8 +48,8 @@ extension TransferQueue {
         return (scheduler.flags.mode, scheduler.flags.hasInterrupted)
     }
 
-    /// Sets and stores the maximum number of active sessions. A lower limit interrupts no session, but no further session starts until
-    /// fewer slots are in use.
+    /// Sets and stores the maximum number of active sessions. A lower limit interrupts no session, but no other session starts until fewer slots are
+    /// in use.
     ///
     /// - Parameters:
     ///   - limit: At least 1; nil for the limit of the configuration, or for no limit if an account is given.

@@ -22,8 +22,8 @@ extension TransferQueue {
     ///
     /// The account's transports validate each session, if they are registered in this process (``/TransferCore/SessionValidating``). The call
     /// rejects a session with an invalid option, such as a forbidden header, even if only the transport of a fallback endpoint rejects the
-    /// option. The call accepts a session with an option that some endpoints do not support, such as a checksum for an upload to a plain HTTP
-    /// server, if another endpoint supports the option.
+    /// option. The call accepts an unsupported option, such as a checksum for an upload to a plain HTTP server, if another endpoint of the account
+    /// supports it.
     ///
     /// A request that duplicates an existing session (``SessionRequest/deduplicationKey``) succeeds even if the transports would reject it. It
     /// also succeeds if its sources are missing or the destinations of its downloads exist, unless it contains streams or in-memory data.

@@ -16,8 +16,8 @@ extension TransferQueue {
     ///   - stream: One of the ``unfinishedStreams``.
     ///   - bufferSize: See ``TransferItem/stream(as:length:bufferSize:ahead:)``.
     ///   - ahead: See ``TransferItem/stream(as:length:bufferSize:ahead:)``.
-    /// - Throws: ``QueueError`` with the code `invalidRequest` if the stream can't be continued, because its item has ended (for example, because
-    ///   the session has already run), or because another writer is attached.
+    /// - Throws: ``QueueError`` with the code `invalidRequest` if the stream can't be continued. Either its item has ended, for example because the
+    ///   session has already run, or another writer is attached.
     public nonisolated func continueStream(
         _ stream: UnfinishedStream, bufferSize: Int = 1 << 20, ahead: Int64 = TransferItem.defaultAhead
     ) throws -> StreamWriter {

@@ -74,8 +74,7 @@ public actor TransferQueue: ControllableQueue {
     ///     (``/TransferCore/Transport/makeInstance()``), so you can pass the same values to other queues.
     ///   - credentials: Reads the secrets that endpoints refer to; by default from the environment and from files.
     ///   - configuration: Settings that apply to all sessions.
-    ///   - delegate: Receives the events, including those from the opening of the queue, such as a quarantined session; see
-    ///     ``setDelegate(_:)``.
+    ///   - delegate: Receives the events, including events during the opening of the queue, such as a quarantined session; see ``setDelegate(_:)``.
     /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable`, `storageDamaged` or
     ///   `duplicateTransport`; `impossibleOrder` if the ordering is ``QueueOrdering/strict`` and a session depends on a later one.
     public init(

@@ -66,9 +66,8 @@ public struct TransferSession: Sendable {
     ///   - type: The type of the value.
     ///   - position: The position of the item in the session, from 0.
     ///   - decoder: The decoder, for example with another strategy for dates.
-    /// - Throws: The errors of ``value``; ``QueueError`` with the code `noSuchSession` if the session was removed after its end; a
-    ///   `TransferError` with the code `invalidResponse` if the item has no response, or only the beginning of a response, or if the
-    ///   response is not the JSON of such a value.
+    /// - Throws: The errors of ``value``; ``QueueError`` with the code `noSuchSession` if the session was removed after its end; a `TransferError`
+    ///   with the code `invalidResponse` if the item has no complete response, or if the response is not the JSON of such a value.
     public func response<Value: Decodable>(
         as type: Value.Type, ofItem position: Int64 = 0, with decoder: sending JSONDecoder = JSONDecoder()
     ) async throws -> Value {

@@ -245,7 +245,7 @@ extension QueueStore {
 }
 
 extension TransferItem {
-    /// The item's name for messages.
+    /// The item's name as shown in messages.
     var shownName: String {
         source.map { $0.lastComponent?.string ?? $0.string } ?? shownFormName ?? destination.map {
             String(decoding: $0.lastComponent, as: UTF8.self)

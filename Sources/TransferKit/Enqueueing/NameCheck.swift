@@ -41,7 +41,7 @@ struct NameCheck: Sendable {
     ///
     /// - Parameters:
     ///   - items: The new items.
-    ///   - existing: The items of the session whose remote names may collide with those of a new item, or with each other.
+    ///   - existing: The items of the session whose remote names may collide with the names of a new item, or with each other.
     ///   - refusal: The collisions to reject; see ``refusal(of:at:)``.
     func check(_ items: [ItemDraft], after existing: [NamedItem], _ refusal: NameRefusal) throws(QueueError) {
         var names = RemoteNames()
@@ -109,8 +109,8 @@ struct NamedItem: Sendable {
 }
 
 extension QueueStore {
-    /// Returns the items of a session whose remote names can collide with the given names: items with one of these names, with a name inside
-    /// one of them, or with the name of a folder that contains one of them. Ignores the files and folders inside an added folder.
+    /// Returns the items of a session whose remote names can collide with the given names. These items have one of the names, a name inside one of
+    /// them, or the name of a folder that contains one of them. Ignores the files and folders inside an added folder.
     ///
     /// - Parameter replaced: Items to leave out.
     func items(
@@ -142,8 +142,8 @@ extension QueueStore {
         }
     }
 
-    /// Returns the items of a session whose remote names can collide with each other: items with the same name, added folders, and items with a
-    /// name inside the name of an added folder. Ignores the files and folders inside an added folder. Returns no items if no names can collide.
+    /// Returns the items of a session whose remote names can collide with each other. These are items with the same name, added folders, and items
+    /// with a name inside an added folder's name. Ignores the files and folders inside an added folder. Returns no items if no names can collide.
     func itemsWithCollidingNames(of key: SessionKey) async throws -> [NamedItem] {
         try await read { [sources] db in
             let rows = try StoredRow.fetchCursor(

@@ -21,8 +21,8 @@ public enum ItemState: String, Hashable, Sendable, Codable, CaseIterable {
 public struct ItemStatus: Hashable, Sendable {
     /// The item's position in its session, from 0. It can change until the session's folders have been read. Some positions may be unused.
     public var position: Int64
-    /// The local file or folder. For in-memory data, a stream or a copy (``TransferItem/keepsCopy``), the file in the storage folder that holds the
-    /// bytes until the item is completed; for a form, its first local file; for a download, the local destination.
+    /// The local file or folder. For in-memory data, a stream or a copy (``TransferItem/keepsCopy``): the file in the storage folder that holds the
+    /// bytes until the item is completed. For a form: its first local file. For a download: the local destination.
     public var source: FilePath
     /// The remote path.
     public var destination: RemotePath
@@ -95,8 +95,8 @@ public struct ItemStatus: Hashable, Sendable {
     /// - Parameters:
     ///   - type: The type of the value.
     ///   - decoder: The decoder, for example with another strategy for dates.
-    /// - Throws: A `TransferError` with the code `invalidResponse` if the item has no response, or only the beginning of a response, or if
-    ///   the response is not the JSON of such a value.
+    /// - Throws: A `TransferError` with the code `invalidResponse` if the item has no complete response, or if the response is not the JSON of such a
+    ///   value.
     public func response<Value: Decodable>(as type: Value.Type, with decoder: JSONDecoder = JSONDecoder()) throws -> Value {
         guard let serverResponse else {
             throw TransferError(

@@ -22,8 +22,8 @@ public struct QueueStatistics: Hashable, Sendable, Codable {
     public var secondsElapsed: Double
     /// The recent rate of all running sessions together, in bytes per second; nil if no session runs, or if the rate is unknown.
     public var rate: Double?
-    /// The average rate in bytes per second: all confirmed bytes, including those of removed sessions, divided by ``secondsElapsed``. Nil
-    /// before the first confirmed byte.
+    /// The average rate in bytes per second: all confirmed bytes, including removed sessions, divided by ``secondsElapsed``. Nil before the
+    /// first confirmed byte.
     public var averageRate: Double?
     /// The time for ``bytesRemaining`` at the recent rate, in seconds; nil if it is unknown.
     public var secondsRemaining: Double?

@@ -25,7 +25,7 @@ public struct SessionStatus: Hashable, Sendable, Codable {
     public var endpoint: String?
     /// The transport of the ``endpoint``.
     public var transport: TransportID?
-    /// Labels by which the app groups sessions.
+    /// Labels for grouping sessions.
     public var tags: [String]
     /// The app's context value as JSON.
     public var context: Data?
@@ -115,8 +115,7 @@ public struct SessionStatistics: Hashable, Sendable, Codable {
     /// The fraction of bytes that were sent or received, in 0 ... 1, for a progress bar. If all files are empty, the fraction of completed files.
     /// Nil if ``bytesTotal`` is nil, or if there are no files.
     ///
-    /// The number of sent bytes can exceed the number of confirmed bytes by a whole file, because a server confirms the bytes of a request at the
-    /// end of the request.
+    /// The number of sent bytes can exceed the number of confirmed bytes by a whole file, because a server confirms a request only at its end.
     public var fractionCompleted: Double? {
         guard let bytesTotal else { return nil }
         if bytesTotal > 0 { return min(1, Double(max(bytesDone, bytesSent)) / Double(bytesTotal)) }

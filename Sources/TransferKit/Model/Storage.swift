@@ -52,16 +52,16 @@ public struct Storage: Sendable {
 
     /// A storage in memory, for tests, and for transfers that need not survive the process. Each queue that opens it starts empty.
     ///
-    /// The queue works as with a folder, but writes nothing to a disk: its state, in-memory data, streams and copies are files of a file system in
-    /// memory, `/dev/shm` or otherwise `$XDG_RUNTIME_DIR` (tmpfs(5)). Only this user can read them. Without such a file system, opening the queue
+    /// The queue works as with a folder, but writes nothing to a disk. Its state, in-memory data, streams and copies are files in an in-memory file
+    /// system (tmpfs(5)): `/dev/shm`, or otherwise `$XDG_RUNTIME_DIR`. Only this user can read them. Without such a file system, opening the queue
     /// fails with the code `storageUnavailable`. Apple's systems have no such file system. There, the files are in the temporary folder on disk.
     ///
     /// The files are removed by ``TransferQueue/shutdown()``, or when the queue is deallocated. After a crash or a kill, they use memory until this user
     /// opens the next queue with this storage, or the machine restarts; no queue reads them again.
     ///
     /// - Important: The file system limits the size of the data. In a container, `/dev/shm` often has only 64 MiB (`docker run --shm-size`). The
-    ///   system may move its content to a swap disk. When a user logs out, systemd removes the user's files from both folders, even those of a
-    ///   process that continues, unless lingering is enabled for the user (loginctl(1), RemoveIPC in logind.conf(5)).
+    ///   system may move its content to a swap disk. When a user logs out, systemd removes the user's files from both folders, even if their
+    ///   process continues. Enable lingering for the user to prevent this (loginctl(1), RemoveIPC in logind.conf(5)).
     public static let inMemory = Storage(folder: nil, base: nil, ownerTimeout: .zero)
 
     private static func stateFolder(of name: String) -> FilePath {

@@ -169,7 +169,7 @@ private final class BlockingQueues: Sendable {
             state.calls[owner]?.running -= 1
             if let calls = state.calls[owner], calls.running == 0, !calls.isWaiting { state.calls[owner] = nil }
             // At most one call may start now, because each call that could start earlier did so. If this owner has no running call left, its next
-            // call comes first: it may use a reserve thread, so it could start even if another call took this thread.
+            // call comes first. That call may use a reserve thread, so it could start even if another call took this thread.
             let isOwnersTurn = state.calls[owner].map { $0.running == 0 && $0.isWaiting } ?? false
             let index = isOwnersTurn ? state.turns.firstIndex(of: owner) : state.turns.firstIndex { mayStart($0, state) }
             guard let index, let body = state.calls[state.turns[index]]?.next() else {

@@ -104,7 +104,7 @@ package final class EventHub: Sendable {
 
     // MARK: Events
 
-    /// Sets the context value that the further events of a running session contain; nil if the session has none.
+    /// Sets the context value in later events of a running session; nil if the session has no context.
     package func set(_ context: Data?, of id: SessionID) {
         state.withLock { $0.contexts[id] = context }
     }

@@ -98,7 +98,7 @@ extension TransferQueue {
             TransferError(.transient, .storageDamaged, "Cannot read the session from the queue's database.", cause: cause))
     }
 
-    // MARK: The end of runs
+    // MARK: Ending runs
 
     /// The longest time that an interrupted run may take to end, or a transport may take to shut down.
     private static let endLimit = Duration.seconds(30)

@@ -48,7 +48,7 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        // A client of events that sends nothing more has closed its end. Without this, the server would notice it only when it sends further events.
+        // A client of events that sends nothing more has closed its end. Without this check, the server would notice only when it sends more events.
         if isStream, case .inputClosed? = event as? ChannelEvent { context.close(promise: nil) }
         context.fireUserInboundEventTriggered(event)
     }

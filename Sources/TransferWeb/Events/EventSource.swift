@@ -1,7 +1,7 @@
 import TransferControl
 import TransferKit
 
-/// Reads the events of a queue after a revision: first those of its change log, then new events. Ends when the queue shuts down.
+/// Reads the events of a queue after a revision: first the stored events from the change log, then new events. Ends when the queue shuts down.
 typealias EventSource = @Sendable (_ revision: UInt64) -> AsyncThrowingStream<QueueEvent, any Error>
 
 enum EventSources {

@@ -96,7 +96,7 @@ struct EventStream: Sendable {
         }
     }
 
-    /// Sends events from the change log. During this, the feed can drop further events, which a second call then sends.
+    /// Sends events from the change log. In the meantime, the feed can drop newer events, which a second call then sends.
     ///
     /// - Returns: The revision of the last sent event.
     @concurrent
@@ -153,7 +153,7 @@ private struct EventOutput {
     @concurrent
     mutating func write(_ text: String) async throws { try await writer.write(ByteBuffer(string: text)) }
 
-    /// An event with its revision as the ID. JSON on one line needs no further escapes.
+    /// An event with its revision as the ID. JSON on one line needs no other escapes.
     static func text(_ event: QueueEvent) -> String {
         "id: \(event.revision)\ndata: \(JSONValue(event, index: nil).text)\n\n"
     }

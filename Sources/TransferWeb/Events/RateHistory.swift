@@ -30,7 +30,7 @@ actor RateHistory {
         sessions.reduce(into: [:]) { $0[$1.account, default: 0] += $1.statistics.rate ?? 0 }
     }
 
-    /// The samples after the one with a number; 0 for all of them.
+    /// The samples after the sample with this number; 0 for all samples.
     func json(after number: Int64) -> JSONValue {
         let count = number > last ? samples.count : Int(clamping: last - number)
         return [

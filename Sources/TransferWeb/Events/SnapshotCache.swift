@@ -1,4 +1,4 @@
-/// Shares the result of a read among requests that arrive at about the same time, so that many open pages cost the queue's owner as much as one.
+/// Shares the result of a read among requests that arrive at about the same time. Many open pages then cost the queue's owner as much as one.
 actor SnapshotCache {
     private struct Snapshot {
         let generation: Int
@@ -16,7 +16,7 @@ actor SnapshotCache {
     /// Makes later requests read again, because the queue changed.
     func invalidate() { generation += 1 }
 
-    /// Returns the result for a key: a recent one, or that of `read`. A key always stands for the same type.
+    /// Returns a recent result for a key, or else the result of `read`. A key always stands for the same type.
     func value<Value: Sendable>(
         for key: String, read: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {

@@ -27,7 +27,7 @@ struct AccessTokens: Sendable {
     /// The token for reading.
     let readToken: String
 
-    /// Reads the tokens, and creates those that are missing. Blocks.
+    /// Reads the tokens, and creates missing tokens. Blocks.
     ///
     /// - Throws: A ``WebServerError`` if a file can't be read or created, or if other users can read it.
     static func load(from folder: FilePath) throws(WebServerError) -> AccessTokens {

@@ -58,7 +58,7 @@ extension WorkerThreads {
         return value
     }
 
-    /// Computes the checksum of a range. The parameters are those of ``fold(_:into:reading:progress:_:)``.
+    /// Computes the checksum of a range. For the parameters, see ``fold(_:into:reading:progress:_:)``.
     package func checksum(
         _ algorithm: ChecksumAlgorithm, of range: Range<Int64>, reading read: @escaping @Sendable (Range<Int64>) throws -> [UInt8],
         progress: () -> Void = {}

@@ -93,7 +93,7 @@ import TransportTUS
         }
     }
 
-    /// In-memory data and streams have no path by which the queue could recognize that two items are the same.
+    /// In-memory data and streams have no path, so the queue can't recognize that two items are the same.
     @Test func rejectsDataWithNameOfOtherItem() async throws {
         let queue = try await open(["https+put://one.example/"])
         let name = try RemotePath("clip.mov")

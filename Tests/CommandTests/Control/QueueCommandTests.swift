@@ -32,7 +32,7 @@ import TransferKit
         #expect(try await program.succeed("queue", "status", "--json").objects().first?["rateLimit"] is NSNull)
     }
 
-    /// The retention is stored. It applies to the present owner of the queue and to later ones.
+    /// The retention is stored. It applies to the current owner of the queue and to later owners.
     @Test func setsRetention() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program

@@ -50,8 +50,8 @@ import TransportTUS
         Answer.Part(field: field, length: text.utf8.count, text: text, sha256: Self.digest(Data(text.utf8)))
     }
 
-    /// The parts have names with quotes, line breaks and other characters, the media types of the app or those that follow from the name,
-    /// and content from files and from memory. Werkzeug keeps escaped line breaks in names as they are.
+    /// The names of the parts contain quotes, line breaks and other characters. The media types come from the app or the name. The content comes from
+    /// files and from memory. Werkzeug keeps escaped line breaks in names as they are.
     @Test func sendsFieldsAndFilesInOrder() async throws {
         let server = try await PlainServer.start(.form, in: interop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }

@@ -25,7 +25,7 @@ struct SFTPOverwriteTests {
     }
 
     private static func make(_ found: Found, at url: URL) throws {
-        // Has the size of the transferred content.
+        // As long as the transferred content.
         let other = Data("the content before.".utf8)
         switch found {
         case .nothing: break

@@ -71,7 +71,7 @@ struct SFTPQueueTests {
         await folder.close()
     }
 
-    /// The part file stays at the server. The relay would break a connection that carries the whole file again.
+    /// The part file stays on the server. The relay would break a connection that carries the whole file again.
     @Test func cancelledSessionResumesWhenRetried() async throws {
         let interop = try InteropFixture()
         let folder = try await SFTPServerFolder()

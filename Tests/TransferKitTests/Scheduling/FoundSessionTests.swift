@@ -2,7 +2,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Operations on sessions that were looked up earlier, and may have changed since.
+/// Operations on sessions that were looked up earlier and may have changed since then.
 @Suite struct FoundSessionTests {
     private func draft(_ tags: [String]) -> SessionDraft {
         var draft = SessionDraft.draft()

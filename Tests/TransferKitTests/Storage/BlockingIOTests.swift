@@ -62,7 +62,7 @@ import TransportTesting
 
     private static let sharedLanes = BlockingIO.Lane.allCases.filter { $0.reserve > 0 }
 
-    /// All calls of one owner hang, like those of a session whose files are on a network share that does not respond.
+    /// All calls of one owner hang, as if its session's files were on a network share that does not respond.
     @Test(arguments: sharedLanes) func hangingOwnerDoesNotAffectOthers(_ lane: BlockingIO.Lane) async {
         let gate = ThreadGate()
         let blocked = Task {

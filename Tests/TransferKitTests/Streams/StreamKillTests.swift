@@ -13,7 +13,7 @@ import TransferKit
     import Darwin
 #endif
 
-/// Kills the process while an app writes a stream: at a step of the store, before or after the transport reports progress or saves a
+/// Kills the process while an app writes a stream. The kill happens at a step of the store, before or after the transport reports progress or saves a
 /// checkpoint, or after a call of the writer returns.
 @Suite(.oneProcessAtATime) struct StreamKillTests {
     private static let samples = 25

@@ -53,7 +53,7 @@ import TransportTesting
     @Test func `a client that reads no events is disconnected`() async throws {
         try await WebFixture.with {
             ($0.limits.eventClients, $0.limits.writeTime) = (1, 1_000)
-            // Without further writes, the server would not notice for a while that the client does not read.
+            // Without more writes, the server would not notice for a while that the client does not read.
             $0.limits.heartbeat = .milliseconds(100)
         } _: { fixture in
             let ids = try await fixture.add(2_000)

@@ -9,7 +9,7 @@ final class CutPlan: Sendable {
 
     private let remaining = Locked<[Direction: Int]>([:])
 
-    /// Breaks a connection after `bytes` further bytes have passed in a direction, counted over all connections.
+    /// Breaks a connection after `bytes` more bytes have passed in a direction, counted over all connections.
     func cut(_ direction: Direction, after bytes: Int) {
         remaining.withLock { $0[direction] = bytes }
     }

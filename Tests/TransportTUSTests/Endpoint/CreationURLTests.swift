@@ -53,7 +53,7 @@ import TransportTUS
         other.stop()
     }
 
-    /// The upload's own URL may be at any trusted origin, including that of the endpoint.
+    /// The upload's own URL may be at any trusted origin, including the endpoint's origin.
     @Test(arguments: [true, false]) func sendsCredentialsToTrustedOrigin(returnsToEndpoint: Bool) async throws {
         var upload = try TestUpload(size: 10, answers: [[.accepted(10)]])
         let other = try ScriptedServer(Self.script(returnsToEndpoint ? upload.server.url("/files/1") : "/files/1"))

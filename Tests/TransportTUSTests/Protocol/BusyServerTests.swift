@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// A server that asks the client to back off receives no further request.
+/// A server that asks the client to back off receives no more requests.
 @Suite struct BusyServerTests {
     private static let offers = "creation,concatenation"
 
@@ -37,7 +37,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The other segments stop: they send no further request, and no further segment is created.
+    /// The other segments stop: they send no more requests, and no more segments are created.
     @Test(arguments: ["POST", "PATCH"]) func busyResponseStopsOtherSegments(method: String) async throws {
         let count = Locked(0)
         let upload = try TestUpload(size: 900, offers: Self.offers) { request, number in
@@ -57,7 +57,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The server is too busy to remove the first of two unused uploads, so the client sends no further request.
+    /// The server is too busy to remove the first of two unused uploads, so the client sends no more requests.
     @Test func stopsRemovalsIfServerIsBusy() async throws {
         let upload = try TestUpload(size: 10) { request, _ in [request.method == "DELETE" ? Self.busy(503) : .silence] }
         let (first, second) = (upload.server.url("/files/1"), upload.server.url("/files/2"))

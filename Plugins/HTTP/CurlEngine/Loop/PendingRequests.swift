@@ -1,7 +1,7 @@
 /// A first-in, first-out queue of requests that wait for a connection.
 struct PendingRequests {
     private var requests: [PendingRequest.ID: PendingRequest] = [:]
-    /// The IDs in the order of their arrival, including those of removed requests.
+    /// The IDs in the order of their arrival, including the IDs of removed requests.
     private var queue: [PendingRequest.ID] = []
     private var first = 0
 

@@ -127,7 +127,7 @@ package struct Proxy: Sendable {
     ///     `socks4a` and `socks5h`, the proxy resolves host names.
     ///   - userName: The user name for the proxy.
     ///   - password: The password of the user.
-    ///   - exceptions: The hosts, domains, IP addresses and networks (CIDR) that bypass the proxy; nil for those in `NO_PROXY`.
+    ///   - exceptions: The hosts, domains, IP addresses and networks (CIDR) that bypass the proxy; nil for the value of `NO_PROXY`.
     package static func url(_ url: String, userName: String? = nil, password: Secret? = nil, exceptions: [String]? = nil) -> Proxy {
         Proxy(choice: .url(url), userName: userName, password: password, exceptions: exceptions)
     }

@@ -1,8 +1,10 @@
 extension HTTPHeaders {
-    /// Returns the time for which the server asks clients to back off (`Retry-After`, RFC 9110, section 10.2.3); nil without a valid value.
+    /// Returns the time for which the server asks clients to back off (`Retry-After`, RFC 9110, section 10.2.3); nil if the header is missing
+    /// or invalid.
     ///
-    /// Compares a date with the server's own `Date`, because the clocks of the machines can differ. `now`, in seconds since 1970, replaces
-    /// a missing `Date`.
+    /// Compares a date with the server's own `Date`, because the clocks of the machines can differ.
+    ///
+    /// - Parameter now: The current time in seconds since 1970, for responses without a `Date`.
     package func retryAfter(now: Int) -> Duration? {
         guard let value = self["Retry-After"] else { return nil }
         // A value of digits only is a number of seconds, however large.

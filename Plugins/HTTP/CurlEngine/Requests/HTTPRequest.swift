@@ -4,7 +4,7 @@ package struct HTTPRequest: Sendable {
     /// The method, in upper case, for example `PATCH`.
     package var method: String
 
-    /// An absolute `http` or `https` URL without user name, password or fragment.
+    /// An absolute `http` or `https` URL without a user name, password or fragment.
     package var url: String
 
     /// The headers in the order in which they are sent. The engine adds only `Host`, `Accept: */*`, `Content-Length` or
@@ -37,8 +37,8 @@ package struct HTTPRequest: Sendable {
     /// If the request ends early, the function may have received unsent bytes.
     package var observeBody: (@Sendable (_ bytes: RawSpan) -> Void)?
 
-    /// Observes interim responses (1xx), such as 103 or 104, except 100 (Continue). Called when the headers of a response are complete, even
-    /// while the body is being sent; in the order of arrival; on the engine's thread. Must not block.
+    /// Observes interim responses (1xx), such as 103 or 104, except 100 (Continue). Called on the engine's thread, in the order of arrival, when
+    /// the headers of a response are complete, even while the body is being sent. Must not block.
     ///
     /// libcurl ends a request if the headers of its responses exceed 300 KiB in total. The error is the same as for a broken connection.
     package var observeInterimResponse: (@Sendable (_ head: HTTPResponseHead) -> Void)?
@@ -70,7 +70,8 @@ package struct HTTPRequest: Sendable {
         ["GET", "HEAD", "OPTIONS", "DELETE"].contains(method)
     }
 
-    /// The scheme, host and port of the URL for messages, without any secret; "a server" if the URL may have a user name or is invalid.
+    /// The URL's scheme, host and port, for use in messages. Contains no secret: "a server" replaces a URL that is invalid or may contain a user
+    /// name.
     var originForMessages: String {
         let parts = url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
         guard parts.count > 2, parts[1].isEmpty else { return "a server" }

@@ -3,14 +3,14 @@ package struct HTTPResponse: Sendable {
     /// The status code, for example 204.
     package var status: Int
 
-    /// The headers of the final response, without those of interim responses (1xx).
+    /// The headers of the final response, without the headers of interim responses (1xx).
     package var headers: HTTPHeaders
 
     /// The first bytes of the body, at most ``CurlEngine/Configuration/maximumResponseBody``. Empty if an ``HTTPResponseSink`` accepted the
     /// body.
     package var body: [UInt8]
 
-    /// Whether the response had more bytes than ``body`` contains. The engine then does not reuse an HTTP/1.1 connection.
+    /// Whether the response had more bytes than ``body`` contains. If so, the engine does not reuse an HTTP/1.1 connection.
     package var isBodyTruncated: Bool
 
     /// The HTTP version of the response.
@@ -19,7 +19,7 @@ package struct HTTPResponse: Sendable {
     /// The URL of the request, as normalized by libcurl.
     package var effectiveURL: String
 
-    /// The sent part of the request's body; not the whole body if the server responded early.
+    /// The sent part of the request's body. A server can respond before the whole body is sent.
     package var sent: SentBytes
 }
 

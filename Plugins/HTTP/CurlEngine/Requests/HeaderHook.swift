@@ -84,8 +84,8 @@ public typealias HeaderHook = @Sendable (_ request: RequestInfo, _ headers: HTTP
 public enum HeaderReuse: Hashable, Sendable {
     /// The transport calls the hook before each request. Use this for headers that sign the method or the URL.
     case never
-    /// The transport calls the hook before the first request for each file. It repeats the hook's changes in the other requests for the file to the
-    /// same origin, including those of retries, until the server responds with 401 or 403.
+    /// The transport calls the hook before the first request for each file. It repeats the hook's changes in the file's other requests to the same
+    /// origin, including retries, until the server responds with 401 or 403.
     ///
     /// The headers are only in memory, so the hook is also called after a restart of the process. A transport remembers the headers of up to
     /// 1,000 files. If it forgets headers, or if the headers of another file at the same endpoint were rejected and renewed, it calls the hook

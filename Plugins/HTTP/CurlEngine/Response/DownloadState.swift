@@ -6,11 +6,11 @@ struct WriteBuffer: Sendable {
     let storage: TransferBuffer
     /// The number of bytes in the storage that belong to the chunk.
     var count = 0
-    /// The error of the sink; nil if there was none.
+    /// The sink's error; nil if the write succeeded.
     var failure: (any Error)?
 }
 
-/// Passes the body of a response to a sink. On a lane (``DownloadLane``), it writes on the loop's own thread. Otherwise, a writer thread
+/// Passes the body of a response to a sink. With a lane (``DownloadLane``), writes on the loop's own thread. Otherwise, a writer thread
 /// writes chunks while the loop gathers the next chunks, so both threads work at the same time. Confined to the loop's thread.
 struct DownloadState {
     /// Whether the bytes that libcurl offered were accepted.
@@ -24,7 +24,7 @@ struct DownloadState {
     private static let chunkSize = 256 * 1024
     /// The time after which gathered bytes are written on a lane, even if they do not fill a chunk.
     private static let maximumGatheringTime = Duration.milliseconds(50)
-    /// The number of chunks that each transfer can always have: one to gather and one to write.
+    /// The number of chunks that each transfer can always allocate: one to gather and one to write.
     private static let ownChunks = 2
     private static let maximumChunks = 8
     /// The maximum number of bytes that libcurl offers in one call (CURLOPT_WRITEFUNCTION(3)).
@@ -46,7 +46,7 @@ struct DownloadState {
     /// On a lane, the time of the last write.
     private var wroteAt = ContinuousClock.now
     private var spares: [TransferBuffer] = []
-    /// The total number of chunks.
+    /// The number of allocated chunks.
     private var chunks = 0
     /// The number of chunks that were passed to the writer thread and have not been collected yet.
     private var writing = 0

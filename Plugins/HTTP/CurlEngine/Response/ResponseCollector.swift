@@ -17,8 +17,7 @@ struct ResponseCollector {
         self.maximumBody = maximumBody
     }
 
-    /// Adds one header line. libcurl also passes the headers of interim responses, each of which replaces the one before, and trailers, which are
-    /// ignored.
+    /// Adds one header line. libcurl also passes the headers of interim responses, which replace earlier headers, and trailers, which are ignored.
     ///
     /// - Returns: Whether the response is within the limit.
     mutating func addHeaderLine(_ line: UnsafeRawBufferPointer) -> Bool {

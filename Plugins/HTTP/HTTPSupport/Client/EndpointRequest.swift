@@ -49,8 +49,7 @@ package struct EndpointRequest {
         self.progress = progress
     }
 
-    /// Returns the values in a URL's query that may be secret: those with at least 8 characters. Shorter values are most likely flags and
-    /// numbers.
+    /// Returns the values in a URL's query that may be secret, which have at least 8 characters. Shorter values are most likely flags and numbers.
     package static func signatures(in url: String) -> [String] {
         url.split(separator: "?", maxSplits: 1).dropFirst().flatMap { $0.split(separator: "&") }.flatMap { field in
             let value = field.split(separator: "=", maxSplits: 1).last.map(String.init) ?? ""

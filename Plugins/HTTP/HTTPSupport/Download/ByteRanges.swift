@@ -7,7 +7,7 @@ struct ByteRanges: Sendable, Hashable {
         if position > 0 { ranges = [0..<position] }
     }
 
-    /// The position before which no byte is missing.
+    /// The position of the first missing byte.
     var prefix: Int64 { ranges.first.flatMap { $0.lowerBound == 0 ? $0.upperBound : nil } ?? 0 }
 
     /// The number of bytes.

@@ -37,8 +37,8 @@ extension HTTPDownload {
         if let failure, length == nil || part.received.prefix != length { throw failure }
     }
 
-    /// Runs further connections, but only after the first response has described the file and some of its bytes were written. If they
-    /// started earlier, two requests could open the part file.
+    /// Runs the other connections, but only after the first response has described the file and some of its bytes were written. If they started
+    /// earlier, two requests could open the part file.
     private func runOtherConnections(on part: PartFile) async throws -> [TransferError?] {
         for await _ in part.opened { break }
         guard part.writer != nil, let length = part.remote?.length else { return [] }

@@ -8,8 +8,8 @@ package struct RemoteFile: Codable, Sendable, Hashable {
     /// The largest plausible length, 64 PiB. Sums of smaller lengths do not overflow.
     static let maximumLength: Int64 = 1 << 56
 
-    /// The strong validator of this version of the file: a strong entity tag, or a modification time that counts as strong (RFC 9110,
-    /// section 8.8); nil if the server sends neither.
+    /// The strong validator of this version of the file (RFC 9110, section 8.8): a strong entity tag, or a modification time that counts as strong.
+    /// Nil if the server sends neither.
     var validator: String?
     /// The length in bytes; nil if the server does not send it.
     var length: Int64?

@@ -32,7 +32,7 @@ public struct NetworkOptions: Hashable, Sendable {
     /// password.
     public var proxyUser: String?
 
-    /// The hosts, domains, IP addresses and networks (CIDR) that bypass a proxy with a URL; nil for those in `no_proxy`.
+    /// The hosts, domains, IP addresses and networks (CIDR) that bypass a proxy with a URL; nil for the value of `no_proxy`.
     public var proxyExceptions: [String]?
 
     /// The network interface or local IP address of outgoing connections; nil to let the system choose.

@@ -22,7 +22,7 @@ package struct ReservedHeaders: Sendable {
 
     /// - Parameters:
     ///   - transport: The transport.
-    ///   - names: Reserved names in addition to those of all transports, in lower case.
+    ///   - names: Additional names that only this transport reserves, in lower case.
     ///   - prefixes: Prefixes of additional reserved names, in lower case.
     package init(of transport: TransportID, names: Set<String> = [], prefixes: [String] = []) {
         self.transport = transport

@@ -16,7 +16,7 @@ package struct PostgresURL: Sendable {
         self.text = text
     }
 
-    /// The URL for messages, without user, password and options.
+    /// The URL for use in messages, without a user, password or options.
     package var location: String {
         let rest = text.drop { $0 != ":" }.dropFirst(3).prefix { $0 != "?" }
         let host = rest.lastIndex(of: "@").map { rest[rest.index(after: $0)...] } ?? rest

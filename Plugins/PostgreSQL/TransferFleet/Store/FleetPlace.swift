@@ -7,7 +7,7 @@ public enum FleetPlace: Hashable, Sendable, CustomStringConvertible {
     /// On the members with this label only.
     case label(String)
 
-    /// The place for messages.
+    /// The place as shown in messages.
     public var description: String {
         switch self {
         case .anywhere: "any member"

@@ -107,7 +107,8 @@ extension FleetTransaction {
         do {
             try link.query("UPDATE session SET error = NULL, ended_at = NULL, attempts = 0 WHERE id = $1", ["\(id)"])
             if isWhole {
-                // A new generation for each file, so that the names of its uploads differ from those of the first transfer.
+                // Not supported: a second transfer needs a new generation of each file, so that its uploads don't reuse the names of the first
+                // transfer.
                 throw QueueError.unsupportedByFleet("Transferring a completed session again")
             }
             try link.query(

@@ -44,7 +44,7 @@ extension FleetTransaction {
         return FleetLease(id: id, epoch: try row.integer(0), draft: draft, account: try row.json(Account.self, 2))
     }
 
-    /// The next session for a member with a free slot: the first of each account with a free slot, and of those, the first in line.
+    /// The next session for a member with a free slot. It is the first in line among the first sessions of all accounts with a free slot.
     ///
     /// A full account costs nothing, because its sessions are not read.
     private func next(for member: String, _ places: [String]) throws -> SessionID? {

@@ -156,8 +156,8 @@ package final class SSHConnection: Sendable {
     ///   - command: The command in the server's encoding. The caller must quote it for the shell.
     ///   - input: The command's standard input.
     ///   - outputLimit: The maximum number of output bytes to keep. Further bytes are read and dropped.
-    /// - Throws: `CancellationError`, or a `TransferError`. Its class is `unsupported` if the server does not let the user run commands,
-    ///   and `transient` if the server refuses to open another channel or the connection breaks.
+    /// - Throws: `CancellationError`, or a `TransferError`. Its class is `unsupported` if the server does not let the user run commands. It is
+    ///   `transient` if the server refuses to open another channel or the connection breaks.
     package func run(_ command: [UInt8], input: [UInt8] = [], outputLimit: Int = 1 << 20) async throws -> SSHCommandResult {
         let handler = CommandHandler(input: input, outputLimit: outputLimit)
         let done = Once<ChannelRequest.End>()

@@ -38,7 +38,7 @@ package struct SSHSettings: Sendable {
         self.user = user
     }
 
-    /// The name of the server for messages.
+    /// The name of the server as shown in messages.
     var server: String { "\(host.contains(":") ? "[\(host)]" : host):\(port)" }
 }
 

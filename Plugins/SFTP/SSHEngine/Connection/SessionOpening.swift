@@ -95,8 +95,8 @@ struct SessionOpening {
         return greeting.hasPrefix("SSH-") || greeting.contains("\nSSH-")
     }
 
-    /// The lines that OpenSSH's server sends instead of its identification string before it disconnects: if too many clients are logging in
-    /// (`MaxStartups`), or if the client's address has a penalty (`PerSourcePenalties`, sshd_config(5)).
+    /// The lines that OpenSSH's server sends instead of its identification string before it disconnects. Either too many clients are logging in
+    /// (`MaxStartups`), or the client's address has a penalty (`PerSourcePenalties`, sshd_config(5)).
     private static let refusals = ["Exceeded MaxStartups", "Not allowed at this time"]
 
     /// The error for a server that sent something other than an SSH identification string.

@@ -133,6 +133,6 @@ struct HostKeyCheck {
 }
 
 extension HostKey {
-    /// The type and fingerprint of the key for messages.
+    /// The type and fingerprint of the key as shown in messages.
     fileprivate var shown: String { "\(type) key \(fingerprint)" }
 }

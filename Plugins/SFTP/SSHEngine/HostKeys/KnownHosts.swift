@@ -17,7 +17,7 @@ package struct KnownHosts: Sendable {
         /// The number of the line, counted from 1.
         package let line: Int
 
-        /// The file and the line for messages.
+        /// The file and the line as shown in messages.
         package var location: String { "\(file):\(line)" }
     }
 

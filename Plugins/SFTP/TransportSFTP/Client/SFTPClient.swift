@@ -51,7 +51,7 @@ package final class SFTPClient: Sendable {
     /// The number of content bytes in flight, in both directions.
     var contentInFlight: Int { uploads.inFlight + downloads.inFlight }
 
-    /// The name of the server for messages, such as `sftp.example.com`.
+    /// The name of the server as shown in messages, such as `sftp.example.com`.
     package let serverName: String
     private let state = Locked(State())
     private let logger: Logger?

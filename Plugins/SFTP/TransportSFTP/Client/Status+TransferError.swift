@@ -10,10 +10,10 @@ extension Status {
     /// Returns the error for a rejected request.
     ///
     /// - Parameters:
-    ///   - name: The name of the file for messages.
+    ///   - name: The name of the file as shown in messages.
     ///   - use: The purpose of the request.
     ///   - isAboutPath: Whether the request named a path, rather than the handle of an open file or folder.
-    ///   - server: The name of the server for messages.
+    ///   - server: The name of the server as shown in messages.
     package func transferError(_ name: String, _ use: FileUse, isAboutPath: Bool = false, at server: String) -> TransferError {
         func error(_ failureClass: FailureClass, _ code: TransferError.Code, _ message: String) -> TransferError {
             TransferError(failureClass, code, message, cause: self.message.isEmpty ? nil : self.message)

@@ -59,8 +59,8 @@ package struct FileAttributes: Hashable, Sendable {
     /// Returns the size that a server reports, after checking it.
     ///
     /// - Parameters:
-    ///   - name: The name of the file for messages.
-    ///   - server: The name of the server for messages.
+    ///   - name: The name of the file as shown in messages.
+    ///   - server: The name of the server as shown in messages.
     /// - Returns: The size in bytes; nil if the server does not report it.
     /// - Throws: A `TransferError` of the class `protocolViolation` if the size is implausible.
     func checkedSize(of name: String, at server: String) throws(TransferError) -> Int64? {

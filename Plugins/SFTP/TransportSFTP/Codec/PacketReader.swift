@@ -28,7 +28,7 @@ struct PacketReader {
     /// Reads a string of bytes.
     ///
     /// - Parameters:
-    ///   - what: The name of the field for messages.
+    ///   - what: The name of the field as shown in messages.
     ///   - limit: The maximum number of bytes.
     mutating func string(_ what: String, atMost limit: Int) throws(ProtocolFault) -> [UInt8] {
         let count = Int(try uint32())

@@ -17,8 +17,8 @@ package struct PoolPolicy: Sendable {
     /// The time limit for the start of SFTP after the login. The account's shell may hang, which the SSH server does not detect. The limit
     /// is shorter than the queue's limit for stalled attempts (60 s), so the error reports this cause.
     package var beginTime = Duration.seconds(50)
-    /// The time without a response after which a connection gets no further files. Shorter than the queue's limit for stalled attempts
-    /// (60 s), so the next attempt uses another connection.
+    /// The time without a response after which a connection gets no more files. Shorter than the queue's limit for stalled attempts (60 s), so the
+    /// next attempt uses another connection.
     package var silence = Duration.seconds(45)
     /// Like ``silence``, but for a connection on which an attempt was cancelled.
     package var silenceAfterCancellation = Duration.seconds(5)

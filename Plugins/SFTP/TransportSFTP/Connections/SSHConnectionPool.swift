@@ -33,7 +33,7 @@ actor SSHConnectionPool {
 
     private struct Group {
         var members: [Member] = []
-        /// Connections whose server does not respond. They get no further files, and close when their current files are done.
+        /// Connections whose server does not respond. They get no more files, and close when their current files are done.
         var silent: [Member] = []
         /// The connections that are being opened, by number.
         var openings: [Int: Task<Void, Never>] = [:]
@@ -255,7 +255,7 @@ actor SSHConnectionPool {
         await member.link.close()
     }
 
-    /// Removes connections that no further file can use: closed connections, and open connections whose server does not respond.
+    /// Removes connections that no other file can use: closed connections, and open connections whose server does not respond.
     private func removeUnusable(of endpoint: Endpoint) {
         let unusable = groups[endpoint]?.members.filter { !$0.link.client.isOpen || $0.isSilent(for: policy.silence, policy) } ?? []
         guard !unusable.isEmpty else { return }
@@ -278,7 +278,7 @@ actor SSHConnectionPool {
         Task { await member.link.close() }
     }
 
-    /// Closes all connections. The pool opens no further ones.
+    /// Closes all connections. The pool then opens no new connections.
     func shutdown() async {
         isShutDown = true
         let all = groups

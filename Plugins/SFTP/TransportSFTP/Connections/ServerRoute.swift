@@ -59,7 +59,7 @@ enum ServerRoute: Sendable {
 
     /// Replaces `%h`, `%p` and `%r` with the host, the port and the user, as in ssh_config(5), "TOKENS".
     ///
-    /// - Throws: A `TransferError` for an unknown token, and for a host or user that is unsafe in a command: the shell could split it, or
+    /// - Throws: A `TransferError` for an unknown token, and for a host or user that is unsafe in a command. The shell could split an unsafe name, or
     ///   the program could treat it as an option.
     private static func command(_ template: String, _ address: SFTPAddress) throws(TransferError) -> String {
         for word in [address.host, address.user] where word.hasPrefix("-") || !word.utf8.allSatisfy(isHarmless) {

@@ -23,7 +23,7 @@ package struct InterruptedSyncs: Hashable, Sendable {
     /// The count after a successful sync.
     var decremented: InterruptedSyncs { InterruptedSyncs(count - 1) }
 
-    /// The number of bytes after which a writer stops and syncs; nil if the writer syncs while it sends further bytes, or does not sync.
+    /// The number of bytes after which a writer stops and syncs; nil if the writer syncs while it sends more bytes, or does not sync.
     package var step: Int64? {
         switch count {
         case 1: 2 << 20

@@ -83,9 +83,8 @@ extension SFTPUpload {
 
     /// Opens the part file of an earlier attempt, and checks its content.
     ///
-    /// Bytes that the server acknowledged before the connection broke count as confirmed on three conditions: the part file is large
-    /// enough, its last bytes equal those of the source, and a sync of it succeeds. Otherwise, the server may have lost the bytes in a
-    /// power failure.
+    /// Bytes that the server acknowledged before the connection broke count as confirmed on three conditions: the part file is large enough, its last
+    /// bytes equal the same bytes of the source, and the server can sync it. Otherwise, the server may have lost the bytes in a power failure.
     private func resumePart(_ checkpoint: UploadCheckpoint, _ confirmed: Int64) async throws -> OpenPart {
         let handle: Handle
         do {

@@ -25,7 +25,7 @@ struct ContentComparison {
     ///
     /// - Parameters:
     ///   - path: The path of the file on the server.
-    ///   - name: The name of the file for messages.
+    ///   - name: The name of the file as shown in messages.
     ///   - local: The local file.
     /// - Throws: A `TransferError`. Its class is `unsupported` if the server can't compute checksums and does not allow the file to be read back.
     func compare(_ path: [UInt8], _ name: String, with local: LocalContent) async throws -> Outcome {

@@ -97,7 +97,7 @@ package actor RemoteChecksums {
         for (index, request) in batch.enumerated() {
             request.result.resume(.success(index < digests.count ? digests[index] : nil))
         }
-        // After a failed command, request no further checksums over this connection.
+        // After a failed command, request no more checksums over this connection.
         if digests.isEmpty { algorithmTask = Task { nil } }
         running -= 1
         startCommands()

@@ -4,7 +4,7 @@ import HTTPSupport
 import TransferCore
 
 extension TransferError {
-    /// Whether the server asks to back off for a time (`Retry-After`). The attempt then sends no further request to the server.
+    /// Whether the server asks to back off for a time (`Retry-After`). The attempt then sends no more requests to the server.
     var asksToBackOff: Bool { (retryAfter ?? .zero) > .zero }
 }
 

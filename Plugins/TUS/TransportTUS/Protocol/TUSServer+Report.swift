@@ -9,8 +9,8 @@ extension TUSServer {
     /// Some tus servers do not support `OPTIONS`. If the response may come from such a server, up to two more requests look for the
     /// protocol's version. They create nothing. If only the last response contains the version, the report has no features.
     ///
-    /// If the endpoint's options allow both protocols, the report of a tus server also names the version of the IETF's protocol, and a server that
-    /// speaks only the IETF's protocol is accepted.
+    /// If the endpoint's options allow both protocols, the report of a tus server also names the version of the IETF's protocol. A server that speaks
+    /// only the IETF's protocol is accepted, too.
     func report() async throws -> EndpointReport {
         if options.dialect == .ietf { return try await resourceReport() }
         let answer = try await ask(.options) { try await send(.options, to: address) }

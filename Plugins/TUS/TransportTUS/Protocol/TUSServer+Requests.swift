@@ -14,7 +14,7 @@ extension TUSServer {
     /// Returns the server's features (tus 1.0.0, "OPTIONS"), which all attempts share for a day.
     ///
     /// A server that does not report its features, or left the last two requests for them unanswered, is assumed to support the core
-    /// protocol and *creation*. The endpoint's ``TUSOptions/extensions`` replace those of the server.
+    /// protocol and *creation*. The endpoint's ``TUSOptions/extensions`` replace the extensions that the server announces.
     ///
     /// - Parameter verification: The session's verification. With `checksum`, a guess (``TUSFeatures/isGuess``) is not sufficient.
     /// - Throws: A ``TransferError``, for example of the class ``FailureClass/transient`` if a guess is not sufficient; or

@@ -2,7 +2,7 @@ import Locking
 
 /// Counts the sent bytes of one `PATCH`, and decides when to save the count as ``UnansweredRequest/accepted``. The count is first saved
 /// when it exceeds the number of bytes that this machine can buffer, and then each time it has doubled. The last saved count is the first
-/// above ``ChunkPlan/significant``, because higher counts have no further effect.
+/// above ``ChunkPlan/significant``, because higher counts change nothing.
 final class RequestWatch: Sendable {
     /// The counts to save. The stream keeps only the newest count that has not been read.
     let countsToSave: AsyncStream<Int64>

@@ -19,8 +19,8 @@ import TransferCore
         get throws { try FileManager.default.subpathsOfDirectory(atPath: fixture.archive.path).sorted() }
     }
 
-    /// The checkpoints at which a test can interrupt an upload. A slow upload may save further checkpoints, because the transport also
-    /// saves one every 5 s.
+    /// The checkpoints at which a test can interrupt an upload. A slow upload may save more checkpoints, because the transport also saves one every
+    /// five seconds.
     enum InterruptionPoint: String, CaseIterable, CustomTestStringConvertible {
         case beforePartFile, atLastByte, afterPlacing
 

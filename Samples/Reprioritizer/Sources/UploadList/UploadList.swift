@@ -19,16 +19,16 @@ public final class UploadList: TransferQueueDelegate {
         self.queue = queue
     }
 
-    /// Reads the queue, and follows it from now on.
+    /// Reads the queue, and then applies its events.
     public func follow() async {
-        // The delegate comes first, so that no change after the read is missed. The queue does not retain its delegate.
+        // Set the delegate before reading, so that no change is missed. The queue does not retain its delegate.
         queue.setDelegate(self)
         await reload()
     }
 
     // MARK: Delegate
 
-    /// Applies an event. The queue calls it for one event after another.
+    /// Applies an event. The queue delivers one event at a time.
     @MainActor public func queue(_ queue: TransferQueue, didReceive event: QueueEvent) async {
         if list.apply(event.kind) == .outdated {
             await reload()
@@ -49,14 +49,14 @@ public final class UploadList: TransferQueueDelegate {
     }
 
     private func refresh(_ ids: [SessionID]) async {
-        // A session that was removed in between is not returned.
+        // The result does not contain sessions that were removed in between.
         for status in (try? await queue.sessions(in: .sessions(ids))) ?? [] { statuses[status.id] = status }
     }
 }
 
 /// Each operation remembers how to undo it.
 extension UploadList {
-    /// Runs a session now. If another session uses the slot, that session is interrupted, and resumes later.
+    /// Runs a session now. If another session occupies the slot, that session is interrupted, and resumes later.
     public func runNow(_ id: SessionID) async throws {
         let wasHeld = try await queue.status(of: id).state == .held
         try await queue.run(id)

@@ -21,7 +21,7 @@ extension TransferQueue {
         hub.subscribe(after: revision, in: store)
     }
 
-    /// Sets the delegate for all further events, replacing the previous delegate; nil for none.
+    /// Sets the delegate for all later events, replacing the previous delegate; nil for none.
     ///
     /// The queue keeps a weak reference to the delegate. It calls the event methods one at a time, in the order of the events. The last
     /// events may arrive after ``shutdown()`` has returned: a delegate method may call `shutdown`, so `shutdown` does not wait for the

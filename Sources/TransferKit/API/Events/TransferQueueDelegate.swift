@@ -30,8 +30,8 @@ public protocol TransferQueueDelegate: AnyObject, Sendable {
     /// Decides how to continue after an account's credentials were refused or can't be read.
     ///
     /// Called once each time the account is blocked, regardless of the number of waiting sessions. Called again if the account is still
-    /// blocked when the next process starts the queue. If credentials are refused after ``CredentialsAnswer/retry``, and the method returns
-    /// `retry` again, the queue waits before it unblocks the account: 1 s at first, and twice as long each time, up to 5 min.
+    /// blocked when the next process starts the queue. If credentials are refused after ``CredentialsAnswer/retry``, and the method returns `retry`
+    /// again, the queue waits before it unblocks the account. The delay doubles each time, from 1 s to 5 min.
     ///
     /// Later events wait until this method returns. To ask the user, return ``CredentialsAnswer/later`` immediately, and call
     /// ``TransferQueue/unblockAccount(_:)`` when new credentials exist.

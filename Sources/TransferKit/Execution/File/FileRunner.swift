@@ -1,8 +1,8 @@
 import Logging
 import TransferCore
 
-/// Transfers one file or lists one folder, with repeated attempts. Ends when the work is done or given up. Also ends when the run must decide
-/// how to continue, for example before a wait of more than `RetryPolicy.maximumInPlaceDelay`.
+/// Transfers one file or lists one folder, with repeated attempts. Ends when the work has succeeded or failed. Also ends when the run must decide how
+/// to continue, for example before a wait of more than `RetryPolicy.maximumInPlaceDelay`.
 struct FileRunner: Sendable {
     enum Outcome: Sendable {
         case completed

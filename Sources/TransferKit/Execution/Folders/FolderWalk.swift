@@ -142,7 +142,7 @@ actor FolderWalk {
         }
     }
 
-    /// Reads further entries of the folder at `stack[top]`, up to `maximumEntriesPerRead`, and sorts them.
+    /// Reads more entries of the folder at `stack[top]`, up to `maximumEntriesPerRead`, and sorts them.
     private func read(_ top: Int, _ batch: inout ManifestBatch) throws {
         guard let stream = stack[top].stream else { return }
         let shown = FilePath(bytes: stack[top].path)

@@ -21,7 +21,7 @@ actor RemoteFolderExpansion {
 
     private let context: RunContext
     private let record: EndpointRecord
-    /// The history of the folder whose listing began but is neither complete nor given up; nil if there is no such folder.
+    /// The history of the folder whose listing has begun but has neither completed nor failed; nil if there is no such folder.
     private(set) var history: FileHistory?
 
     private var cursor = FolderCatalogue.Cursor(position: 0, directory: 0, bytes: 0)

@@ -2,9 +2,9 @@ import Locking
 package import Logging
 package import TransferCore
 
-/// Asks the app which endpoint a session should use. Remembers the response for each set of available endpoints.
+/// Asks the app which endpoint a session should use. Remembers the app's choice for each set of available endpoints.
 ///
-/// Belongs to one run, so other sessions never wait for the app's response.
+/// Belongs to one run, so other sessions never wait for the app's choice.
 package final class EndpointQuestion: Sendable {
     private let ask: @Sendable ([Endpoint]) async -> Endpoint?
     private let logger: Logger
@@ -19,7 +19,7 @@ package final class EndpointQuestion: Sendable {
     /// The app's choice; nil if the app leaves the choice to the queue, or chooses an endpoint that was not offered. Returns nil without asking
     /// if there are fewer than two endpoints.
     ///
-    /// - Throws: `CancellationError` if the run is interrupted before the app responds.
+    /// - Throws: `CancellationError` if the run is interrupted before the app chooses.
     package func choice(among endpoints: [Endpoint]) async throws(CancellationError) -> Endpoint? {
         guard endpoints.count > 1 else { return nil }
         let offered = Set(endpoints)
@@ -36,7 +36,7 @@ package final class EndpointQuestion: Sendable {
         return chosen
     }
 
-    /// Waits for the app's response, or until the run is interrupted. An app that never responds must not prevent the run from ending.
+    /// Waits for the app's choice, or until the run is interrupted. An app that never chooses must not prevent the run from ending.
     private func answer(to endpoints: [Endpoint]) async throws(CancellationError) -> Endpoint? {
         let (answers, continuation) = AsyncStream.makeStream(of: Endpoint?.self)
         Task { [ask] in

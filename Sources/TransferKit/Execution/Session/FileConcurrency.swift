@@ -9,8 +9,8 @@ import TransferCore
 ///   rate grew by at most a fifth, the limit returns to a little more than the last number that raised the rate.
 /// - **Trials.** From then on, trials change the limit. The first trial comes after 8 rounds; each useless trial doubles this interval, up
 ///   to 64 rounds. A trial raises the limit by half, and keeps the higher limit if the rate grows at least a third as much (by a sixth).
-///   Otherwise it tries a quarter less than the former limit, and keeps this number if the rate stays at 98 % or more. If the rate is more than
-///   30 % lower in two successive rounds, the rule tries the lower number immediately.
+///   Otherwise it tries a quarter less than the previous limit, and keeps this number if the rate stays at 98 % or more. If the rate is lower by more
+///   than 30 % in two successive rounds, the rule tries the lower number immediately.
 /// - **Refusals.** If an overloaded server refuses at least four files, and at least a tenth of a round's files, the limit returns to the highest
 ///   accepted number. Then it rises again in steps, each halfway to the refused number. It stays below the refused number until 30 s after the last
 ///   round with so many refusals.

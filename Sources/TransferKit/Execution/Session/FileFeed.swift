@@ -11,7 +11,7 @@ struct FileFeed {
     /// The number of the session's files when the last page was read; nil until then.
     private(set) var filesSeen: Int64?
 
-    /// The next file; nil if there is no further file, or the next page has not been read yet.
+    /// The next file; nil if there are no more files, or the next page has not been read yet.
     var next: PendingFile? { nextIndex < currentPage.files.count ? currentPage.files[nextIndex] : nil }
 
     /// Whether all files have been taken.

@@ -2,9 +2,9 @@ package import Foundation
 
 /// Rate limits that depend on the day of the week and the time of day.
 ///
-/// The first rule that includes a time determines the limit at that time. At other times, the stored rate limit applies. Times are those of the clock
-/// and of the time zone of the machine that runs the queue. If that clock skips the beginning of a rule, for example for daylight saving time, the
-/// rule begins with the next existing time. If the clock repeats an hour, the rules apply to both.
+/// The first rule that includes a time determines the limit at that time. At other times, the stored rate limit applies. Times are local times on the
+/// machine that runs the queue. If the local clock skips the beginning of a rule, for example for daylight saving time, the rule begins with the next
+/// existing time. If the clock repeats an hour, the rules apply both times.
 public struct BandwidthTimetable: Hashable, Sendable, Codable {
     /// A day of the week.
     public enum Weekday: Int, Hashable, Sendable, Codable, CaseIterable {
@@ -74,8 +74,8 @@ public struct BandwidthTimetable: Hashable, Sendable, Codable {
         return rule.rateLimit
     }
 
-    /// A time after `date` before which the limit stays the same: the next beginning or end of a rule, or the next quarter of an hour, because the
-    /// offset from UTC changes only at a quarter of an hour.
+    /// A time after `date` before which the limit stays the same: the next beginning or end of a rule, or the next quarter of an hour. The offset
+    /// from UTC changes only at quarters of an hour.
     func validity(after date: Date, utcOffset: Int) -> Date {
         let second = LocalTime(date, utcOffset: utcOffset).second
         let next = rules.flatMap { [$0.start, $0.end] }.map { $0 * 60 }.filter { $0 > second }.min() ?? LocalTime.day

@@ -3,10 +3,10 @@ public import TransferCore
 
 /// An event of the queue. An event that reports a stored change is sent after the change is durable.
 public struct QueueEvent: Hashable, Sendable {
-    /// The number of the event, which grows by one with each event, even across restarts. The unstored events ``Kind/progress(_:_:)``,
+    /// The number of the event. It increases by one with each stored event, even across restarts. The unstored events ``Kind/progress(_:_:)``,
     /// ``Kind/totalProgress(_:)``, ``Kind/itemStarted(_:position:)``, ``Kind/itemProgress(_:position:_:)``, ``Kind/streamDelayed(_:position:)``,
-    /// ``Kind/storageFailed(_:)`` and ``Kind/storeTrimmed(_:)`` have the number of the event before them. A ``Kind/gap(from:to:)`` has the last number
-    /// of its range.
+    /// ``Kind/storageFailed(_:)`` and ``Kind/storeTrimmed(_:)`` have the number of the preceding event. A ``Kind/gap(from:to:)`` has the last
+    /// number of its range.
     public var revision: UInt64
     /// The time of the event.
     public var time: Date
@@ -59,14 +59,15 @@ public struct QueueEvent: Hashable, Sendable {
         case willChangeQueue(orderRevision: UInt64)
         /// The order has changed to this revision.
         case didChangeQueue(orderRevision: UInt64)
-        /// Sessions were added next to each other; the first session has this index.
+        /// Sessions were added at consecutive indices. The first session has this index.
         case added([SessionID], index: Int)
-        /// Sessions were removed; the indices, ascending, are those before the change.
+        /// Sessions were removed. The indices are in ascending order and refer to the order before the change.
         case removed([SessionID], indices: [Int])
         /// A session was moved; `to` is its index after the move.
         case moved(SessionID, from: Int, to: Int)
-        /// Drafts were removed. Drafts are not in the order, so this event is not between `willChangeQueue` and `didChangeQueue`. A draft that is
-        /// enqueued is ``added(_:index:)``; a new draft is ``changed(_:_:)`` to the state `draft`.
+        /// Drafts were removed. Drafts are not in the order, so this event is not between `willChangeQueue` and `didChangeQueue`.
+        ///
+        /// If a draft is enqueued, the queue sends ``added(_:index:)``. For a new draft, it sends ``changed(_:_:)`` with the state `draft`.
         case draftsRemoved([SessionID])
 
         // The states of a session.
@@ -107,7 +108,7 @@ public struct QueueEvent: Hashable, Sendable {
         /// The progress of an item in flight changed. At most ten events a second for each item, and none after the item has ended. Only for sessions
         /// with ``SessionOptions/reportsItemProgress``; never stored.
         case itemProgress(SessionID, position: Int64, ItemProgress)
-        /// The transport sends an item's stream only after the stream has ended, because the server requires the length, or the transport needs the
+        /// The transport sends an item's stream only after the stream has ended. Either the server requires the length, or the transport needs the
         /// whole content first. Until then, the storage folder needs space for the whole stream. Sent at most once for each stream in a process;
         /// never stored.
         case streamDelayed(SessionID, position: Int64)
@@ -119,8 +120,8 @@ public struct QueueEvent: Hashable, Sendable {
         case itemRestarted(SessionID, position: Int64, TransferError)
         /// An attempt failed and will be retried at this time.
         case attemptFailed(SessionID, TransferError, retryAt: Date)
-        /// The session switched to an endpoint with another address. Not sent for the first endpoint, so `from` is never nil in an event of
-        /// the queue.
+        /// The session switched to an endpoint with another address. The queue does not send this event for the first endpoint, so it never sets
+        /// `from` to nil.
         case endpointChanged(SessionID, from: String?, to: String)
 
         // Accounts.
@@ -203,7 +204,7 @@ public struct QueueEvent: Hashable, Sendable {
 public struct ItemProgress: Hashable, Sendable, Codable {
     /// The size in bytes; nil while it is unknown.
     public var bytesTotal: Int64?
-    /// The number of confirmed bytes, including those of earlier attempts.
+    /// The number of confirmed bytes, including bytes from earlier attempts.
     public var bytesDone: Int64
     /// The number of bytes that the network accepted or delivered, whether confirmed or not; at least ``bytesDone``.
     public var bytesSent: Int64

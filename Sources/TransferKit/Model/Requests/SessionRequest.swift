@@ -15,7 +15,7 @@ public struct SessionRequest: Sendable {
     public var folder: FilePath?
     /// A human-readable name; nil for the name of the first item and the number of other items.
     public var name: String?
-    /// Labels by which the app groups sessions. Statuses list them sorted and without duplicates.
+    /// Labels for grouping sessions. Statuses list them sorted and without duplicates.
     public var tags: [String]
     /// The app's context value as JSON. Every status of the session contains it.
     public var context: Data?
@@ -41,7 +41,7 @@ public struct SessionRequest: Sendable {
     ///   - items: The items to send, in this order.
     ///   - account: The name of a saved account.
     ///   - name: A human-readable name.
-    ///   - tags: Labels by which the app groups sessions.
+    ///   - tags: Labels for grouping sessions.
     ///   - context: Any value that is useful to the app. It is encoded as JSON immediately.
     ///   - options: The options of the session.
     /// - Throws: The errors of encoding the context.
@@ -56,7 +56,7 @@ public struct SessionRequest: Sendable {
 
     /// Creates a request for an upload of files and folders that keep their names.
     ///
-    /// The parameters and errors are those of ``upload(items:to:name:tags:context:options:)``.
+    /// For the parameters and errors, see ``upload(items:to:name:tags:context:options:)``.
     public static func upload(
         _ paths: [some LocalPathConvertible], to account: String, name: String? = nil, tags: [String] = [], context: (any Encodable)? = nil,
         options: SessionOptions = SessionOptions()
@@ -80,7 +80,7 @@ public struct SessionRequest: Sendable {
     ///   - account: The name of a saved account.
     ///   - folder: The local folder for the files.
     ///   - name: A human-readable name.
-    ///   - tags: Labels by which the app groups sessions.
+    ///   - tags: Labels for grouping sessions.
     ///   - context: Any value that is useful to the app. It is encoded as JSON immediately.
     ///   - options: The options of the session.
     /// - Throws: The errors of encoding the context.
@@ -95,7 +95,7 @@ public struct SessionRequest: Sendable {
 
     /// Creates a request for a download of files into a folder. Each file gets the last component of its remote name.
     ///
-    /// The parameters and errors are those of ``download(items:from:to:name:tags:context:options:)``.
+    /// For the parameters and errors, see ``download(items:from:to:name:tags:context:options:)``.
     public static func download(
         _ paths: [some RemotePathConvertible], from account: String, to folder: some LocalPathConvertible, name: String? = nil,
         tags: [String] = [],

@@ -9,7 +9,7 @@ extension TransferItem {
     ///
     /// A task of the queue iterates the sequence once, starting with the item's first attempt. The bytes pass through a file in the queue's
     /// storage folder, so that an upload can resume after a broken connection. Where the file system supports it, the disk space of
-    /// confirmed bytes is freed. While `ahead` bytes are unconfirmed, the queue requests no further bytes, unless the server requires the length first
+    /// confirmed bytes is freed. While `ahead` bytes are unconfirmed, the queue requests no more bytes, unless the server requires the length first
     /// (<doc:Streams>). So a pause of the session also pauses the sequence.
     ///
     /// The item fails with the class `sourceLost` if the sequence throws, or if the server loses bytes whose disk space was freed. It also

@@ -2,9 +2,8 @@ public import Foundation
 public import SystemPackage
 public import TransferCore
 
-/// An item of a session, and its name at the destination. An upload item is a file, a folder with all its content, data in memory, a stream
-/// of bytes that are produced during the transfer, or a form with several files. A download item is a remote file, or a remote folder with
-/// all its content.
+/// An item of a session, and its name at the destination. An upload item is a file, a folder with all its content, data in memory, a stream that the
+/// app produces during the transfer, or a form with several files. A download item is a remote file, or a remote folder with all its content.
 public struct TransferItem: Hashable, Sendable {
     package enum Content: Hashable, Sendable {
         case path(FilePath)
@@ -56,9 +55,9 @@ public struct TransferItem: Hashable, Sendable {
     /// Whether `enqueue` copies the local file into the queue's storage folder, so that the app can change or delete the file as soon as the call
     /// returns. Only for a single file. Default: false, so the queue reads the file in place.
     ///
-    /// The copy shares the blocks of the file if the file system supports that (Btrfs, XFS); otherwise it takes the time and the space of a copy,
-    /// without the holes of a sparse file. If the disk lacks this space, `enqueue` throws before the first byte. If the task is cancelled during the
-    /// copy, `enqueue` removes the copies and throws `CancellationError`.
+    /// The copy shares the file's blocks if the file system supports this (Btrfs, XFS). Otherwise, all bytes are copied, except the holes of a sparse
+    /// file. If the disk lacks this space, `enqueue` throws before the first byte. If the task is cancelled during the copy, `enqueue` removes the
+    /// copies and throws `CancellationError`.
     ///
     /// The copy is on disk when `enqueue` returns, and only its owner can read it. It is deleted when the item is completed or the session is removed,
     /// so a completed item can't be sent again. A failed or cancelled item keeps its copy for a retry. The copy keeps the file's modification time, but

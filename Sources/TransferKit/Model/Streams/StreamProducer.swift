@@ -4,7 +4,7 @@ import TransferCore
 
 /// A report about the chunks of a stream.
 enum StreamReport: Sendable {
-    /// This number of further bytes is in the storage folder.
+    /// The storage folder contains this number of additional bytes.
     case stored(Int)
     /// All bytes are in the storage folder, with a completion mark that survives restarts.
     case sealed

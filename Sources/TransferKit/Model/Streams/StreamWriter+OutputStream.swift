@@ -13,8 +13,8 @@ extension StreamWriter {
     /// > around code that can throw: use ``withOutputStream(_:)``, or call ``fail(_:)`` before you close the stream.
     public func makeOutputStream() -> OutputStream { WriterOutputStream(self, finishesOnClose: true) }
 
-    /// Calls a function with an open output stream that writes to this writer, then ends the stream item: with ``finish()`` if the function returns,
-    /// or with ``fail(_:)`` if it throws or a write failed. If the function closes the stream, later writes fail. Closing has no other effect.
+    /// Calls a function with an open output stream that writes to this writer, and then ends the stream item. Calls ``finish()`` if the function
+    /// returns, and ``fail(_:)`` if it throws or a write failed. If the function closes the stream, later writes fail. Closing has no other effect.
     ///
     /// ```swift
     /// try writer.withOutputStream { stream in

@@ -60,7 +60,7 @@ package enum FileEvent: Sendable, Codable, Equatable {
     case size(Int64)
     /// The file is complete at this endpoint.
     case completed(TransferReceipt, endpoint: Endpoint)
-    /// The file failed; no further attempt follows.
+    /// The file failed; no attempt follows.
     case failed(TransferError)
     /// The file restarts from byte 0 as this generation, because of the error.
     case restarted(generation: Int64, TransferError)

@@ -42,7 +42,7 @@ package enum StoreWrite: Sendable {
 
     /// Moves the checkpoints of a session into the discard outbox. If the session has very many checkpoints, moves only the first ones.
     case discardPartial(SessionKey)
-    /// Moves further checkpoints after `discardPartial`, unless the session has run again in between.
+    /// Moves the remaining checkpoints after `discardPartial`, unless the session has run again in between.
     case continueDiscard(SessionKey)
     /// Records a checkpoint that the run of a removed session saved before the run ended.
     case holdDiscard(SessionKey, position: Int64, Checkpoint, Endpoint)

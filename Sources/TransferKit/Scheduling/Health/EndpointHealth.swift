@@ -68,7 +68,7 @@ package struct EndpointHealth: Sendable, Equatable {
         breaker.error = error
         let isOutage = RecoveryDecision.isOutage(error)
         if let openUntil = breaker.openUntil {
-            // While the endpoint is unavailable, only an attempt that began earlier can fail. Such a failure has no further effect.
+            // While the endpoint is unavailable, only an attempt that began earlier can fail. Such a failure changes nothing.
             guard openUntil <= uptime else { return nil }
             if !isOutage { breaker.pause = min(breaker.pause * 2, Self.longestPause) }
         } else {

@@ -2,8 +2,8 @@
 /// now.
 ///
 /// The forecast simulates the queue from one start or end to the next:
-/// - The next session to start is the first session in the given order that can start: its wait is over, its predecessors have ended, and the queue
-///   and its account have a free slot. In a strict queue, no session passes an earlier session that can't start.
+/// - The next session to start is the first session in the given order that can start. A session can start if its wait is over, its predecessors have
+///   ended, and the queue and its account have a free slot. In a strict queue, no session passes an earlier session that can't start.
 /// - Each session transfers bytes at its given rate, up to its limit. If concurrent sessions exceed a limit of their account or of the
 ///   queue, they get equal shares of the limit. A share that a session can't use goes to the other sessions.
 /// - No attempt fails, sessions end as completed, and paused sessions keep their slots.

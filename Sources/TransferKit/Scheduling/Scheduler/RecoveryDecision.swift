@@ -148,7 +148,7 @@ package enum RecoveryDecision: Equatable {
         case .trust:
             self = .blockAccount
         case .resumeLost:
-            // After a second wrong checksum, the file is given up even if bytes were transferred since the restart.
+            // After a second wrong checksum, the file fails even if bytes were transferred since the restart.
             self = history.mustNotRestart || history.mismatches > 1 ? .giveUpFile : .restart
         case .sourceChanged:
             // A file that is written continuously can't be sent.

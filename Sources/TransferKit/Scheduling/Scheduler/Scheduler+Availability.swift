@@ -12,7 +12,7 @@ extension Scheduler {
         case unavailable(until: Duration?)
         case networkConstrained
         case diskBelowFloor(free: Int64)
-        /// Too many abandoned runs have not ended, so no further run may begin.
+        /// Too many abandoned runs have not ended, so no other run may begin.
         case runsNotEnded(Int)
 
         var isAble: Bool {
@@ -41,7 +41,7 @@ extension Scheduler {
         return .unavailable(until: until)
     }
 
-    /// The number of abandoned runs at which no further run begins, because each still occupies threads and memory of the process.
+    /// The number of abandoned runs at which no other run begins, because each still occupies threads and memory of the process.
     private static let maximumAbandoned = 16
 
     private func checkNetworkAndResources(_ endpoint: Endpoint, _ line: SessionIndex.LineKey) -> Ability {

@@ -146,7 +146,7 @@ extension Scheduler {
         changed.add(entry.id, entry.state)
     }
 
-    /// Changes a session, and interrupts its run if the run has not been interrupted yet. If the session gives up its slot immediately,
+    /// Changes a session, and interrupts its run if the run has not been interrupted yet. If the session releases its slot immediately,
     /// adds the events of its deactivation.
     mutating func requestStop(
         _ key: SessionKey, _ transaction: inout Transaction, _ change: (inout Entry, inout EntryDetails) -> Void

@@ -268,7 +268,7 @@ extension Scheduler {
         finishStoppingIfQuiet(&transaction)
     }
 
-    /// Makes a session give up its slot and wait, after a run that did not finish the session.
+    /// Makes a session release its slot and wait, after a run that did not finish the session.
     private mutating func wait(
         _ key: SessionKey, _ outcome: RunOutcome, probeDelay: Duration? = nil, at now: DualInstant, _ transaction: inout Transaction
     ) {

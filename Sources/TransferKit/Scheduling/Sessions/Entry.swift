@@ -71,7 +71,7 @@ package struct Entry: SessionTableElement, Equatable {
         case now = 0
         /// The app asked that the session run next.
         case next = 1
-        /// The session was displaced. The session that displaced it has now given up the slot.
+        /// The session was displaced. The session that displaced it has now released the slot.
         case released = 2
         /// The session's run was interrupted, for example because the queue or the process was stopped.
         case interrupted = 3

@@ -27,7 +27,7 @@ package struct PendingFile: Sendable {
     /// Whether the file was found in a remote folder.
     package var isListed = false
 
-    /// The local path for messages; the remote name if the local file is in the ``Spool``.
+    /// The local path as shown in messages; the remote name if the local file is in the ``Spool``.
     var shownName: String { kind.isSpooled ? String(decoding: destination, as: UTF8.self) : source.string }
 }
 

@@ -8,8 +8,8 @@ package import SystemPackage
 
 /// The free space of file systems.
 package enum DiskSpace {
-    /// Returns the number of bytes that a process without privileges can write in a folder (statvfs(3)); nil if it can't be determined, as on a
-    /// file system in memory without a limit. Blocks.
+    /// Returns the number of bytes that a process without privileges can write in a folder (statvfs(3)); nil if the number is unknown, for example on
+    /// an in-memory file system without a limit. Blocks.
     package static func free(at folder: FilePath) -> Int64? {
         status(of: folder).flatMap { $0.f_blocks > 0 ? bytes(Int64(clamping: $0.f_bavail), $0) : nil }
     }

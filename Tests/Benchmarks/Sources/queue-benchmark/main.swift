@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 
 // Performs one measurement of the queue, and prints lines of the form "name value". Each measurement runs in its own process, so that the
-// measured memory and time do not include those of other measurements.
+// measured memory and time do not include other measurements.
 let arguments = Array(CommandLine.arguments.dropFirst())
 guard arguments.count >= 3, let count = Int(arguments[2]) else {
     print("usage: queue-benchmark enqueue|tasks|fill|open|work|gap|folder|groups|marked|accounts STORE COUNT [TASKS]")

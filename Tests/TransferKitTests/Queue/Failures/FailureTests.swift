@@ -151,7 +151,7 @@ import TransportTesting
         #expect(memory.attempts.count == 1)
         if unblocks { try await queue.unblockAccount("a") } else { try await second.run() }
         #expect(try await second.value.state == .completed)
-        // Unblocking the account also ends the delays of its sessions, so the first session needs no further call.
+        // Unblocking the account also ends the delays of its sessions, so the first session needs no other call.
         if !unblocks { try await first.run() }
         #expect(try await first.value.state == .completed)
         await queue.shutdown()

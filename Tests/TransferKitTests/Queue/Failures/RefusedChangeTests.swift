@@ -15,7 +15,7 @@ import TransportTesting
         fixture = try QueueFixture()
     }
 
-    /// Adds a trigger to the store, through another connection than the queue's. The trigger rejects certain changes.
+    /// Adds a trigger to the store, through a separate connection. The trigger rejects certain changes.
     private func refuse(_ what: String, _ name: String = "refusal") async throws {
         let database = try DatabaseQueue(path: fixture.folder.path.appending("store").appending("queue.sqlite").string)
         try await database.write { try $0.execute(sql: "CREATE TRIGGER \(name) BEFORE \(what) BEGIN SELECT raise(ABORT, 'bad row'); END") }

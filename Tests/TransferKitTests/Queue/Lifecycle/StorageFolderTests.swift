@@ -11,7 +11,7 @@ import TransferKit
     import Darwin
 #endif
 
-/// The checks of a storage folder. A queue trusts the folder only if no other user can change it, and follows no links in the folder.
+/// The checks of a storage folder. A queue opens a folder only if no other user can change it. It never follows links in the folder.
 @Suite struct StorageFolderTests {
     private let fixture: QueueFixture
     private let store: FilePath
@@ -115,7 +115,7 @@ import TransferKit
         try Self.make(parent, mode: mode)
         let message = try await refusal(parent.appending("queue"))
         #expect((message == nil) == isTrusted, "\(message ?? "")")
-        // The same rule applies to a link outside the parent folder that leads to the queue's folder, and to a link inside the parent
+        // The same rule applies to a link outside the parent folder that leads to the storage folder, and to a link inside the parent
         // folder.
         let link = fixture.folder.path.appending("link")
         try FileManager.default.createSymbolicLink(atPath: link.string, withDestinationPath: parent.appending("queue").string)

@@ -103,7 +103,7 @@ struct EventGrammar {
             guard lifecycle.isRunning, lifecycle.hasConnected == lifecycle.hasAnnouncedStop else { return "can't have stopped" }
             lifecycle.isRunning = false
             lifecycle.hasConnected = false
-        case .willDeactivate: if !lifecycle.isActive || lifecycle.isRunning { return "can't give up its slot" }
+        case .willDeactivate: if !lifecycle.isActive || lifecycle.isRunning { return "can't release its slot" }
         case .didDeactivate: lifecycle.isActive = false
         case .completed, .failed:
             lifecycle.endings += 1

@@ -40,7 +40,7 @@ extension Observation {
         account.map { runs[$0] ?? 0 } ?? runs.values.reduce(0, +)
     }
 
-    /// The number of slots in use, including those of removed sessions.
+    /// The number of slots in use, including the slots of removed sessions.
     fileprivate var slots: Int { runs(of: nil) + sessions.count { $0.holdsSlot && !$0.hasRun } }
 }
 

@@ -19,7 +19,7 @@ struct Observation: Equatable {
     var orderRevision: UInt64
     /// In list order.
     var sessions: [Session]
-    /// The number of runs in progress for each account, including those of removed sessions.
+    /// The number of runs in progress for each account, including the runs of removed sessions.
     var runs: [String: Int]
 
     /// The first difference between two observations, as text.

@@ -1,7 +1,7 @@
 import Foundation
 import TransferKit
 
-/// Readable session IDs for tests. The bytes of the UUID are a name of at most 16 bytes.
+/// Readable session IDs for tests. The 16 bytes of the UUID contain the name in UTF-8.
 extension SessionID {
     init(named name: String) {
         let bytes = Array(name.utf8.prefix(16)) + Array(repeating: 0, count: max(0, 16 - name.utf8.count))

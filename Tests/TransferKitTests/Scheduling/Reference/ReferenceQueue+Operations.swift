@@ -212,7 +212,7 @@ extension ReferenceQueue {
 
     // MARK: Displacing
 
-    /// Frees a slot for a session with a `run` call, if no slot is free. At most one session gives up its slot.
+    /// Frees a slot for a session with a `run` call, if no slot is free. At most one session releases its slot.
     private mutating func makeRoom(for index: Int) {
         let session = sessions[index]
         guard canStartIfSlotIsFree(session) else { return }

@@ -137,7 +137,7 @@ extension ReferenceQueue {
         satisfyDependents(of: sessions[index])
     }
 
-    /// Begins another run in the same activation. If the session can't run now, it gives up its slot.
+    /// Begins another run in the same activation. If the session can't run now, it releases its slot.
     private mutating func beginNextRun(_ index: Int) {
         if mode == .running || mode == .draining, isAble(sessions[index]) { beginRun(index) } else { giveUpSlot(index, .interrupted) }
     }
@@ -151,8 +151,8 @@ extension ReferenceQueue {
 
     private func isOutage(_ error: TransferError) -> Bool { error.failureClass == .unreachable || error.code == .serverUnavailable }
 
-    /// The delay of a session whose endpoints are all unavailable: the time until the first endpoint may be probed, plus 10 s for each
-    /// session that may probe first (at most 290 s). Zero if an endpoint is available.
+    /// The delay of a session whose endpoints are all unavailable. It is the time until the first endpoint may be probed, plus 10 s for each session
+    /// that may probe first (at most 290 s). Zero if an endpoint is available.
     private func waitForTurn(of session: ReferenceSession) -> Duration {
         guard let account = account(session.account), !account.isBlocked, firstAvailableEndpoint(account) == nil,
             let until = usableEndpoints(account).map({ health.unavailable($0, at: now) }).min()
@@ -161,7 +161,7 @@ extension ReferenceQueue {
         return until - now.uptime + .seconds(10) * min(others, 29)
     }
 
-    /// Makes a session give up its slot and wait, after a run that did not finish the session.
+    /// Makes a session release its slot and wait, after a run that did not finish the session.
     private mutating func giveUpSlot(_ index: Int, _ outcome: RunOutcome) {
         sessions[index].state = .waiting
         switch outcome {
