@@ -44,7 +44,7 @@ struct QueueStatusCommand: AsyncParsableCommand {
         if statistics.removalsDue > 0 { lines.append("Removals:  \(statistics.removalsDue) pending on servers") }
         if let date = status.nextDue { lines.append("Next due:  \(Figures.date(date))") }
         lines.append("Limit:     \(Figures.count(status.maxConcurrentSessions, "concurrent session"))")
-        lines.append("Max rate:  \(status.rateLimit.map { Figures.rate(Double($0)) } ?? "none")")
+        lines.append("Max rate:  \(status.rateLimit.map { Figures.rate(Double($0)) } ?? "no limit")")
         if let timetable = status.timetable {
             lines.append("Timetable: \(timetable.text)")
             lines.append("Rate now:  \(status.currentRateLimit.map { Figures.rate(Double($0)) } ?? "no limit")")
