@@ -24,6 +24,8 @@ let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collect
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let metrics = Target.Dependency.product(name: "CoreMetrics", package: "swift-metrics")
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
+let inMemoryTracing = Target.Dependency.product(name: "InMemoryTracing", package: "swift-distributed-tracing")
+let tracing = Target.Dependency.product(name: "Tracing", package: "swift-distributed-tracing")
 
 // Only the loopback server and the web server need these dependencies. SwiftPM does not resolve packages that only a disabled trait needs.
 let ifLoopbackServer = TargetDependencyCondition.when(traits: ["LoopbackServer", "Web"])
@@ -76,6 +78,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+        .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.0"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.7.0"),
@@ -92,7 +95,7 @@ let package = Package(
         .target(name: "Locking", swiftSettings: settings),
         .target(name: "TransferCore", dependencies: ["Locking", logging, system], swiftSettings: settings),
         .target(
-            name: "TransferKit", dependencies: ["Locking", "TransferCore", grdb, sqlite, heap, logging, metrics, system],
+            name: "TransferKit", dependencies: ["Locking", "TransferCore", grdb, sqlite, heap, logging, metrics, system, tracing],
             swiftSettings: settings),
 
         // Transports, and their building blocks.
@@ -104,7 +107,7 @@ let package = Package(
             name: "CCurl", path: "Plugins/HTTP/CCurl", pkgConfig: "libcurl",
             providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
         .target(
-            name: "CurlEngine", dependencies: ["Locking", "CCurl", "TransportSupport", "TransferCore", metrics, system],
+            name: "CurlEngine", dependencies: ["Locking", "CCurl", "TransportSupport", "TransferCore", metrics, system, tracing],
             path: "Plugins/HTTP/CurlEngine", swiftSettings: settings),
         .target(
             name: "HTTPSupport", dependencies: ["Locking", "CurlEngine", "TransportSupport", "TransferCore", logging, system],
@@ -118,7 +121,7 @@ let package = Package(
         .systemLibrary(
             name: "CSSH2", path: "Plugins/SFTP/CSSH2", pkgConfig: "libssh2", providers: [.apt(["libssh2-1-dev"]), .brew(["libssh2"])]),
         .target(
-            name: "SSHEngine", dependencies: ["Locking", "CSSH2", "TransportSupport", "TransferCore", crypto, logging, system],
+            name: "SSHEngine", dependencies: ["Locking", "CSSH2", "TransportSupport", "TransferCore", crypto, logging, metrics, system],
             path: "Plugins/SFTP/SSHEngine", swiftSettings: settings),
         .target(
             name: "TransportSFTP",
@@ -238,9 +241,9 @@ let package = Package(
             dependencies: [
                 "Locking", "TransferKit", "TransportHTTP", "TransportTUS", "TransportSFTP", "TransportTesting", "TransportSupport",
                 "TransferCore",
-                "TUSLoopback", "ProcessFixture", "ScriptedHTTP", "ScriptedSFTP", "SSHFixture", crypto, httpTypes, logging, nioCore,
-                nioHTTP1,
-                nioHTTPTypes, nioHTTPTypesHTTP1, nioPosix, nioResumableUpload, system,
+                "TUSLoopback", "ProcessFixture", "ScriptedHTTP", "ScriptedSFTP", "SSHFixture", crypto, httpTypes, inMemoryTracing, logging,
+                nioCore,
+                nioHTTP1, nioHTTPTypes, nioHTTPTypesHTTP1, nioPosix, nioResumableUpload, system, tracing,
             ], exclude: ["Servers"], swiftSettings: settings),
         .testTarget(
             name: "DocumentationTests",
@@ -265,7 +268,7 @@ let package = Package(
         .testTarget(
             name: "TransferWebTests",
             dependencies: [
-                "Locking", "CurlEngine", "TransferWeb", "TransferControl", "TransferKit", "TransferCore", "TransportTesting",
+                "Locking", "CurlEngine", "SSHEngine", "TransferWeb", "TransferControl", "TransferKit", "TransferCore", "TransportTesting",
                 "ProcessFixture",
                 "ScriptedHTTP",
                 "transferq",

@@ -1,6 +1,7 @@
 import Foundation
 import Locking
 import Logging
+import SystemPackage
 import TransferKit
 import TransferOutput
 
@@ -15,7 +16,10 @@ struct Site: Sendable {
     private let eventClients = Locked(0)
     private let limits: WebLimits
 
-    init(_ queue: any ControllableQueue, events: @escaping EventSource, options: WebServerOptions, _ registry: PrometheusMetrics) {
+    init(
+        _ queue: any ControllableQueue, events: @escaping EventSource, options: WebServerOptions, folder: FilePath,
+        _ registry: PrometheusMetrics
+    ) {
         self.queue = queue
         let metrics = QueueMetrics(queue, registry)
         self.metrics = metrics
@@ -27,7 +31,9 @@ struct Site: Sendable {
             await snapshots.invalidate()
         }
         let stream = EventStream(feed: feed, source: events, status: { try await queue.status() }, clients: eventClients, limits: limits)
-        api = APIRouter(queue: queue, events: stream, rates: rates, snapshots: snapshots)
+        api = APIRouter(
+            queue: queue, events: stream, rates: rates, snapshots: snapshots,
+            diagnostics: DiagnosticProgram(options.program, folder: folder))
         pages = PageRouter(queue: queue, feed: feed, api: api)
     }
 

@@ -38,7 +38,7 @@ public final class WebServer: Sendable {
     private init(_ queue: any ControllableQueue, events: @escaping EventSource, folder: FilePath, options: WebServerOptions) {
         self.folder = folder
         self.options = options
-        site = Site(queue, events: events, options: options, metrics)
+        site = Site(queue, events: events, options: options, folder: folder, metrics)
     }
 
     /// Starts the server and returns when it is listening.

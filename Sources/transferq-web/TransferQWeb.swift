@@ -41,6 +41,10 @@ struct TransferQWeb: AsyncParsableCommand {
             throw Self.failure("--listen must be an address and a port, such as 127.0.0.1:8420 or [::1]:0.", 2)
         }
         (options.address, options.port, options.hostNames, options.isReadOnly) = (address, port, name, readOnly)
+        // proc(5): the path of this program.
+        if let own = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe") {
+            options.program = FilePath(own).removingLastComponent().appending("transferq")
+        }
         switch (certificate, key) {
         case (nil, nil): break
         case (let chain?, let key?): options.certificate = .init(chain: FilePath(chain), key: FilePath(key))

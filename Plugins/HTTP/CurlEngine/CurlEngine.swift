@@ -1,5 +1,6 @@
 import CCurl
 import Locking
+import Tracing
 package import TransferCore
 import TransportSupport
 
@@ -105,14 +106,17 @@ package final class CurlEngine: Sendable {
         progress: (@Sendable (Int64) -> Void)?
     ) async throws -> PendingRequest.Outcome {
         let meter = RequestMeter(request.method)
-        do {
-            let outcome = try await send(request, purpose, pacing: pacing, progress: progress)
-            // A connection for another protocol has no response.
-            if case .response(let response) = outcome { meter.end(status: response.status) }
-            return outcome
-        } catch {
-            meter.end(error)
-            throw error
+        return try await withSpan(meter.method, ofKind: .client) { span in
+            meter.describe(request, in: span)
+            do {
+                let outcome = try await send(request, purpose, pacing: pacing, progress: progress)
+                // A connection for another protocol has no response.
+                if case .response(let response) = outcome { meter.end(status: response.status, in: span) }
+                return outcome
+            } catch {
+                meter.end(error)
+                throw error
+            }
         }
     }
 

@@ -1,18 +1,33 @@
 import CoreMetrics
+import Tracing
 
-/// The metrics of one request, for the backend that the app has chosen for swift-metrics.
+/// The metrics and the span of one request, for the backends that the app has chosen for swift-metrics and swift-distributed-tracing.
 struct RequestMeter {
     private let start = ContinuousClock.now
-    private let method: String
+    /// The method as a label. It has few values, because an app can choose the method.
+    let method: String
 
     init(_ method: String) {
-        // An app can choose the method, but the number of labels must stay small.
         self.method =
             ["GET", "HEAD", "PUT", "POST", "PATCH", "DELETE", "OPTIONS", "PROPFIND", "MKCOL", "MOVE"].contains(method) ? method : "other"
     }
 
+    /// Describes a request in its span. The attributes have the names of OpenTelemetry's conventions for HTTP, except the origin. They do not
+    /// contain the URL, which may contain a secret.
+    func describe(_ request: HTTPRequest, in span: any Span) {
+        guard span.isRecording else { return }
+        span.updateAttributes { attributes in
+            attributes["http.request.method"] = method
+            attributes["transferkit.origin"] = request.originForMessages
+        }
+    }
+
     /// Records the end of the request.
-    func end(status: Int) { end("\(min(max(status / 100, 0), 9))xx") }
+    func end(status: Int, in span: any Span) {
+        end("\(min(max(status / 100, 0), 9))xx")
+        guard span.isRecording else { return }
+        span.updateAttributes { $0["http.response.status_code"] = status }
+    }
 
     /// Records the end of a request without a response.
     func end(_ error: any Error) {

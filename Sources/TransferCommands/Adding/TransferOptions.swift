@@ -76,6 +76,9 @@ struct TransferOptions: ParsableArguments {
             valueName: "seconds"))
     var deadline: Double?
 
+    @Flag(inversion: .prefixedNo, help: "Wait on a metered network (default: run).")
+    var onlyUnmetered: Bool?
+
     @Flag(help: "Report each file in events (run --progress json).")
     var itemProgress = false
 
@@ -111,7 +114,8 @@ struct TransferOptions: ParsableArguments {
             responseTimeout: responseTimeout.map { .seconds($0) } ?? defaults.responseTimeout,
             deadline: deadline.map { .seconds($0) }, rateLimit: rate?.limit,
             filesInFlight: parallel,
-            verification: verify ?? defaults.verification, reportsItemProgress: itemProgress, chunkSize: chunk?.bytes,
+            verification: verify ?? defaults.verification, reportsItemProgress: itemProgress,
+            allowsExpensiveNetwork: onlyUnmetered != true, chunkSize: chunk?.bytes,
             segmentsPerFile: parallel ?? 1, overwrite: overwrite ?? defaults.overwrite,
             settings: try await settings(), creationURL: upload?.creationURL, expectedChecksum: download?.checksum?.lowercased())
     }
@@ -128,6 +132,7 @@ struct TransferOptions: ParsableArguments {
             rateLimit: rate.map { $0.bytes > 0 ? .bytesPerSecond($0.bytes) : .unlimited },
             retry: giveUpAfter.map { RetryPolicy(giveUpAfter: .seconds($0)) }, verification: verify,
             metadata: metadata.isEmpty ? nil : metadata, overwrite: overwrite, settings: settings.isEmpty ? nil : settings)
+        update.allowsExpensiveNetwork = onlyUnmetered.map { !$0 }
         update.filesInFlight = parallel.map { .set($0) }
         update.segmentsPerFile = parallel
         update.chunkSize = chunk.map { .set($0.bytes) }

@@ -5,22 +5,34 @@ import TransferKit
     import Glibc
 #endif
 
-/// Wakes waiting sessions when a route or an address of this machine appears (netlink(7), rtnetlink(7)).
+/// Wakes the sessions that wait for an unreachable server when this machine gets a new route (netlink(7), rtnetlink(7)).
 enum RouteWatch {
     /// The shortest time between two wake-ups. Programs can add many routes at the same time.
-    private static let interval = Duration.milliseconds(500)
+    private static let interval = Duration.seconds(1)
 
-    /// After each new route or address, ends the retry delays of all accounts, and makes their unavailable endpoints available for a probe. Runs until
-    /// the task is cancelled. Returns immediately on systems without netlink.
+    /// Tells the queue whether the network is metered. After each new route, asks again, and ends the waits for servers that could not be reached.
+    /// Runs until the task is cancelled. Returns immediately on systems without netlink.
     static func run(_ queue: TransferQueue) async {
-        guard let changes = changes() else { return }
+        let changes = changes()
+        var condition = NetworkCondition.unconstrained
+        await update(&condition, of: queue)
+        guard let changes else { return }
         for await _ in changes {
-            for account in await queue.accounts() { try? await queue.retryEndpoints(of: account.account.name) }
+            // An error means that the store fails or that the queue has shut down. A later route can end the waits.
+            try? await queue.noteNewRoute()
+            await update(&condition, of: queue)
             guard (try? await Task.sleep(for: interval)) != nil else { return }
         }
     }
 
-    /// A signal after new routes or addresses; nil if the system can't report them.
+    /// Sets the condition of the network if it has changed.
+    private static func update(_ condition: inout NetworkCondition, of queue: TransferQueue) async {
+        let current = await MeteredNetwork.isMetered() ? NetworkCondition.expensive : .unconstrained
+        guard current != condition, (try? await queue.setNetworkCondition(current)) != nil else { return }
+        condition = current
+    }
+
+    /// A signal after new routes; nil if the system can't report them.
     private static func changes() -> AsyncStream<Void>? {
         #if os(Linux)
             let descriptor = socket(AF_NETLINK, CInt(SOCK_RAW.rawValue) | CInt(SOCK_CLOEXEC.rawValue) | CInt(SOCK_NONBLOCK.rawValue), 0)
@@ -58,16 +70,18 @@ enum RouteWatch {
             var padding: UInt16 = 0
             /// The kernel assigns a number.
             var process: UInt32 = 0
-            /// RTMGRP_IPV4_IFADDR, RTMGRP_IPV4_ROUTE, RTMGRP_IPV6_IFADDR and RTMGRP_IPV6_ROUTE of linux/rtnetlink.h.
-            var groups: UInt32 = 0x10 | 0x40 | 0x100 | 0x400
+            /// RTMGRP_IPV4_ROUTE and RTMGRP_IPV6_ROUTE of linux/rtnetlink.h.
+            var groups: UInt32 = 0x40 | 0x400
         }
 
-        /// RTM_NEWADDR and RTM_NEWROUTE of linux/rtnetlink.h.
-        private static let additions: Set<UInt16> = [20, 24]
+        /// RTM_NEWROUTE of linux/rtnetlink.h.
+        private static let newRoute: UInt16 = 24
+        /// RTN_UNICAST of linux/rtnetlink.h: a route to other machines.
+        private static let unicast: UInt8 = 1
 
         /// Receives all waiting messages.
         ///
-        /// - Returns: Whether a message reports a new route or address, or messages were lost.
+        /// - Returns: Whether a message reports a new route to other machines, or messages were lost.
         private static func receiveAll(_ descriptor: CInt) -> Bool {
             var isNew = false
             var buffer = [UInt8](repeating: 0, count: 1 << 16)
@@ -77,12 +91,14 @@ enum RouteWatch {
                 if count < 0, [ENOBUFS, EINTR].contains(errno) { continue }
                 guard count > 0 else { return isNew }
                 var rest = buffer[..<count]
-                // A message begins with its length in four bytes and its type in two bytes, and the next one begins at a multiple of four.
+                // A message begins with its length in four bytes and its type in two bytes, and the next one begins at a multiple of four. The byte
+                // at 23 is `rtm_type` of `struct rtmsg`.
                 while rest.count >= 16 {
                     let start = rest.startIndex
                     let length = (0..<4).reduce(0) { $0 | Int(rest[start + $1]) << ($1 * 8) }
                     guard length >= 16 else { break }
-                    if additions.contains(UInt16(rest[start + 4]) | UInt16(rest[start + 5]) << 8) { isNew = true }
+                    let type = UInt16(rest[start + 4]) | UInt16(rest[start + 5]) << 8
+                    if type == newRoute, rest.count > 23, rest[start + 23] == unicast { isNew = true }
                     rest = rest.dropFirst((length + 3) & ~3)
                 }
             }

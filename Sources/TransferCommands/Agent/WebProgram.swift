@@ -55,8 +55,15 @@ final class WebProgram: Sendable {
     /// - Returns: How the program ended.
     private func runOnce() -> String {
         do {
-            let (stdin, stdout) = (try FileDescriptor.pipe(), try FileDescriptor.pipe())
+            let stdout = try FileDescriptor.pipe()
             defer { try? stdout.readEnd.close() }
+            let stdin: (readEnd: FileDescriptor, writeEnd: FileDescriptor)
+            do {
+                stdin = try FileDescriptor.pipe()
+            } catch {
+                try? stdout.writeEnd.close()
+                throw error
+            }
             let process: pid_t
             do {
                 defer { for end in [stdin.readEnd, stdout.writeEnd] { try? end.close() } }

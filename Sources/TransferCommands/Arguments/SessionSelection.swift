@@ -9,34 +9,35 @@ struct SessionSelection {
     let isAll: Bool
     private let account: String?
     private let tag: String?
-    private let failed: Bool
+    /// The states of the selected sessions; empty for any state.
+    private let states: Set<SessionState>
     /// The sessions that `--all` selects.
     private let everything: SessionGroup
 
     init(ids: [String], filters: SessionFilters, tag: String? = nil) {
         (self.ids, self.tag, everything) = (ids, tag, .all)
-        (isAll, account, failed) = (filters.all, filters.account, filters.failed)
+        (isAll, account, states) = (filters.all, filters.account, filters.states)
     }
 
     /// Selects drafts.
     init(drafts ids: [String], all: Bool) {
-        (self.ids, isAll, account, tag, failed) = (ids, all, nil, nil, false)
+        (self.ids, isAll, account, tag, states) = (ids, all, nil, nil, [])
         everything = .state(.draft)
     }
 
     /// Whether IDs select the sessions.
     var hasIDs: Bool { !ids.isEmpty }
 
-    private var hasConditions: Bool { account != nil || tag != nil || failed }
+    private var hasConditions: Bool { account != nil || tag != nil || !states.isEmpty }
 
     func validate() throws {
         switch (!ids.isEmpty, isAll, hasConditions) {
         case (true, false, false), (false, true, false), (false, false, true): return
         case (false, false, false):
             throw ValidationError(
-                "No sessions are selected. Use IDs, indices such as '#3' (in quotes), --all, --account, --tag or --failed.")
+                "No sessions are selected. Use IDs, indices such as '#3' (in quotes), --all, or the filters \(SessionFilters.names).")
         default:
-            throw ValidationError("IDs, --all and the filters --account, --tag and --failed can't be combined with each other.")
+            throw ValidationError("IDs, --all and the filters \(SessionFilters.names) can't be combined with each other.")
         }
     }
 
@@ -117,11 +118,11 @@ struct SessionSelection {
         if let account, try await queue.account(account) == nil {
             throw CommandFailure.unknownAccount(account)
         }
-        switch (account, tag, failed) {
-        case (nil, nil, false): return everything
-        case (let account?, nil, false): return .account(account)
-        case (nil, let tag?, false): return .tag(tag)
-        case (nil, nil, true): return .failed
+        switch (account, tag, states.count) {
+        case (nil, nil, 0): return everything
+        case (let account?, nil, 0): return .account(account)
+        case (nil, let tag?, 0): return .tag(tag)
+        case (nil, nil, 1): return .state(states.first ?? .failed)
         default: return .sessions(try await matches(in: queue).map(\.id))
         }
     }
@@ -144,7 +145,7 @@ struct SessionSelection {
         try await queue.forEachSession { session in
             let isSelected =
                 (account == nil || session.account == account) && (tag.map(session.tags.contains) ?? true)
-                && (!failed || session.state == .failed)
+                && (states.isEmpty || states.contains(session.state))
             if isSelected { found.append(session) }
             return true
         }
@@ -187,6 +188,20 @@ struct SessionFilters: ParsableArguments {
 
     @Flag(help: "Select failed sessions.")
     var failed = false
+
+    @Flag(help: "Select cancelled sessions.")
+    var cancelled = false
+
+    @Flag(help: "Select completed sessions.")
+    var completed = false
+
+    /// The selected states; empty for any state.
+    var states: Set<SessionState> {
+        Set((failed ? [.failed] : []) + (cancelled ? [.cancelled] : []) + (completed ? [.completed] : []))
+    }
+
+    /// The names of the filters, for messages.
+    static let names = "--account, --tag, --failed, --cancelled and --completed"
 }
 
 /// The selection arguments of most commands.

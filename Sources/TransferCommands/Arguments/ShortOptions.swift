@@ -14,9 +14,11 @@ enum ShortOptions {
 
     /// The options without a value.
     private static let flags: Set<String> = [
-        "--after-none", "--all", "--cascade", "--clear-tags", "--completed", "--copy", "--dedupe-completed", "--discard", "--download",
+        "--after-none", "--all", "--cancelled", "--cascade", "--clear-tags", "--completed", "--copy", "--dedupe-completed", "--discard",
+        "--download",
         "--draft",
         "--dry-run", "--each", "--failed", "--follow", "--forever", "--hold", "--item-progress", "--json", "--keep-partial", "--next",
+        "--no-only-unmetered", "--only-unmetered",
         "--no-wait", "--now", "--quiet", "--stdin", "--verbose", "--yes",
     ]
 

@@ -54,7 +54,7 @@ struct RemoveCommand: OperationCommand {
             Source files and completed files at the destination stay. If one of up to 10,000 sessions can't be removed, none is removed. Prints \
             the IDs of the removed sessions.
 
-            Example: transferq remove --account studio --failed
+            Example: transferq remove --account studio --failed --cancelled
             """)
 
     @OptionGroup var common: CommonOptions

@@ -42,6 +42,8 @@ struct Webhook: Sendable {
         headers.append("webhook-timestamp", timestamp)
         headers.append("webhook-signature", "v1," + Data(code).base64EncodedString())
         let request = HTTPRequest(method: "POST", url: url, headers: headers, body: .bytes(body))
+        // The path and the query of a webhook often contain a secret.
+        let server = request.originForMessages
         do {
             let status = try await withThrowingTaskGroup(of: Int?.self) { group in
                 group.addTask { [engine] in try await engine.perform(request).status }
@@ -52,10 +54,10 @@ struct Webhook: Sendable {
                 defer { group.cancelAll() }
                 return try await group.next() ?? nil
             }
-            guard let status else { return "\(url) did not respond within \(Self.timeout.components.seconds) s." }
-            return (200..<300).contains(status) ? nil : "\(url) responded with the status \(status)."
+            guard let status else { return "\(server) did not respond within \(Self.timeout.components.seconds) s." }
+            return (200..<300).contains(status) ? nil : "\(server) responded with the status \(status)."
         } catch {
-            return "Cannot reach \(url): \(error)"
+            return "Cannot reach \(server): \(error)"
         }
     }
 }

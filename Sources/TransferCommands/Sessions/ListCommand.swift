@@ -28,6 +28,9 @@ struct ListCommand: AsyncParsableCommand {
     @Flag(help: "Only failed sessions, like --state failed.")
     var failed = false
 
+    @Flag(help: "Only cancelled sessions, like --state cancelled.")
+    var cancelled = false
+
     @Flag(help: "Only completed sessions, like --state completed.")
     var completed = false
 
@@ -124,6 +127,6 @@ struct ListCommand: AsyncParsableCommand {
             }
             return state
         }
-        return Set(named + (failed ? [.failed] : []) + (completed ? [.completed] : []))
+        return Set(named + (failed ? [.failed] : []) + (cancelled ? [.cancelled] : []) + (completed ? [.completed] : []))
     }
 }

@@ -108,6 +108,11 @@ extension TransferQueue {
         try await mailbox.send(.command(.setNetwork(condition)))
     }
 
+    /// Ends the waits for servers that could not be reached, because this machine has a new route. Other failures keep their delays.
+    package nonisolated func noteNewRoute() async throws {
+        try await mailbox.send(.command(.newRoute))
+    }
+
     /// Returns when no removal of remote content or of local part files is due.
     package nonisolated func waitUntilDiscarded() async {
         await waitForEarlierInputs()

@@ -190,6 +190,7 @@ extension TransferQueue {
         guard let account = scheduler.sessionIndex[key]?.account else {
             live[key] = nil
             changedBeforeRun.remove(key)
+            hub.set(nil, of: id)
             return mailbox.post(.report(RunEvent(key: key, run: number, content: .ended(.interrupted))))
         }
         logger[metadataKey: "account"] = (scheduler.accounts[account]?.account.name).map { "\($0)" }

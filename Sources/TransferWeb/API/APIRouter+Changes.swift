@@ -53,6 +53,10 @@ extension APIRouter {
             try await queue.deleteAccount(path[1], cascades: cascades)
             return WebResponse(204)
         case ("accounts", _): return try await change(account: path[1], path[2], members)
+        case ("doctor", _):
+            var members = members
+            try members.finish()
+            return try await diagnostics.findings(["doctor"])
         case ("queue", _): return try await change(queue: path[1], members)
         default: return try await change(quarantined: path[1], path[2], members)
         }
@@ -133,6 +137,11 @@ extension APIRouter {
             if setsTimetable { try await queue.setTimetable(timetable, account: name) }
         } else {
             try members.finish()
+            if verb == "check" {
+                // An unknown account is an error of the queue, like in other requests.
+                _ = try await account(name)
+                return try await diagnostics.findings(["account", "check"], of: name)
+            }
             if verb == "unblock" { try await queue.unblockAccount(name) } else { try await queue.retryEndpoints(of: name) }
         }
         return try await account(name)

@@ -8,6 +8,7 @@ struct APIRouter: Sendable {
     let events: EventStream
     let rates: RateHistory
     let snapshots: SnapshotCache
+    let diagnostics: DiagnosticProgram
 
     /// The maximum number of sessions or items of one response.
     static let pageLimit: Int64 = 500
@@ -148,7 +149,8 @@ struct APIRouter: Sendable {
         case ("sessions", 3) where path[2] == "items": ["GET", "HEAD"]
         case ("sessions", 3) where OperationRequest.names.contains(path[2]): ["POST"]
         case ("accounts", 2): ["GET", "HEAD", "PUT", "DELETE"]
-        case ("accounts", 3) where ["unblock", "retry", "set"].contains(path[2]): ["POST"]
+        case ("accounts", 3) where ["unblock", "retry", "check", "set"].contains(path[2]): ["POST"]
+        case ("doctor", 1): ["POST"]
         case ("queue", 2) where ["start", "stop", "drain", "set"].contains(path[1]): ["POST"]
         case ("quarantine", 3) where ["retry", "remove"].contains(path[2]): ["POST"]
         default: []

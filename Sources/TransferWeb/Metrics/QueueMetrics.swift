@@ -27,12 +27,22 @@ actor QueueMetrics {
     /// The accounts and directions that had a rate, so that it becomes 0 at the end.
     private var rated: Set<[String]> = []
     private var accounts: Set<String> = []
+    /// The ended sessions whose accounts have not been read yet, at most 10,000. Many sessions can end within a moment, for example while the events that the
+    /// server missed are read, and the queue limits the connections.
+    private let ends: AsyncStream<(id: SessionID, result: String)>.Continuation
 
     init(_ queue: any ControllableQueue, _ registry: PrometheusMetrics) {
         self.queue = queue
         self.registry = registry
+        let (stream, ends) = AsyncStream.makeStream(of: (id: SessionID, result: String).self, bufferingPolicy: .bufferingOldest(10_000))
+        self.ends = ends
+        Task { [weak self] in
+            for await end in stream { await self?.countEnd(of: end.id, end.result) }
+        }
         for (name, kind, help) in Self.descriptions { registry.describe(name, as: kind, help) }
     }
+
+    deinit { ends.finish() }
 
     private func set(_ name: String, _ value: Double, _ labels: [(String, String)] = []) {
         Meter(label: name, dimensions: labels, factory: registry).set(value)
@@ -64,7 +74,7 @@ actor QueueMetrics {
         }
         guard let id = event.session else { return }
         // The session's account must be read from the queue. The events of other clients don't wait for this.
-        Task { await countEnd(of: id, result) }
+        ends.yield((id, result))
     }
 
     private func countEnd(of id: SessionID, _ result: String) async {

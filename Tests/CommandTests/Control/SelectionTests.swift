@@ -198,6 +198,18 @@ import TransferKit
         #expect(try await listed(program) == [])
     }
 
+    @Test func selectsByState() async throws {
+        let (program, ids) = try await programWithSessions()
+        try await program.succeed("cancel", ids[0], ids[2], ids[16])
+        #expect(try await listed(program, "--cancelled") == [ids[0], ids[2], ids[16]])
+        #expect(try await program.succeed("retry", "--cancelled", "--tag", "last").lines == [ids[16]])
+        // Each state option adds its sessions.
+        #expect(try await program.succeed("remove", "--completed", "--cancelled", "--dry-run").lines == [ids[0], ids[2]])
+        #expect(try await program.run("remove", "--completed", "--account", "nobody").status == 4)
+        #expect(try await program.succeed("remove", "--cancelled").lines == [ids[0], ids[2]])
+        #expect(try await listed(program) == [ids[1]] + ids[3...])
+    }
+
     @Test(arguments: [[], ["--all", "--failed"], ["abc", "--all"], ["abc", "--tag", "x"]])
     func rejectsInvalidSelections(arguments: [String]) async throws {
         let program = try TransferQ()

@@ -166,6 +166,31 @@ import TransferKit
         #expect(queue.states == "A=running B=running")
     }
 
+    /// A new route can help only if the server could not be reached. Other failures keep their delays.
+    @Test func newRouteEndsWaitsForUnreachableServers() throws {
+        var queue = try SchedulerFixture(limit: 2)
+        let other = Account.memory("b", at: "other")
+        try queue.add("A")
+        try queue.add("B", to: "b")
+        try queue.perform(.saveAccount(other))
+        for (name, endpoint, error) in [("A", endpoint, outage), ("B", other.endpoints[0], TransferError.broken)] {
+            try queue.report(name, .endpointFailed(endpoint, error))
+            try queue.end(name, .backoff(.seconds(86_400), error))
+        }
+        try queue.perform(.newRoute)
+        #expect(queue.states == "A=running B=waiting")
+    }
+
+    @Test func newRouteKeepsDelayOfServer() throws {
+        var queue = try SchedulerFixture()
+        try queue.add("A")
+        try queue.report("A", .hostBusy(endpoint, .seconds(3_600)))
+        try queue.report("A", .endpointFailed(endpoint, outage))
+        try queue.end("A", .backoff(.seconds(3_600), outage))
+        try queue.perform(.newRoute)
+        #expect(queue.states == "A=waiting")
+    }
+
     /// The queue still observes the delay that a server asked for.
     @Test func networkKeepsDelayOfServer() throws {
         var queue = try SchedulerFixture()

@@ -37,6 +37,28 @@ import TransportTesting
         }
     }
 
+    @Test func `the program checks accounts and the storage folder`() async throws {
+        try await WebFixture.with { fixture in
+            try await fixture.queue.save(Account("-odd name", endpoints: [Endpoint(transport: "tus", address: "tus+http://127.0.0.1:9/")]))
+            let (program, client) = try await start(fixture)
+            let checked = try await client.post("/api/v1/accounts/-odd%20name/check")
+            let findings = try #require(try checked.object["findings"] as? [[String: Any]], "\(checked.body)")
+            #expect(findings.count == 1 && findings[0]["state"] as? String == "wrong", "\(checked.body)")
+            #expect((findings[0]["detail"] as? String)?.contains("127.0.0.1:9") == true)
+            let all = try await client.post("/api/v1/doctor").object["findings"] as? [[String: Any]] ?? []
+            #expect(all.contains { $0["check"] as? String == "store" && $0["state"] as? String == "ok" }, "\(all)")
+            #expect(all.contains { $0["check"] as? String == "endpoint -odd name" })
+            let unknown = try await client.post("/api/v1/accounts/other/check")
+            #expect(unknown.status == 404 && unknown.code == "noSuchAccount")
+            #expect(try await client.post("/api/v1/doctor", json: #"{"x":1}"#).status == 400)
+            // A server in an app has no program for checks, and the token for reading allows none.
+            #expect(try await fixture.client().post("/api/v1/doctor").code == "noDiagnostics")
+            #expect(try await fixture.client("web-read.token").post("/api/v1/doctor").status == 403)
+            program.send(SIGTERM)
+            await BlockingIO.run { _ = program.waitForEnd() }
+        }
+    }
+
     @Test func `with --read-only, the program changes nothing`() async throws {
         try await WebFixture.with { fixture in
             let (program, own) = try await start(fixture, "--read-only")

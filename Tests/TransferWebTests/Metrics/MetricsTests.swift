@@ -1,6 +1,7 @@
 import CoreMetrics
 import CurlEngine
 import Foundation
+import SSHEngine
 import ScriptedHTTP
 import SystemPackage
 import Testing
@@ -75,6 +76,11 @@ import TransportTesting
             let engine = CurlEngine()
             _ = try await engine.perform(HTTPRequest(method: "GET", url: server.url()))
             await engine.shutdown()
+            // No SSH server listens on the discard port.
+            let settings = SSHSettings(host: "127.0.0.1", port: 9, user: "nobody")
+            await #expect(throws: TransferError.self) {
+                try await SSHConnection.open(settings, credentials: ReferencedCredentials(), logger: fixture.logger)
+            }
             let found = samples(try await fixture.client().get("/metrics").body)
             for (name, value) in [
                 ("sessions_ended_total{account=\"metered\",result=\"completed\"}", 1.0),
@@ -88,6 +94,7 @@ import TransportTesting
             }
             #expect(found["transferkit_http_requests_total{method=\"GET\",result=\"4xx\"}"] ?? 0 >= 1)
             #expect(found["transferkit_http_request_seconds_count{method=\"GET\"}"] ?? 0 >= 1)
+            #expect(found["transferkit_ssh_connections_total{result=\"unreachable\"}"] ?? 0 >= 1)
             #expect(found["transferkit_sessions{state=\"waiting\"}"] != nil)
         }
     }

@@ -1,3 +1,4 @@
+import CoreMetrics
 import Locking
 package import Logging
 package import SystemPackage
@@ -48,6 +49,30 @@ package final class SSHConnection: Sendable {
     package static func open(
         _ settings: SSHSettings, over openSocket: (@Sendable () async throws -> FileDescriptor?)? = nil,
         credentials: any CredentialProvider,
+        logger: Logger
+    ) async throws -> SSHConnection {
+        let start = ContinuousClock.now
+        do {
+            let connection = try await establish(settings, over: openSocket, credentials: credentials, logger: logger)
+            record("connected", since: start)
+            return connection
+        } catch {
+            record((error as? TransferError)?.failureClass.rawValue ?? "cancelled", since: start)
+            throw error
+        }
+    }
+
+    /// Records a new connection for the backend that the app has chosen for swift-metrics.
+    private static func record(_ result: String, since start: ContinuousClock.Instant) {
+        guard !(MetricsSystem.factory is NOOPMetricsHandler) else { return }
+        Counter(label: "transferkit_ssh_connections", dimensions: [("result", result)]).increment()
+        let (seconds, attoseconds) = (ContinuousClock.now - start).components
+        CoreMetrics.Timer(label: "transferkit_ssh_connection_setup", dimensions: [("result", result)])
+            .recordSeconds(Double(seconds) + Double(attoseconds) * 1e-18)
+    }
+
+    private static func establish(
+        _ settings: SSHSettings, over openSocket: (@Sendable () async throws -> FileDescriptor?)?, credentials: any CredentialProvider,
         logger: Logger
     ) async throws -> SSHConnection {
         var settings = settings

@@ -1,6 +1,7 @@
 import Locking
 import Logging
 import SystemPackage
+import Tracing
 import TransferCore
 
 extension FileRunner {
@@ -93,7 +94,10 @@ extension FileRunner {
             context.live.setShortage(nil, position: active.position)
         }
         do {
-            let receipt = try await send(prepared)
+            let receipt = try await withSpan("transferkit.attempt") { span in
+                if span.isRecording { describe(prepared.attempt, in: span) }
+                return try await send(prepared)
+            }
             guard context.live.admits(receipt.bytes, insteadOf: active.size) else {
                 throw TransferError(
                     .protocolViolation, .invalidResponse,
@@ -131,6 +135,18 @@ extension FileRunner {
                 to: active.confirmed, of: active.size, at: prepared.endpoint, from: prepared.attempt.checkpoint?.confirmed ?? 0)
             checkpoints[prepared.endpoint.address] = prepared.saved.withLock { $0 }
             throw error
+        }
+    }
+
+    private func describe(_ attempt: FileAttempt, in span: any Span) {
+        span.updateAttributes { attributes in
+            attributes["transferkit.session"] = "\(context.id)"
+            attributes["transferkit.item"] = file.position
+            attributes["transferkit.attempt"] = attempt.number
+            attributes["transferkit.account"] = availability.account.name
+            attributes["transferkit.transport"] = attempt.endpoint.transport.rawValue
+            attributes["transferkit.endpoint"] = attempt.endpoint.location
+            attributes["transferkit.direction"] = file.kind.isDownload ? "download" : "upload"
         }
     }
 

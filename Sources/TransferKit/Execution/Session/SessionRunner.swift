@@ -1,5 +1,6 @@
 import Logging
 import SystemPackage
+import Tracing
 public import TransferCore
 
 /// Runs one activation of a session.
@@ -28,6 +29,18 @@ package struct SessionRunner: Sendable {
         _ histories: [Int64: FileHistory], remember: @Sendable ([Int64: FileHistory]) -> Void,
         publish: @escaping @Sendable (SessionStatistics) -> Void
     ) async {
+        let outcome = await withSpan("transferkit.session") { span in
+            let outcome = await perform(histories, remember: remember, publish: publish)
+            if span.isRecording { span.end(session: context.id, outcome) }
+            return outcome
+        }
+        context.post(.ended(outcome))
+    }
+
+    private func perform(
+        _ histories: [Int64: FileHistory], remember: @Sendable ([Int64: FileHistory]) -> Void,
+        publish: @escaping @Sendable (SessionStatistics) -> Void
+    ) async -> RunOutcome {
         let monitor = Task { [context] in
             await SessionMonitor(live: context.live, clock: context.clock, reportLongReads: context.reportLongReads).watch(
                 publishItem: { context.publish(.itemProgress(context.id, position: $0, $1)) }, publish)
@@ -54,7 +67,7 @@ package struct SessionRunner: Sendable {
         var remembered = files.histories
         remembered[RemoteFolderExpansion.position] = await listing.history
         remember(remembered)
-        context.post(.ended(outcome))
+        return outcome
     }
 
     private func runFiles(_ files: inout SessionFiles, _ listing: RemoteFolderExpansion) async throws -> RunOutcome {
@@ -89,6 +102,30 @@ package struct SessionRunner: Sendable {
                     metadata: ["session": "\(context.id)"])
             }
         ).run()
+    }
+}
+
+extension Span {
+    /// Records how a session's run ended.
+    fileprivate func end(session: SessionID, _ outcome: RunOutcome) {
+        let (name, error): (String, TransferError?) =
+            switch outcome {
+            case .finished(nil, _): ("completed", nil)
+            case .finished(let failure?, _): ("failed", failure)
+            case .interrupted: ("interrupted", nil)
+            case .backoff(_, let error): ("waits for a retry", error)
+            case .endpointsUnavailable(let error): ("waits for an endpoint", error)
+            case .accountBlocked(let error, _): ("account blocked", error)
+            case .noSpace(let error): ("waits for space", error)
+            }
+        updateAttributes { attributes in
+            attributes["transferkit.session"] = "\(session)"
+            attributes["transferkit.outcome"] = name
+        }
+        if let error {
+            recordError(error)
+            setStatus(SpanStatus(code: .error))
+        }
     }
 }
 

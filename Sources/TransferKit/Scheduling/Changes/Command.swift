@@ -33,6 +33,8 @@ package enum Command: Sendable, Codable {
     /// Removes a session that has no run, because another queue continues it. Keeps its unfinished uploads and part files.
     case withdraw(SessionID)
     case setNetwork(NetworkCondition)
+    /// This machine has a new route, so servers that could not be reached may now be reachable.
+    case newRoute
     case start
     case stop(StopMode, deadline: Duration? = nil)
 }

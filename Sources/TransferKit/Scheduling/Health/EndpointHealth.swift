@@ -141,6 +141,16 @@ package struct EndpointHealth: Sendable, Equatable {
         for key in breakers.keys { retry(key, at: uptime) }
     }
 
+    /// Allows immediate probes of the endpoints whose last failure was an outage, because this machine has a new route.
+    mutating func retryOutages(at uptime: Duration) {
+        for (key, breaker) in breakers where RecoveryDecision.isOutage(breaker.error) { retry(key, at: uptime) }
+    }
+
+    /// Whether the last failure of one of the endpoints was an outage.
+    func hasOutage(at endpoints: [Endpoint]) -> Bool {
+        endpoints.contains { breakers[Key($0)].map { RecoveryDecision.isOutage($0.error) } ?? false }
+    }
+
     private mutating func retry(_ key: Key, at uptime: Duration) {
         guard let openUntil = breakers[key]?.openUntil else { return }
         breakers[key]?.openUntil = min(openUntil, uptime)

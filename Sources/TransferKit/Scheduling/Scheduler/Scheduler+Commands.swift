@@ -58,6 +58,7 @@ extension Scheduler {
         case .quarantine(let id, let reason): try quarantine([resolve(.id(id))], reason, &transaction)
         case .withdraw(let id): try withdraw(try resolve(.id(id)), &transaction)
         case .setNetwork(let condition): setNetwork(condition, at: now, &transaction)
+        case .newRoute: noteNewRoute(at: now, &transaction)
         case .start: start(&transaction)
         case .stop(let mode, let deadline): stop(mode, deadline: deadline, at: now, &transaction)
         }

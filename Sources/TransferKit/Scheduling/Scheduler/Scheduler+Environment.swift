@@ -18,6 +18,16 @@ extension Scheduler {
         for key in sessionIndex.live.sorted() { interruptUnlessPermitted(key, &transaction) }
     }
 
+    /// Ends the waits for servers that could not be reached. Other failures keep their delays, so that frequent changes of the routes, such as those
+    /// of containers, don't use up a file's attempts. A server's request to back off stays in effect.
+    mutating func noteNewRoute(at now: DualInstant, _ transaction: inout Transaction) {
+        mutateFlags { $0.health.retryOutages(at: now.uptime) }
+        for account in sessionIndex.backoffs.keys.sorted() where flags.health.hasOutage(at: accounts[account]?.account.endpoints ?? []) {
+            endBackoffs(of: account, &transaction)
+        }
+        sessionIndex.recallAllLines()
+    }
+
     mutating func setNeedsCheapNetwork(_ needsIt: Bool, _ key: SessionKey, _ transaction: inout Transaction) {
         mutate(key) { entry, _ in
             if needsIt { entry.conditions.insert(.needsCheapNetwork) } else { entry.conditions.remove(.needsCheapNetwork) }

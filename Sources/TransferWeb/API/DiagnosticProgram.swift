@@ -1,0 +1,56 @@
+import Foundation
+import Locking
+import SystemPackage
+import TransferKit
+import TransferOutput
+
+/// Runs the commands of `transferq` that connect to the servers of accounts. The web server has no transports of its own.
+struct DiagnosticProgram: Sendable {
+    /// The seconds to wait for each endpoint.
+    private static let timeout = "20"
+
+    /// The path of `transferq`; nil if this server can't run it.
+    let path: FilePath?
+    /// The storage folder of the queue.
+    let folder: FilePath
+    /// Whether a command runs. Only one can run at a time, because each is a process with its own connections.
+    private let isRunning = Locked(false)
+
+    init(_ path: FilePath?, folder: FilePath) {
+        self.path = path
+        self.folder = folder
+    }
+
+    /// Returns what a command found.
+    ///
+    /// - Parameters:
+    ///   - command: The words of the command.
+    ///   - account: The account to check; nil if the command checks everything.
+    /// - Throws: A ``Problem`` if the command can't run now, or ends with an error instead of findings.
+    func findings(_ command: [String], of account: String? = nil) async throws -> WebResponse {
+        guard let path else {
+            throw Problem(503, "noDiagnostics", "This server can't check accounts. Start it with transferq web.")
+        }
+        let mayRun = isRunning.withLock { isRunning in
+            defer { isRunning = true }
+            return !isRunning
+        }
+        guard mayRun else { throw Problem(429, "busy", "Another check is still running. Repeat the request when it has ended.") }
+        defer { isRunning.withLock { $0 = false } }
+        let process = Process()
+        process.executableURL = URL(filePath: path.string)
+        process.arguments = command + ["--json", "--store", folder.string, "--timeout", Self.timeout] + (account.map { ["--", $0] } ?? [])
+        process.standardInput = FileHandle.nullDevice
+        let output = Pipe()
+        // Findings are lines of JSON, and messages are not.
+        (process.standardOutput, process.standardError) = (output, output)
+        try process.run()
+        let text = await BlockingIO.run { String(decoding: (try? output.fileHandleForReading.readToEnd()) ?? Data(), as: UTF8.self) }
+        let lines = text.split(separator: "\n")
+        let findings = lines.compactMap { try? JSONDecoder().decode(JSONValue.self, from: Data($0.utf8)) }
+        guard !findings.isEmpty else {
+            throw Problem(503, "noDiagnostics", lines.last.map(String.init) ?? "\(path) ended without a result.")
+        }
+        return WebResponse(["findings": .array(findings)])
+    }
+}
