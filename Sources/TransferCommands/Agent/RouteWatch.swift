@@ -10,7 +10,7 @@ enum RouteWatch {
     /// The shortest time between two wake-ups. Programs can add many routes at the same time.
     private static let interval = Duration.seconds(1)
 
-    /// Tells the queue whether the network is metered. After each new route, asks again, and ends the waits for servers that could not be reached.
+    /// Reports to the queue whether the network is metered. After each new route, asks again, and ends the waits for servers that could not be reached.
     /// Runs until the task is cancelled. Returns immediately on systems without netlink.
     static func run(_ queue: TransferQueue) async {
         let changes = changes()
