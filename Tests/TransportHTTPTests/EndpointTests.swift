@@ -8,14 +8,14 @@ import TransportHTTP
 @Suite struct EndpointTests {
     @Test(arguments: [
         "https+put://host", "http+put://host:8080/bucket/", "https+form://anna@host/upload?x=1", "HTTPS+GET://host/files/",
-        "https+put://[::1]/{path}?sig={transfer}",
+        "https+put://[::1]/{path}?sig={transfer}", "https+post://host/in",
     ])
     func acceptsValidAddresses(address: String) throws {
         try HTTPTransport.validate(.http(address))
     }
 
     @Test(arguments: [
-        "https://host/", "http://host/", "ftp+put://host/", "https+post://host/", "https+://host/", "https+put:host",
+        "https://host/", "http://host/", "ftp+put://host/", "https+patch://host/", "https+://host/", "https+put:host",
         "https+put://anna:secret@host/", "https+put://host/#part",
     ])
     func rejectsInvalidAddresses(address: String) {

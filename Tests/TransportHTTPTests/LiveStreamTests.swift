@@ -9,7 +9,7 @@ import TransferCore
 import TransportHTTP
 import TransportSupport
 
-/// Streams that are sent by PUT while the app produces them.
+/// Streams that are sent by PUT or POST while the app produces them.
 @Suite struct LiveStreamTests {
     /// The number of bytes that the transport sends before it releases the first bytes of a stream.
     private static let releaseInterval = 4 << 20
@@ -38,9 +38,9 @@ import TransportSupport
         var requests: [ReceivedRequest] { transfer.server.requests }
     }
 
-    @Test func sendsBytesWhileSourceGrows() async throws {
+    @Test(arguments: ["put", "post"]) func sendsBytesWhileSourceGrows(mode: String) async throws {
         let (arrivals, hasArrived) = AsyncStream.makeStream(of: Void.self)
-        let stream = try Stream(size: 1_000, available: 10) { _, _ in
+        let stream = try Stream(size: 1_000, available: 10, mode: mode) { _, _ in
             [.read(10), .call { hasArrived.yield() }, .read(490), .call { hasArrived.yield() }, .answer(201, body: "stored")]
         }
         async let receipt = stream.transfer.run()
@@ -56,6 +56,7 @@ import TransportSupport
         let request = try #require(stream.requests.first)
         #expect(stream.requests.count == 1 && request.body == stream.content)
         #expect(request.isChunked && request.headers["content-length"] == nil)
+        #expect(request.method == mode.uppercased() && (request.path == "/files/") == (mode == "post"))
         #expect(stream.transfer.recorder.progress.last.map { $0.sent == 1_000 && $0.confirmed == 1_000 } == true)
         await stream.transfer.end()
     }

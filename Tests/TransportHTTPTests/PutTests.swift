@@ -4,7 +4,7 @@ import Testing
 import TransferCore
 import TransportHTTP
 
-/// Files that are sent as the content of PUT requests.
+/// Files that are sent as the content of PUT and POST requests.
 @Suite struct PutTests {
     @Test func sendsFileAsBody() async throws {
         var transfer = try TestTransfer("put", size: 100_000, answers: [[.answer(201, ["Content-Type": "text/plain"], body: "stored")]])
@@ -23,6 +23,20 @@ import TransportHTTP
         #expect(transfer.recorder.checkpoints.isEmpty)
         #expect(transfer.recorder.progress.last.map { [$0.sent, $0.confirmed] } == [100_000, 100_000])
         #expect(transfer.recorder.progress.dropLast().allSatisfy { $0.confirmed == 0 })
+        await transfer.end()
+    }
+
+    /// A POST goes to the address itself. The server's `Location` is the URL of the file.
+    @Test func postsFileAsBody() async throws {
+        let answer = ServerStep.answer(303, ["Location": "/media/7?sig=1", "Content-Type": "application/json"], body: "{}")
+        var transfer = try TestTransfer("post", "/media?x=1", size: 100_000, answers: [[answer]])
+        transfer.remotePath = "reels/a.mov"
+        let receipt = try await transfer.run()
+        let request = try #require(transfer.server.requests.first)
+        #expect(request.method == "POST" && request.path == "/media?x=1" && request.headers["content-type"] == "video/quicktime")
+        #expect(request.body == TemporaryFile.content(size: 100_000))
+        #expect(receipt.remoteURL == transfer.server.url("/media/7"))
+        #expect(receipt.serverResponse == ServerResponse(status: 303, mediaType: "application/json", text: "{}"))
         await transfer.end()
     }
 

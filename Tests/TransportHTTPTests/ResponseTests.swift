@@ -63,6 +63,7 @@ import TransportHTTP
     /// Each message explains how to fix the problem.
     @Test(arguments: [
         ("put", 404, [:], "check the path in the account's address"), ("put", 405, [:], "https+form"), ("form", 405, [:], "https+put"),
+        ("post", 405, [:], "https+put"),
         ("put", 304, [:], "If-None-Match"), ("put", 302, ["Location": "http://127.0.0.2/x?s=1"], "to http://127.0.0.2, "),
         ("form", 302, ["Location": "/done"], "another path there"), ("form", 302, ["Location": "/done"], "acceptedStatuses=302"),
         ("put", 307, ["Location": "http://127.0.0.2:81/x"], "http://127.0.0.2:81, which the account does not trust"),

@@ -7,13 +7,14 @@ extension Endpoint {
     ///   - address: A URL whose scheme also selects the upload method:
     ///     - `https+put`, `http+put`: each file is the content of a `PUT` request (RFC 9110, section 9.3.4), for object stores and WebDAV
     ///       servers;
+    ///     - `https+post`, `http+post`: each file is the content of a `POST` request (RFC 9110, section 9.3.3);
     ///     - `https+form`, `http+form`: each file is a part of a form, in a `POST` request of the type `multipart/form-data` (RFC 7578);
     ///     - `https+get`, `http+get`: for downloads, and for sessions that set ``HTTPOptions/upload``. All schemes allow downloads.
     ///
     ///     The transport replaces placeholders: `{name}` with the last component of the remote name, `{path}` with the whole remote name,
     ///     and `{transfer}` with an ID that stays the same when a transfer is retried. It rejects other braces; write `%7B` and `%7D` for
     ///     literal braces. Without `{name}` or `{path}`, the address is a folder, and the transport appends the remote name, except for
-    ///     forms. The query may contain a signature that is valid for many names. Set a user name in the address to
+    ///     `POST` requests. The query may contain a signature that is valid for many names. Set a user name in the address to
     ///     authenticate with a credential of the kind `password` (HTTP Basic).
     ///
     ///     The `uploadURL` of an item, an `https` or `http` URL that was signed for one file, replaces the address. The queue stores the

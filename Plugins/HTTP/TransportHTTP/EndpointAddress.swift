@@ -7,6 +7,7 @@ struct EndpointAddress {
     /// The upload method of an address.
     enum Upload: String {
         case put
+        case post
         case form
         /// The address sets no upload method, so it is for downloads, unless a session sets the method.
         case none = "get"
@@ -31,8 +32,8 @@ struct EndpointAddress {
         let parts = scheme.lowercased().split(separator: "+", maxSplits: 1)
         guard parts.count == 2, let upload = Upload(rawValue: String(parts[1])) else {
             throw .invalidEndpoint(
-                "The endpoint address must begin with https+put://, https+form:// or https+get://. For a server without TLS, write http+ "
-                    + "instead of https+.")
+                "The endpoint address must begin with https+put://, https+post://, https+form:// or https+get://. For a server without TLS, "
+                    + "write http+ instead of https+.")
         }
         let rest = text.dropFirst(scheme.count + "://".count)
         let authority = rest.prefix { !"/?".contains($0) }

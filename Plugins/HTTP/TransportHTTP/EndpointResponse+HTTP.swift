@@ -62,7 +62,7 @@ extension EndpointResponse {
         if isGivenURL { return error(.permanent, .rejected, "does not accept a file at the URL that was given for it") }
         let (what, other) =
             method == "POST"
-            ? ("forms", "to send files by PUT, begin it with https+put") : ("PUT", "to send files in forms, begin it with https+form")
+            ? ("a POST", "to send files by PUT, begin it with https+put") : ("PUT", "to send files in forms, begin it with https+form")
         return status == 404 || status == 410
             ? error(
                 .unsupported, .notThisProtocol,

@@ -5,7 +5,7 @@ import TransportSupport
 extension HTTPOptions {
     /// A kind of transfer that a session's setting can affect.
     private enum Use {
-        case put, form, download
+        case put, post, form, download
     }
 
     /// A setting for the transfer of files. Sessions can have such a setting.
@@ -33,12 +33,12 @@ extension HTTPOptions {
             FileSetting(
                 Setting(
                     "acceptedStatuses", \.acceptedStatuses, .statuses,
-                    "statuses from 300 to 399, separated by commas, that mean that the file has arrived; for a form, 303 always does"),
-                [.put, .form]),
+                    "statuses from 300 to 399, separated by commas, that mean that the file has arrived; for a `POST`, 303 always does"),
+                [.put, .post, .form]),
             FileSetting(
                 Setting(
                     "contentType", \.contentType, .text("a media type"), "the media type of all files",
-                    nil: "by file name extension, otherwise `application/octet-stream`"), [.put, .form]),
+                    nil: "by file name extension, otherwise `application/octet-stream`"), [.put, .post, .form]),
             FileSetting(
                 Setting(
                     family: "field", \.fields, .anyText,
@@ -52,18 +52,19 @@ extension HTTPOptions {
             FileSetting(
                 Setting(
                     "metadataPrefix", \.metadataPrefix, .headerPrefix,
-                    "a prefix that turns names of a session's metadata into names of headers, for `PUT`", nil: "metadata is rejected"),
-                [.put]),
+                    "a prefix that turns names of a session's metadata into names of headers, for `PUT` and `POST`",
+                    nil: "metadata is rejected"), [.put, .post]),
             FileSetting(
                 Setting(
                     "responseLimit", \.responseLimit, .number(0...ServerResponse.maximumLimit),
-                    "the maximum number of bytes of the server's response to keep with a file, from 0 to 262144"), [.put, .form]),
+                    "the maximum number of bytes of the server's response to keep with a file, from 0 to 262144"), [.put, .post, .form]),
             FileSetting(
                 Setting(
                     "transferTimeout", \.transferTimeout, .seconds, "the time limit of one attempt for a file, in seconds",
-                    nil: "no limit"), [.put, .form, .download]),
+                    nil: "no limit"), [.put, .post, .form, .download]),
             FileSetting(
-                Setting("upload", \.upload, .choice, "`put` or `form`, overriding the address", nil: "as the address"), [.put, .form],
+                Setting("upload", \.upload, .choice, "`put`, `post` or `form`, overriding the address", nil: "as the address"),
+                [.put, .post, .form],
                 onlySessions: true),
             FileSetting(
                 Setting(
@@ -71,12 +72,12 @@ extension HTTPOptions {
                     "`response`, or `head` to compare the size of an uploaded file with one more request; see below"), [.put]),
             FileSetting(
                 Setting(family: "uploadURL", \.capabilities.values, .uploadURL, "the URL for the file with this remote name"),
-                [.put, .form], onlySessions: true),
+                [.put, .post, .form], onlySessions: true),
         ]
         + requestSettings.compactMap { setting in
             switch setting.name {
             case "contentDisposition": FileSetting(setting, [.download])
-            case "parallelThreshold": FileSetting(setting, [.put, .form, .download])
+            case "parallelThreshold": FileSetting(setting, [.put, .post, .form, .download])
             default: nil
             }
         }
@@ -100,6 +101,7 @@ extension HTTPOptions {
             switch upload {
             case nil: .download
             case .form: .form
+            case .post: .post
             case .some: .put
             }
         for key in settings.keys.sorted() {
@@ -109,6 +111,7 @@ extension HTTPOptions {
                 case .download: "is for uploads, but this session downloads; remove it."
                 case _ where uses == [.download]: "is for downloads, but this session uploads; remove it."
                 case .put: "is for forms, but the files of this session are sent by PUT; remove it, or add the setting upload=form."
+                case .post: "has no effect on a POST without a form; remove it."
                 case .form: "is for PUT, but the files of this session are sent in forms; remove it, or add the setting upload=put."
                 }
             throw TransferError(.unsupported, .unsupported, "The setting \(key) \(explanation)")

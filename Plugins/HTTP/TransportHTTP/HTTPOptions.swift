@@ -23,6 +23,8 @@ public struct HTTPOptions: Hashable, Sendable {
     public enum Upload: String, CaseIterable, Sendable {
         /// Each file is the content of a `PUT` request (RFC 9110, section 9.3.4).
         case put
+        /// Each file is the content of a `POST` request (RFC 9110, section 9.3.3). The server may create a record for each request.
+        case post
         /// Each file is a part of a form, in a `POST` request of the type `multipart/form-data` (RFC 7578).
         case form
     }
@@ -58,7 +60,7 @@ public struct HTTPOptions: Hashable, Sendable {
     /// The media type of all files; nil to derive it from each file's name. A session's header `Content-Type` takes precedence.
     public var contentType: String?
 
-    /// The prefix of the headers in which a `PUT` sends a session's metadata, such as `x-amz-meta-`; nil to reject sessions with metadata.
+    /// The prefix of the headers in which a `PUT` or `POST` sends a session's metadata, such as `x-amz-meta-`; nil to reject sessions with metadata.
     public var metadataPrefix: String?
 
     /// Additional statuses, from 300 to 399, that mean that a file has arrived, for example 302 if a form handler then shows a page. For

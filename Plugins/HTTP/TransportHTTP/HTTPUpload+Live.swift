@@ -21,6 +21,7 @@ extension HTTPUpload {
     /// - Parameter folder: The state of the file's folder.
     /// - Returns: The receipt; nil if the server requires the length before the first byte.
     func sendLive(_ file: FileReader, _ growth: SourceGrowth, _ folder: FolderCreation.Outcome) async throws -> TransferReceipt? {
+        if leavesRecord { reporter.reportRecord() }
         let body = LiveBody(file, growth, on: disks.threads(for: file.source))
         defer { body.end() }
         var folder = folder
@@ -69,7 +70,7 @@ extension HTTPUpload {
         do {
             defer { newlyAcceptedContinuation.finish() }
             answer = try await server.send(
-                "PUT", to: url, headers: putHeaders, body: .stream(HTTPBodyStream(), length: growth.length), expectsContinue: true,
+                method, to: url, headers: fileHeaders, body: .stream(HTTPBodyStream(), length: growth.length), expectsContinue: true,
                 pacing: { reporter.allowance(upTo: $0) },
                 progress: { accepted in
                     body.accept(accepted)

@@ -33,16 +33,20 @@ struct HTTPUpload {
     }
 
     var isForm: Bool { server.upload == .form }
+    /// Whether the server may create a record for each request. Such a request must not be repeated like a `PUT`.
+    var leavesRecord: Bool { server.upload != .put }
+    /// The method of a request whose content is the file.
+    var method: String { leavesRecord ? "POST" : "PUT" }
     var names: TransferNames { TransferNames(attempt) }
 
     func mediaType(ofFile name: [UInt8]) -> String {
         server.plan.contentType ?? server.options.contentType ?? MediaType.ofFile(named: name)
     }
 
-    /// Sends a file by `PUT`, or as the only counted file of a form.
+    /// Sends a file by `PUT` or `POST`, or as the only counted file of a form.
     func run(_ source: UploadSource) async throws -> TransferReceipt {
         // Some form handlers silently drop a part whose name they can't decode.
-        guard server.upload == .put || String(validating: attempt.remotePath.bytes, as: UTF8.self) != nil else {
+        guard !isForm || String(validating: attempt.remotePath.bytes, as: UTF8.self) != nil else {
             throw TransferError(
                 .permanent, .unsafeName,
                 "The remote name \"\(attempt.remotePath)\" is not UTF-8, which forms require; choose another one.")
@@ -69,7 +73,7 @@ struct HTTPUpload {
             let answer = try await send(form, from: [file] + additionalFiles.map(\.reader))
             return receipt(answer, size, source.growth)
         }
-        let answer = try await put(file, size, folder)
+        let answer = try await sendContent(of: file, size, folder)
         var receipt = try await verifiedReceipt(answer, file, size, canReadAgain: true)
         if source.growth != nil, server.client.quirks.requiresLength(server.origin) {
             receipt.warnings.append("The server \(server.origin) requires the length of a stream, so it was sent after its end.")
@@ -77,7 +81,7 @@ struct HTTPUpload {
         return receipt
     }
 
-    /// Verifies a file that was sent by `PUT`, reports that the server has the whole file, and returns its receipt.
+    /// Verifies a file that was sent by `PUT` or `POST`, reports that the server has the whole file, and returns its receipt.
     ///
     /// - Parameter canReadAgain: Whether the source still has all bytes.
     func verifiedReceipt(
@@ -104,9 +108,9 @@ struct HTTPUpload {
     var comparesContent: Bool { attempt.options.verification == .checksum }
 
     /// Records that the server reported success too early, and returns the class of the error. A `PUT` can be repeated (RFC 9110, section
-    /// 9.2.2), even at another endpoint. A form must not be sent again, because the server may already have created a record.
+    /// 9.2.2), even at another endpoint. A `POST` must not be sent again, because the server may already have created a record.
     func recordEarlySuccess() -> FailureClass {
-        if isForm { return .permanent }
+        if leavesRecord { return .permanent }
         let successes = server.client.quirks.recordEarlySuccess(attempt.transferID)
         return successes > Self.toleratedEarlySuccesses ? .unsupported : .protocolViolation
     }
@@ -124,8 +128,8 @@ struct HTTPUpload {
 
     var url: String { server.givenURL ?? server.address.upload(names, by: server.upload) }
 
-    /// The headers of a `PUT` for the file.
-    var putHeaders: HTTPHeaders {
+    /// The headers of a request whose content is the file.
+    var fileHeaders: HTTPHeaders {
         var headers = UploadVerification.requestHeaders(attempt.options.verification)
         headers["Content-Type"] = mediaType(ofFile: attempt.remotePath.lastComponent)
         for (name, value) in attempt.options.metadata.sorted(by: { $0.key < $1.key }) {
@@ -144,15 +148,18 @@ struct HTTPUpload {
         return try await complete(sent, from: files) { $0.uploadFailure(isGivenURL: server.givenURL != nil) }
     }
 
-    /// Sends a file by `PUT`, and returns the response of a server that has all of it.
+    /// Sends a file as the content of a request, and returns the response of a server that has all of it.
     ///
     /// - Parameter folder: The state of the file's folder.
     /// - Throws: A ``TransferError`` if the server does not have the whole file, or if the file has changed; or `CancellationError`.
-    private func put(_ file: FileReader, _ size: Int64, _ folder: FolderCreation.Outcome) async throws -> EndpointResponse {
+    private func sendContent(
+        of file: FileReader, _ size: Int64, _ folder: FolderCreation.Outcome
+    ) async throws -> EndpointResponse {
+        if leavesRecord { reporter.reportRecord() }
         // Both requests share one position, so that repeated bytes count as activity.
         let position = Position()
         func send() async throws -> SentBody {
-            try await self.send("PUT", putHeaders, .file(file, offset: 0, length: size), size, position) { $0 }
+            try await self.send(method, fileHeaders, .file(file, offset: 0, length: size), size, position) { $0 }
         }
         var (sent, folder) = (try await send(), folder)
         if !isSuccess(sent.answer), let state = try await createFoldersAgain(after: sent.answer) {
@@ -217,12 +224,13 @@ struct HTTPUpload {
     }
 
     func isSuccess(_ answer: EndpointResponse) -> Bool {
-        (200..<300).contains(answer.status) || (isForm && answer.status == 303) || server.options.acceptedStatuses.contains(answer.status)
+        (200..<300).contains(answer.status) || (leavesRecord && answer.status == 303)
+            || server.options.acceptedStatuses.contains(answer.status)
     }
 
-    /// The URL of the uploaded file, without its query: the URL of the `PUT`, or the `Location` in the response to a form. Nil if the URL
+    /// The URL of the uploaded file, without its query: the URL of the `PUT`, or the `Location` in the response to a `POST`. Nil if the URL
     /// is unknown or repeats a secret.
     private func uploadedURL(_ answer: EndpointResponse) -> String? {
-        answer.shown(isForm ? answer.response.location?.absoluteString : answer.response.effectiveURL)
+        answer.shown(leavesRecord ? answer.response.location?.absoluteString : answer.response.effectiveURL)
     }
 }

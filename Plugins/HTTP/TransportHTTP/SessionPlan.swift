@@ -15,6 +15,7 @@ struct SessionPlan {
     var upload: EndpointAddress.Upload {
         switch options.upload {
         case .put: .put
+        case .post: .post
         case .form: .form
         case nil: address.upload
         }
@@ -60,7 +61,7 @@ struct SessionPlan {
         let distinguishesFiles =
             switch upload {
             case .form: options.fields.values.contains { $0.contains(TransferNames.transfer) } || hasTransferPlaceholder
-            case .put, .none: hasTransferPlaceholder
+            case .put, .post, .none: hasTransferPlaceholder
             }
         return distinguishesFiles ? .bothKept : .replaced
     }
@@ -75,22 +76,22 @@ struct SessionPlan {
         }
         guard upload != .none else {
             throw Self.unsupported(
-                "The endpoint \(address.origin) is for downloads; write its address with https+put:// or https+form://.")
+                "The endpoint \(address.origin) is for downloads; write its address with https+put://, https+post:// or https+form://.")
         }
         try HTTPOptions.checkEffect(of: options.settings, upload: upload)
         guard options.expectedChecksum == nil else {
             throw Self.unsupported("An expected checksum is only for downloads; for uploads, verify checksums (--verify checksum).")
         }
         guard upload == .put || options.verification != .checksum else {
-            throw Self.unsupported("The content of files in forms can't be verified; choose another verification.")
+            throw Self.unsupported("The content of files that are sent by POST can't be verified; choose another verification.")
         }
         guard upload == .form || options.metadata.isEmpty || self.options.metadataPrefix != nil else {
-            throw Self.unsupported("A PUT can't carry metadata without the setting metadataPrefix.")
+            throw Self.unsupported("Without the setting metadataPrefix, only forms can contain metadata.")
         }
         guard upload == .form || self.options.files.isEmpty else {
-            throw Self.unsupported("A PUT sends one file; the settings file.NAME are for forms.")
+            throw Self.unsupported("A request without a form has one file; the settings file.NAME are for forms.")
         }
-        if upload == .put, let prefix = self.options.metadataPrefix {
+        if upload != .form, let prefix = self.options.metadataPrefix {
             // Metadata must not set the media type, which has its own option and setting.
             let reserved = ReservedHeaders.http.adding(["content-type"])
             for (name, value) in options.metadata { try reserved.check(prefix + name, value) }
@@ -103,11 +104,11 @@ struct SessionPlan {
 
     /// Checks that a form with several files can be sent.
     ///
-    /// - Throws: A ``TransferError`` if the endpoint sends files by `PUT`, or if the settings contain additional files.
+    /// - Throws: A ``TransferError`` if the endpoint does not send forms, or if the settings contain additional files.
     func checkForms() throws(TransferError) {
         guard upload == .form else {
             throw Self.unsupported(
-                "The endpoint \(address.origin) sends files by PUT, not in forms; write its address with https+form://, or add the setting "
+                "The endpoint \(address.origin) does not send files in forms; write its address with https+form://, or add the setting "
                     + "upload=form.")
         }
         guard options.files.isEmpty else {

@@ -9,7 +9,7 @@ struct AccountAddCommand: AsyncParsableCommand {
         commandName: "add", abstract: "Adds an account with its endpoints.",
         discussion: """
             The scheme of an address selects the transport: https:// for tus, rufh+https:// for the \
-            IETF's resumable uploads, sftp:// for SFTP, and https+put://, https+form:// or https+get:// \
+            IETF's resumable uploads, sftp:// for SFTP, and https+put://, https+post://, https+form:// or https+get:// \
             for plain HTTP. For a secret, name the variable or file that contains it; it is read for each connection. The article \
             "Options of transfers" explains the addresses and options.
 

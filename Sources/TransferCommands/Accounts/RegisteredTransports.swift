@@ -143,7 +143,7 @@ public struct RegisteredTransports: Sendable {
 
     /// The schemes of plain HTTP. They select the upload method, so they stay in the address.
     private static let plainHTTPSchemes = Dictionary(
-        uniqueKeysWithValues: ["put", "form", "get"].flatMap { ["https+\($0)", "http+\($0)"] }.map { ($0, $0) })
+        uniqueKeysWithValues: ["put", "post", "form", "get"].flatMap { ["https+\($0)", "http+\($0)"] }.map { ($0, $0) })
 
     /// The registered transport of an endpoint, or nil if this program lacks it.
     subscript(endpoint: Endpoint) -> RegisteredTransport? { all.first { $0.id == endpoint.transport } }

@@ -5,9 +5,9 @@ import TransferCore
 extension HTTPUpload {
     private var session: String { attempt.origin.session }
 
-    /// The folders that the upload needs. Empty without WebDAV, for forms, and for a URL of the item or the session.
+    /// The folders that the upload needs. Empty without WebDAV, for a `POST`, and for a URL of the item or the session.
     private var neededFolders: [String] {
-        guard server.options.webDAV, !isForm, server.givenURL == nil else { return [] }
+        guard server.options.webDAV, !leavesRecord, server.givenURL == nil else { return [] }
         return FolderCreation.folders(of: url, at: server.address)
     }
 
