@@ -42,8 +42,7 @@ struct Site: Sendable {
     func response(to request: WebRequest, _ body: BodyReader, _ admission: Admission) async -> WebResponse {
         let response: WebResponse
         do {
-            try admission.checkOrigin(of: request)
-            response = try await admitted(request, body, admission)
+            response = try await admitted(request, from: try admission.admit(request), body, admission)
         } catch {
             response = Problem(error).response
         }
@@ -52,11 +51,13 @@ struct Site: Sendable {
     }
 
     @concurrent
-    private func admitted(_ request: WebRequest, _ body: BodyReader, _ admission: Admission) async throws -> WebResponse {
+    private func admitted(_ request: WebRequest, from client: Admission.Client?, _ body: BodyReader, _ admission: Admission) async throws
+        -> WebResponse
+    {
         if let asset = try PageAssets.response(to: request) { return asset }
         var request = request
         if request.path == "/login" { return try await pages.login(request, body, admission) }
-        guard let client = admission.client(of: request) else {
+        guard let client else {
             if request.path == "/", request.method == "GET" { return PageRouter.signIn(401) }
             var problem = Problem(
                 401, "unauthorized", "The request has no valid token. Send the token in \(AccessTokens.fileName) as a bearer token.")

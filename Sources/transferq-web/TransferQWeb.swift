@@ -35,6 +35,8 @@ struct TransferQWeb: AsyncParsableCommand {
     var endsWithInput = false
 
     func run() async throws {
+        // The environment can contain the credentials that the checks of accounts need.
+        ProcessMemoryProtection.enable()
         let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint, .sighup)
         var options = WebServerOptions()
         guard let (address, port) = Self.parse(listen) else {

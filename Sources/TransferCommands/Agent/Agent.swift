@@ -52,8 +52,8 @@ struct Agent {
             routes.cancel()
             page?.stop()
             pageRun.cancel()
-            await pageRun.value
             await server.shutDownQueue()
+            await pageRun.value
             logger.notice("The agent has stopped.")
             await log?.flush()
         } catch {

@@ -5,6 +5,12 @@ import SystemPackage
 import TransferCore
 import TransferKit
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
 /// The web server of an agent: the program `transferq-web`, which is started again when it ends.
 final class WebProgram: Sendable {
     /// The first and the longest delay before another start. After a run that took longer than the longest delay, the delays begin again.
@@ -15,8 +21,18 @@ final class WebProgram: Sendable {
 
     private let arguments: [[UInt8]]
     private let logger: Logger
-    /// The end of the pipe whose other end is the program's standard input; nil if the program does not run.
-    private let input = Locked<(isStopping: Bool, end: FileDescriptor?)>((false, nil))
+    /// The time for the program to end after its input has ended. A program that hangs must not keep the agent from stopping.
+    private static let endLimit = Duration.seconds(3)
+
+    private struct State {
+        var isStopping = false
+        /// The end of the pipe whose other end is the program's standard input; nil if the program does not run.
+        var input: FileDescriptor?
+        /// The running program, which has not been reaped.
+        var process: pid_t?
+    }
+
+    private let state = Locked(State())
 
     /// - Parameter address: The address and the port; nil for the default.
     init(_ folder: FilePath, address: String?, logger: Logger) {
@@ -32,21 +48,27 @@ final class WebProgram: Sendable {
         while true {
             let start = ContinuousClock.now
             let failure = await BlockingIO.run { [self] in runOnce() }
-            guard !input.withLock({ $0.isStopping }) else { return }
+            guard !state.withLock({ $0.isStopping }) else { return }
             if ContinuousClock.now - start > Self.delays.longest { delay = Self.delays.first }
             logger.error("The web server has ended: \(failure). Starting it again in \(delay.components.seconds) s.")
             try? await Task.sleep(for: delay)
-            guard !input.withLock({ $0.isStopping }) else { return }
+            guard !state.withLock({ $0.isStopping }) else { return }
             delay = min(delay * 2, Self.delays.longest)
         }
     }
 
-    /// Ends the program. The caller must cancel the task of ``run()`` too, because it can wait before another start.
+    /// Ends the program, if necessary with SIGKILL. The caller must cancel the task of ``run()`` too, because it can wait before another start.
     func stop() {
-        input.withLock { input in
-            input.isStopping = true
-            try? input.end?.close()
-            input.end = nil
+        state.withLock { state in
+            state.isStopping = true
+            try? state.input?.close()
+            state.input = nil
+        }
+        Task { [state] in
+            try await Task.sleep(for: Self.endLimit)
+            state.withLock { state in
+                if let process = state.process { kill(process, SIGKILL) }
+            }
         }
     }
 
@@ -73,16 +95,19 @@ final class WebProgram: Sendable {
                 try? stdin.writeEnd.close()
                 return "cannot start \(Self.path): \(error)"
             }
-            let isStopping = input.withLock { input in
-                if !input.isStopping { input.end = stdin.writeEnd }
-                return input.isStopping
+            let isStopping = state.withLock { state in
+                state.process = process
+                if !state.isStopping { state.input = stdin.writeEnd }
+                return state.isStopping
             }
             if isStopping { try? stdin.writeEnd.close() }
             logAddress(stdout.readEnd)
-            let failure = ChildProgram.failure(of: process)
-            input.withLock { input in
-                try? input.end?.close()
-                input.end = nil
+            ChildProgram.waitForEnd(of: process)
+            // The process ID belongs to the program until it is reaped, so it is forgotten before.
+            let failure = state.withLock { state in
+                try? state.input?.close()
+                (state.input, state.process) = (nil, nil)
+                return ChildProgram.failure(of: process)
             }
             return failure ?? "its exit status was 0"
         } catch {

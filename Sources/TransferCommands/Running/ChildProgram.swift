@@ -71,6 +71,12 @@ enum ChildProgram {
         return process
     }
 
+    /// Waits until a process has ended, without reaping it (waitid(2), WNOWAIT). Blocks.
+    static func waitForEnd(of process: pid_t) {
+        var information = siginfo_t()
+        while unsafe waitid(P_PID, id_t(process), &information, WEXITED | WNOWAIT) < 0, errno == EINTR {}
+    }
+
     /// Waits until a process has ended, and reaps it. Blocks.
     ///
     /// - Returns: How the process ended, for messages; nil if its exit status was 0.

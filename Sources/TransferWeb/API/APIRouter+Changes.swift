@@ -40,11 +40,14 @@ extension APIRouter {
 
     private func perform(_ path: [String], _ members: JSONMembers, _ condition: Condition) async throws -> WebResponse {
         switch (path[0], path.count) {
-        case ("sessions", 1): return try await add(members, key: condition.key)
+        case ("sessions", 1): return try await add(members, key: condition.key, hasOrder: condition.order != nil)
         case ("sessions", 2): return try await applyToGroup(members, expecting: condition.order)
         case ("sessions", 3): return try await apply(path[2], to: try Self.session(path[1]), members, expecting: condition.order)
         case ("accounts", 2) where !condition.removes:
-            try await queue.save(try Account(path[1], members))
+            let stored = try await queue.account(path[1])?.account
+            guard try await queue.save(try Account(path[1], members, keeping: stored), replacing: stored) else {
+                throw Problem(409, "accountChanged", "Another client has changed the account. Read it again.")
+            }
             return try await account(path[1])
         case ("accounts", 2):
             var members = members
@@ -54,7 +57,6 @@ extension APIRouter {
             return WebResponse(204)
         case ("accounts", _): return try await change(account: path[1], path[2], members)
         case ("doctor", _):
-            var members = members
             try members.finish()
             return try await diagnostics.findings(["doctor"])
         case ("queue", _): return try await change(queue: path[1], members)
@@ -64,7 +66,8 @@ extension APIRouter {
 
     // MARK: Sessions
 
-    private func add(_ members: JSONMembers, key: String?) async throws -> WebResponse {
+    private func add(_ members: JSONMembers, key: String?, hasOrder: Bool) async throws -> WebResponse {
+        guard !hasOrder else { throw Problem.invalid("A new session can't have If-Match. Add it as a draft, and enqueue the draft.") }
         let added = try AddRequest(members, idempotencyKey: key)
         let ids =
             added.isDraft

@@ -4,16 +4,20 @@ import TransferKit
 extension Account {
     /// Parses an account that a client saves: the object that `transferq account show --json` prints, without its status.
     ///
+    /// - Parameter stored: The stored account, whose other properties the account keeps; nil if there is none.
     /// - Throws: A ``Problem``.
-    init(_ name: String, _ members: JSONMembers) throws(Problem) {
+    init(_ name: String, _ members: JSONMembers, keeping stored: Account?) throws(Problem) {
         var members = members
         guard let objects = try members.objects("endpoints") else { throw .invalid("\"endpoints\" is missing.") }
         var endpoints: [Endpoint] = []
         for object in objects { endpoints.append(try Endpoint(object)) }
-        self.init(
-            name, endpoints: endpoints, maxConcurrentSessions: try members.integer("maxSessions", in: 1...Int64(Int32.max)).map { Int($0) },
-            rateLimit: try members.integer("rateLimit", in: 1 ... .max), timetable: try members.timetable("timetable"))
+        var account = stored ?? Account(name, endpoints: endpoints)
+        account.endpoints = endpoints
+        account.maxConcurrentSessions = try members.integer("maxSessions", in: 1...Int64(Int32.max)).map { Int($0) }
+        account.rateLimit = try members.integer("rateLimit", in: 1 ... .max)
+        account.timetable = try members.timetable("timetable")
         try members.finish()
+        self = account
     }
 }
 
@@ -23,11 +27,16 @@ extension Endpoint {
         guard let transport = try members.string("transport"), let address = try members.string("address") else {
             throw .invalid("Each endpoint needs \"transport\" and \"address\".")
         }
+        let settings = try members.texts("settings") ?? [:]
+        // The description of an account shows this character in place of a secret, so saving the description would replace the secret.
+        guard !address.contains("…"), !settings.values.contains(where: { $0.contains("…") }) else {
+            throw .invalid("The address or a setting contains \"…\" in place of a secret. Send the whole value.")
+        }
         var credentials: [CredentialReference] = []
         for object in try members.objects("credentials") ?? [] { credentials.append(try CredentialReference(object)) }
         self.init(
             transport: TransportID(rawValue: transport), address: address, credentials: credentials,
-            settings: try members.texts("settings") ?? [:])
+            settings: settings)
         try members.finish()
     }
 }

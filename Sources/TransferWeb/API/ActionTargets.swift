@@ -8,12 +8,16 @@ struct ActionTargets: Sendable {
         var refused: [(id: SessionID, error: QueueError)] = []
     }
 
+    /// The maximum number of IDs. A client can select more sessions by account, tag or state.
+    private static let maximumIDs = 1_000
+
     private let group: SessionGroup
 
     /// - Throws: A ``Problem`` unless exactly one of the members selects sessions.
     init(_ members: inout JSONMembers) throws(Problem) {
         var groups: [SessionGroup] = []
         if let texts = try members.strings("ids") {
+            guard texts.count <= Self.maximumIDs else { throw .invalid("\"ids\" can have at most \(Self.maximumIDs) members.") }
             var ids: [SessionID] = []
             for text in texts { ids.append(try APIRouter.session(text)) }
             groups.append(.sessions(ids))
@@ -37,12 +41,35 @@ struct ActionTargets: Sendable {
             guard order == nil else { throw Problem.invalid("If-Match needs \"ids\".") }
             return Applied(changed: try await queue.apply(try await request.operation(for: [], expecting: nil, in: queue), to: group))
         }
-        let operation = try await request.operation(for: ids, expecting: order, in: queue)
         if ids.count == 1 {
             // For a single session, the reason is the error of the request.
-            try await queue.apply(operation, to: .id(ids[0]))
+            try await queue.apply(try await request.operation(for: ids, expecting: order, in: queue), to: .id(ids[0]))
             return Applied(changed: ids)
         }
+        do {
+            return try await Self.apply(request, to: ids, expecting: order, in: queue)
+        } catch let error as QueueError where error.code == .noSuchSession {
+            // Another client may have removed some of the sessions. The operation still applies to the others.
+            var (known, gone) = ([SessionID](), [(id: SessionID, error: QueueError)]())
+            for id in ids {
+                do {
+                    _ = try await queue.status(of: id)
+                    known.append(id)
+                } catch let error as QueueError where error.code == .noSuchSession {
+                    gone.append((id, error))
+                }
+            }
+            guard !known.isEmpty, !gone.isEmpty else { throw error }
+            var applied = try await Self.apply(request, to: known, expecting: order, in: queue)
+            applied.refused += gone
+            return applied
+        }
+    }
+
+    private static func apply(
+        _ request: OperationRequest, to ids: [SessionID], expecting order: UInt64?, in queue: any ControllableQueue
+    ) async throws -> Applied {
+        let operation = try await request.operation(for: ids, expecting: order, in: queue)
         let (changed, refused) = try await queue.applyFindingRefusals(operation, to: ids)
         return Applied(changed: changed, refused: refused)
     }

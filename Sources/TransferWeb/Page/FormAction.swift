@@ -41,9 +41,12 @@ struct FormAction {
         case "default": throw Problem.invalid("Choose an action.")
         case "start", "stop", "drain": return try await change(api, ["queue", name], [:])
         case "limits":
-            var members: [String: JSONValue] = ["maxSessions": try integer("maxSessions") ?? .null, "rateLimit": try rate("rateLimit")]
-            // A form that a client wrote without this field leaves the timetable as it is.
-            if value("timetable") != nil { members["timetable"] = text("timetable").map(JSONValue.string) ?? JSONValue.null }
+            // Another client may have changed the other values since the page showed them.
+            var members: [String: JSONValue] = [:]
+            if isChanged("maxSessions") { members["maxSessions"] = try integer("maxSessions") ?? .null }
+            if isChanged("rateLimit") { members["rateLimit"] = try rate("rateLimit") }
+            if isChanged("timetable") { members["timetable"] = text("timetable").map(JSONValue.string) ?? JSONValue.null }
+            if members.isEmpty { return WebResponse(["changed": .array([]), "refused": .array([])]) }
             return try await change(api, ["queue", "set"], members)
         case "unblock": return try await change(api, ["accounts", value("account") ?? "", "unblock"], [:])
         case "add": return try await change(api, ["sessions"], added)

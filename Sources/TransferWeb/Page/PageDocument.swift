@@ -80,11 +80,15 @@ struct PageDocument {
 
     private var settings: HTML {
         let status = state.status
+        let (limit, rate) = ("\(status.maxConcurrentSessions)", status.rateLimit.map { "\($0)" } ?? "")
+        let before = [("maxSessions", limit), ("rateLimit", rate), ("timetable", status.timetable?.text ?? "")].map { name, value in
+            "<input type=\"hidden\" name=\"\(name)\(FormAction.renderedSuffix)\" value=\"\(value)\">" as HTML
+        }
         return """
             <details class="panel"><summary><h2>Limits of the queue</h2></summary>
-            <form method="post" action="/forms" class="fields"><input type="hidden" name="form" value="\(state.formToken)">
-            <label>Concurrent sessions <input name="maxSessions" type="number" min="1" value="\(status.maxConcurrentSessions)"></label>
-            <label>Rate <input name="rateLimit" placeholder="no limit" value="\(status.rateLimit.map { "\($0)" } ?? "")" aria-describedby="rate-hint"></label>
+            <form method="post" action="/forms" class="fields"><input type="hidden" name="form" value="\(state.formToken)">\(HTML.joined(before))
+            <label>Concurrent sessions <input name="maxSessions" type="number" min="1" value="\(limit)"></label>
+            <label>Rate <input name="rateLimit" placeholder="no limit" value="\(rate)" aria-describedby="rate-hint"></label>
             <p id="rate-hint" class="hint">Bytes per second, such as 500K or 2M. Empty for no limit.</p>
             <label>Timetable <input name="timetable" placeholder="none" value="\(status.timetable?.text ?? "")" aria-describedby="timetable-hint"></label>
             <p id="timetable-hint" class="hint">Other rates at some times, such as mon-fri 08:00-18:00 2M; sat-sun 500K; * off</p>

@@ -6,12 +6,12 @@
   if (!list) return;
   const form = $("#sessions"), dialog = $("#dialog"), toast = $("#toast"), notice = $("#notice");
   const canWrite = document.body.dataset.access === "write";
-  const query = new URLSearchParams(location.search);
+  const query = new URLSearchParams(location.search), firstRow = Number(query.get("from")) || 0;
   for (const name of ["from", "limit", "session", "items"]) query.delete(name);
   const isWindowed = Number(list.dataset.total) >= 0;
   const page = isWindowed ? 120 : 500;
   const selected = new Set(), markup = new WeakMap(), undoable = [];
-  let start = 0, count = page, total = Number(list.dataset.total), order = "0", lastEvent = document.body.dataset.revision;
+  let start = isWindowed ? 0 : firstRow, count = page, total = Number(list.dataset.total), order = "0", lastEvent = document.body.dataset.revision;
   let current = null, anchor = null, drag = null, timer = null, due = 0, isLoading = false, isStale = false, opened = null, goal = null;
   document.documentElement.classList.add("scripted");
 
@@ -21,9 +21,7 @@
   function say(text, action, label) {
     toast.textContent = text;
     if (action) {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.textContent = label;
+      const button = Object.assign(document.createElement("button"), { type: "button", textContent: label });
       button.addEventListener("click", action);
       toast.append(button);
     }
@@ -32,10 +30,7 @@
     toastTimer = setTimeout(() => { toast.hidden = true; }, action ? 12000 : 6000);
   }
 
-  function warn(text) {
-    notice.textContent = text || "";
-    notice.hidden = !text;
-  }
+  function warn(text) { [notice.textContent, notice.hidden] = [text || "", !text]; }
 
   // Reading. One request at a time; changes during a request cause another one.
 
@@ -59,7 +54,7 @@
       const parts = await response.json();
       if (response.ok) {
         warn("");
-        if (!drag) apply(parts);
+        if (drag) isStale = true; else apply(parts);
       } else if (response.status === 404 && opened) {
         closeDetail();
         isStale = true;
@@ -171,9 +166,8 @@
   }
   let isFollowing = false;
   list.addEventListener("scroll", () => {
-    if (isFollowing) return;
+    if (!isFollowing) requestAnimationFrame(() => { isFollowing = false; follow(); });
     isFollowing = true;
-    requestAnimationFrame(() => { isFollowing = false; follow(); });
   }, { passive: true });
 
   // Changing.
@@ -189,19 +183,23 @@
     retry: "retried", cancel: "cancelled", remove: "removed", set: "changed", rate: "limited", move: "moved", enqueue: "enqueued" };
 
   async function act(fields, verb) {
-    if (verb === "remove" && !await ask(fields.getAll("id").length)) return;
+    if (verb === "remove" && !await ask(fields.getAll("id").length)) return false;
+    let isDone = false;
     try {
       const result = await send("/forms", fields);
       if (result.changed) {
         const many = result.changed.length === 1 ? "1 session" : result.changed.length + " sessions";
+        for (const each of result.refused) if (each.code === "noSuchSession") selected.delete(each.id);
         say([many + " " + (past[verb] || "changed") + ".", ...result.refused.map((each) => each.detail)].join(" "));
       } else if (verb === "add") say("The session was added.");
       else if (result.mode) say("The queue is " + result.mode + ".");
       else say("Done.");
       if (verb === "remove") closeDetail();
       if (verb === "remove" || verb === "enqueue") selected.clear();
+      isDone = true;
     } catch (error) { say(error.message); }
     refreshSoon(0);
+    return isDone;
   }
 
   function operate(verb, ids) {
@@ -232,7 +230,8 @@
       fields.delete("id");
       for (const id of selected) fields.append("id", id);
     }
-    act(fields, verb).then(() => { if (verb === "add") event.target.reset(); });
+    if (event.target === form && verb === "move" && selected.size && fields.get("at")) return move([...selected], { at: Number(fields.get("at")) }, order);
+    act(fields, verb).then((isDone) => { if (isDone && verb === "add") event.target.reset(); });
   });
 
   // Moves name the order that the user saw. If it has changed since, the server moves nothing.

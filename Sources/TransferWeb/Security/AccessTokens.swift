@@ -31,7 +31,14 @@ struct AccessTokens: Sendable {
     ///
     /// - Throws: A ``WebServerError`` if a file can't be read or created, or if other users can read it.
     static func load(from folder: FilePath) throws(WebServerError) -> AccessTokens {
-        AccessTokens(
+        do {
+            // The server can start before the first owner of the queue.
+            try FileManager.default.createDirectory(
+                atPath: folder.string, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        } catch {
+            throw WebServerError("Cannot create \(folder): \(error.localizedDescription)")
+        }
+        return AccessTokens(
             token: try load(folder.appending(fileName)), readToken: try load(folder.appending(readFileName)))
     }
 

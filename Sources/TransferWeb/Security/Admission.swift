@@ -13,7 +13,8 @@ final class Admission: Sendable {
 
     let tokens: AccessTokens
     private let requestGuard: RequestGuard
-    private let rate: RequestRate
+    /// The limits for clients with a valid token, and for all others, which can't use up the requests of the former.
+    private let (clients, strangers): (RequestRate, RequestRate)
     private let isReadOnly: Bool
     private let isSecure: Bool
     private let port = Locked(0)
@@ -23,7 +24,9 @@ final class Admission: Sendable {
         isReadOnly = options.isReadOnly
         isSecure = options.certificate != nil
         requestGuard = RequestGuard(names: options.hostNames + [options.address], isSecure: isSecure)
-        rate = RequestRate(burst: options.limits.requestBurst, perSecond: options.limits.requestsPerSecond)
+        let limits = options.limits
+        clients = RequestRate(burst: limits.requestBurst, perSecond: limits.requestsPerSecond)
+        strangers = RequestRate(burst: limits.requestBurst / 4, perSecond: limits.requestsPerSecond / 4)
     }
 
     func setPort(_ value: Int) { port.withLock { $0 = value } }
@@ -32,17 +35,20 @@ final class Admission: Sendable {
     var cookieName: String { "\(isSecure ? "__Host-" : "")transferq-\(port.withLock { $0 })" }
 
     /// Checks the parts of a request that need no token.
-    func checkOrigin(of request: WebRequest) throws(Problem) {
-        guard rate.admit() else {
+    ///
+    /// - Returns: The client that sent the request; nil without a valid token or cookie.
+    func admit(_ request: WebRequest) throws(Problem) -> Client? {
+        let client = client(of: request)
+        guard (client == nil ? strangers : clients).admit() else {
             var problem = Problem(429, "tooManyRequests", "The server receives too many requests. Try again later.")
             problem.headers = [(name: "Retry-After", value: "1")]
             throw problem
         }
         if let refusal = requestGuard.refusal(of: request) { throw refusal }
+        return client
     }
 
-    /// The client that sent a request; nil without a valid token or cookie.
-    func client(of request: WebRequest) -> Client? {
+    private func client(of request: WebRequest) -> Client? {
         if let value = request["Authorization"] {
             let words = value.split(separator: " ", maxSplits: 1)
             guard words.count == 2, words[0].lowercased() == "bearer" else { return nil }

@@ -1,6 +1,6 @@
 import Locking
 
-/// Limits the number of requests per second of all clients together.
+/// Limits the number of requests per second of several clients together.
 final class RequestRate: Sendable {
     private let burst: Double
     private let perSecond: Double

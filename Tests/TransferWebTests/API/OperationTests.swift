@@ -98,6 +98,11 @@ import TransportTesting
             #expect(try reply.object["changed"] as? [String] == [ids[0].description, ids[2].description])
             let refused = try #require(try reply.object["refused"] as? [[String: String]])
             #expect(refused.map { $0["id"] } == [ids[1].description] && refused[0]["code"] == "invalidTransition")
+            let gone = SessionID()
+            let rest = try await client.post(
+                "/api/v1/sessions/actions", json: #"{"operation":"pause","ids":["\#(gone)","\#(ids[0])"]}"#)
+            #expect(try rest.object["changed"] as? [String] == [ids[0].description], "\(rest.body)")
+            #expect((try rest.object["refused"] as? [[String: String]])?.map { $0["code"] } == ["noSuchSession"])
             for selection in [#""ofAccount":"a""#, #""inState":"waiting""#, #""all":true"#] {
                 #expect(try await client.post("/api/v1/sessions/actions", json: #"{"operation":"hold",\#(selection)}"#).status == 200)
             }

@@ -168,6 +168,29 @@ import TransportTesting
         }
     }
 
+    /// The description of an account shows not all of its properties, and no secrets.
+    @Test func `saving a described account keeps what the description omits`() async throws {
+        try await WebFixture.with { fixture in
+            let client = try fixture.client()
+            var account = Account("b", endpoints: [Endpoint(transport: "memory", address: "memory://x/?signature=abc")])
+            account.fallbackAfter = .seconds(7)
+            account.fallsBackOnCredentials = true
+            try await fixture.queue.save(account)
+            let header = ["Content-Type": "application/json"]
+            let described = try await client.get("/api/v1/accounts/b").object["endpoints"] as? [[String: Any]]
+            let address = try #require(described?.first?["address"] as? String)
+            #expect(!address.contains("abc"))
+            let masked = #"{"endpoints":[{"transport":"memory","address":"\#(address)"}]}"#
+            #expect(try await client.send("PUT", "/api/v1/accounts/b", header, body: masked).status == 400)
+            #expect(await fixture.queue.account("b")?.account == account)
+            let whole = #"{"endpoints":[{"transport":"memory","address":"memory://y/"}]}"#
+            #expect(try await client.send("PUT", "/api/v1/accounts/b", header, body: whole).status == 200)
+            let saved = await fixture.queue.account("b")?.account
+            #expect(saved?.endpoints.map(\.address) == ["memory://y/"])
+            #expect(saved?.fallbackAfter == .seconds(7) && saved?.fallsBackOnCredentials == true)
+        }
+    }
+
     @Test func `items have pages`() async throws {
         try await WebFixture.with { fixture in
             let source = try fixture.file("source")

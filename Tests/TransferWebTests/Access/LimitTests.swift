@@ -91,13 +91,17 @@ import TransportTesting
 
     @Test func `too many requests are rejected`() async throws {
         try await WebFixture.with {
-            ($0.limits.requestBurst, $0.limits.requestsPerSecond) = (3, 0.000_01)
+            ($0.limits.requestBurst, $0.limits.requestsPerSecond) = (12, 0.000_01)
         } _: { fixture in
             let client = try fixture.client(nil)
             for _ in 0..<3 { #expect(try await client.get("/api/v1/queue").status == 401) }
             let reply = try await client.get("/api/v1/queue")
             #expect(reply.status == 429)
             #expect(reply.headers["retry-after"] != nil)
+            // Requests without a token don't use up those of other clients.
+            let known = try fixture.client()
+            for _ in 0..<12 { #expect(try await known.get("/api/v1/queue").status == 200) }
+            #expect(try await known.get("/api/v1/queue").status == 429)
         }
     }
 

@@ -56,6 +56,22 @@ import TransportTesting
         while (try? await client.get("/api/v1/queue")) != nil {}
     }
 
+    @Test func `a page that hangs does not keep the agent from stopping`() async throws {
+        let folder = FilePath(NSTemporaryDirectory()).appending("agent-page-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder.string) }
+        let store = folder.appending("store")
+        let program = try Commands.start(["agent", "run", "--web", "--web-listen", "127.0.0.1:0"], store: store, mergesErrors: true)
+        let log = LineReader(program)
+        _ = try await port(log)
+        let page = try webServer(store)
+        kill(page, SIGSTOP)
+        program.send(SIGTERM)
+        while try await log.next() != nil {}
+        #expect(await Commands.end(of: program) == 0)
+        #expect(kill(page, 0) != 0)
+    }
+
     @Test func `the page ends before the agent that is stopped`() async throws {
         let folder = FilePath(NSTemporaryDirectory()).appending("agent-page-\(UUID().uuidString)")
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)

@@ -99,6 +99,24 @@ import TransportTesting
         }
     }
 
+    @Test func `the form of the limits keeps what another client has changed`() async throws {
+        try await WebFixture.with { fixture in
+            let (browser, form) = try await fixture.browser()
+            let page = try await browser.get("/").body
+            let limit = try #require(page.firstMatch(of: #/name="maxSessionsBefore" value="(\d+)"/#)).output.1
+            try await fixture.queue.setRateLimit(3_000_000)
+            let reply = try await browser.post(
+                "/forms",
+                form: [
+                    ("form", form), ("do", "limits"), ("maxSessionsBefore", String(limit)), ("maxSessions", "5"), ("rateLimitBefore", ""),
+                    ("rateLimit", ""), ("timetableBefore", ""), ("timetable", ""),
+                ])
+            #expect(reply.status == 303)
+            let status = await fixture.queue.status()
+            #expect(status.maxConcurrentSessions == 5 && status.rateLimit == 3_000_000)
+        }
+    }
+
     @Test func `a rejected form shows the reason`() async throws {
         try await WebFixture.with { fixture in
             let (browser, form) = try await fixture.browser()

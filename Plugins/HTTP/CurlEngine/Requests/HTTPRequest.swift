@@ -72,7 +72,7 @@ package struct HTTPRequest: Sendable {
 
     /// The URL's scheme, host and port, for use in messages. Contains no secret: "a server" replaces a URL that is invalid or may contain a user
     /// name.
-    var originForMessages: String {
+    package var originForMessages: String {
         let parts = url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
         guard parts.count > 2, parts[1].isEmpty else { return "a server" }
         let host = parts[2].prefix { $0 != "?" && $0 != "#" }
