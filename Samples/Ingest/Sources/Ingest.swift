@@ -54,7 +54,8 @@ struct Ingest {
             let isHealthy = await queue.status().mode == .running && !isBlocked
             return EditedResponse(status: isHealthy ? .ok : .serviceUnavailable, response: isHealthy ? "ok\n" : "unhealthy\n")
         }
-        // In the text format of Prometheus. To use swift-metrics instead, record the same figures.
+        // In the text format of Prometheus. The queue also records metrics with swift-metrics, for the backend that an app passes to
+        // `MetricsSystem.bootstrap`.
         router.get("metrics") { _, _ in
             let (status, statistics) = (await queue.status(), try await queue.statistics())
             return """
@@ -77,7 +78,7 @@ struct QueueService: Service {
     func run() async throws {
         let events = queue.events
         try await queue.start()
-        // The loop ends when the group stops. This is also the place to count events, for example with swift-metrics.
+        // The loop ends when the group stops.
         for await event in events.cancelOnGracefulShutdown() {
             switch event.kind {
             case .completed(let id): print("\(await name(of: id)) arrived")

@@ -121,17 +121,13 @@ struct TransferOptions: ParsableArguments {
     }
 
     /// An update with only the given options. Reads the settings file, if one is given.
-    ///
-    /// - Throws: A `CommandFailure` for an option that applies only to new sessions.
     func update(_ upload: UploadOptions, _ download: DownloadOptions) async throws -> SessionUpdate {
-        guard !itemProgress else {
-            throw CommandFailure(.usage, "--item-progress applies only to new sessions. Use it with transferq upload or download.")
-        }
         let (metadata, settings) = (try upload.metadataValues(), try await settings())
         var update = SessionUpdate(
             rateLimit: rate.map { $0.bytes > 0 ? .bytesPerSecond($0.bytes) : .unlimited },
             retry: giveUpAfter.map { RetryPolicy(giveUpAfter: .seconds($0)) }, verification: verify,
             metadata: metadata.isEmpty ? nil : metadata, overwrite: overwrite, settings: settings.isEmpty ? nil : settings)
+        if itemProgress { update.reportsItemProgress = true }
         update.allowsExpensiveNetwork = onlyUnmetered.map { !$0 }
         update.filesInFlight = parallel.map { .set($0) }
         update.segmentsPerFile = parallel

@@ -98,6 +98,13 @@ import TransferCore
         let numbers = try String(contentsOfFile: folder.appending("numbers").string, encoding: .utf8)
         #expect(numbers.hasPrefix("1\n2\n") && numbers.hasSuffix("\n100000\n") && numbers.utf8.count == 588_895)
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.string) == ["numbers"])
+        // The producer waits until the part file on the server has the first line.
+        let live = try await Self.shell(
+            #"(echo first; until grep -qs first '\#(folder.string)'/.[!.]*; do sleep 0.05; done; echo second) | "$0" stream archive live"#,
+            program
+        ).result()
+        #expect(live.status == 0, "\(live.testDescription)")
+        #expect(try String(contentsOfFile: folder.appending("live").string, encoding: .utf8) == "first\nsecond\n")
         let refused = try await program.run("stream", "archive", "numbers", "--command", "echo new")
         #expect(refused.status == 1 && refused.diagnostics.contains("already exists"), "\(refused.testDescription)")
         let replaced = try await program.run("stream", "archive", "numbers", "--command", "echo new", "--overwrite", "always")
@@ -108,7 +115,10 @@ import TransferCore
     }
 
     @Test(
-        arguments: [("echo a; exit 3", "The command exited with status 3"), ("echo a; kill -9 $$", "The command was ended by signal 9")],
+        arguments: [
+            ("echo a; exit 3", "The command exited with status 3"), ("echo a; kill -9 $$", "The command was ended by signal 9"),
+            ("echo a; kill -PIPE $$", "The command was ended by signal 13"),
+        ],
         [false, true])
     func failedCommandFailsSession(command: (text: String, error: String), hasOwner: Bool) async throws {
         try await LoopbackStudio.with { studio in
@@ -182,6 +192,22 @@ import TransferCore
             #expect(try Self.content(of: studio, "log.txt") == nil)
             owner.command.send(SIGTERM)
             _ = await owner.command.result()
+        }
+    }
+
+    @Test func killedOwnerEndsSender() async throws {
+        try await LoopbackStudio.with { studio in
+            let owner = try RunningQueue(studio.program, "--forever")
+            try await owner.event("queueStarted")
+            let sender = try studio.program.start(
+                ["stream", "studio", "log.txt", "--command", "while echo a; do sleep 0.1; done"])
+            var lines = sender.lines.makeAsyncIterator()
+            try await owner.progress(of: try #require(await lines.next()))
+            owner.command.send(SIGKILL)
+            let result = await sender.result()
+            #expect(result.status == 3 && result.diagnostics.contains("the stream is incomplete"), "\(result.testDescription)")
+            _ = await owner.command.result()
+            #expect(try Self.content(of: studio, "log.txt") == nil)
         }
     }
 

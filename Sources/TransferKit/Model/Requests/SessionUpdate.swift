@@ -51,6 +51,8 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
     public var verification: Verification?
     /// Whether the session may run while the network is expensive. If false, and the network is expensive, a running session is interrupted.
     public var allowsExpensiveNetwork: Bool?
+    /// Whether the queue reports each item in events; see ``SessionOptions/reportsItemProgress``.
+    public var reportsItemProgress: Bool?
 
     /// The name of another account. It must have endpoints that can perform the session, as for a new session.
     public var account: String?
@@ -168,6 +170,7 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
         if let retry { options.retry = retry }
         if let verification { options.verification = verification }
         if let allowsExpensiveNetwork { options.allowsExpensiveNetwork = allowsExpensiveNetwork }
+        if let reportsItemProgress { options.reportsItemProgress = reportsItemProgress }
         if let metadata { options.metadata = metadata }
         if let onItemFailure { options.onItemFailure = onItemFailure }
         if let stallTimeout { options.stallTimeout = stallTimeout }

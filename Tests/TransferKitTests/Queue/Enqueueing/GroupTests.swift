@@ -26,6 +26,32 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    @Test func queriesAndRemovesByState() async throws {
+        let fixture = try QueueFixture()
+        let queue = try await fixture.openWithAccounts()
+        fixture.memory.failNext(with: TransferError(.permanent, .rejected, "No."), for: "2")
+        let events = queue.events
+        let ids = try await queue.enqueue(try ["1", "2", "3", "4"].map { try fixture.upload($0) }).map(\.id)
+        try await queue.hold(ids[2])
+        try await queue.cancel(ids[3])
+        try await queue.start()
+        await queue.waitUntilIdle()
+        for (group, expected) in [(SessionGroup.completed, ids[0]), (.failed, ids[1]), (.state(.held), ids[2]), (.cancelled, ids[3])] {
+            #expect(try await queue.sessions(in: group).map(\.id) == [expected], "\(group)")
+        }
+        let failed = try await queue.status(of: ids[1])
+        #expect(failed.state == .failed && failed.error?.message == "No.")
+        for await event in events {
+            guard case .failed(let id, let error) = event.kind else { continue }
+            #expect(id == ids[1] && error.message == "No.")
+            break
+        }
+        #expect(try await queue.apply(.remove(), to: .completed) == [ids[0]])
+        #expect(try await queue.apply(.remove(), to: .all) == Array(ids[1...]))
+        #expect(await queue.sessionIDs().isEmpty)
+        await queue.shutdown()
+    }
+
     private func expectNoChangeIfOneIsInvalid(_ queue: TransferQueue, _ ids: [SessionID]) async throws {
         let revision = await queue.status().orderRevision
         await #expect(throws: QueueError.self) { try await queue.apply(.hold, to: .sessions(ids + [SessionID()])) }

@@ -110,13 +110,21 @@ import TransportTesting
         update.chunkSize = .set(7_000)
         update.headers = ["X-Day": "1"]
         update.creation = .separate
+        update.reportsItemProgress = true
         update.creationURL = .set("https://example.com/4711")
         #expect(update.creationURL == .set("https://example.com/4711"))
         #expect(!"\(update)".contains("4711"))
         try await session.update(update)
         try await session.update(SessionUpdate(retry: RetryPolicy(maximumAttempts: 3)))
+        let events = queue.events
         try await queue.start()
         _ = try await session.value
+        for await event in events {
+            if case .itemStarted = event.kind { break }
+            guard case .completed = event.kind else { continue }
+            Issue.record("The session reports no items.")
+            break
+        }
         let seen = try #require(transport.seen.withLock { $0.first?.options })
         #expect(seen.metadata == ["new": "2"] && seen.headers == ["X-Day": "1"] && seen.settings == ["s": "capability-4711"])
         #expect(seen.creationURL == "https://example.com/4711")
