@@ -77,7 +77,7 @@ import TransferKit
             pids="$pids $!"
             until [ -S "$folder/bus" ]; do :; done
             service=org.freedesktop.NetworkManager path=/org/freedesktop/NetworkManager
-            python3 -m dbusmock --system "$service" "$path" "$service" >/dev/null &
+            /usr/bin/python3 -m dbusmock --system "$service" "$path" "$service" >/dev/null &
             bus=$! pids="$pids $!"
             until busctl --system introspect "$service" "$path" >/dev/null 2>&1; do kill -0 "$bus"; done
             call() { busctl --system call "$service" "$path" org.freedesktop.DBus.Mock "$@" >/dev/null; }

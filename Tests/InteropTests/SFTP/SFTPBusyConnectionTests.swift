@@ -46,6 +46,34 @@ struct SFTPBusyConnectionTests {
         func release() { released.signal() }
     }
 
+    /// The connection stops in the middle of the file. The stall timeout ends the attempt, and a later attempt completes the file.
+    @Test(arguments: [true, false]) func stalledTransferIsRetried(isUpload: Bool) async throws {
+        let interop = try InteropFixture()
+        let folder = try await SFTPServerFolder()
+        let (source, target) = isUpload ? (folder.local, folder.files) : (folder.files, folder.local)
+        let path = StallingPath(isUpload ? .fromClient : .fromServer) { TransferGate.partSize(in: target) ?? 0 >= 4 << 20 }
+        let relay = try RawServer.relay(to: folder.server.port, passes: path.passes)
+        let account = Account("real", endpoints: [try folder.endpoint(port: relay.port, ["maxConnections": "1"])])
+        let queue = try await interop.openQueue(account, transports: [SFTPTransport()])
+        let content = Data.nonRepeating(16 << 20)
+        try content.write(to: source.appending(path: "large"))
+        // On a busy machine, other attempts may also stall. They are retried in the same way.
+        let options = SessionOptions(retry: RetryPolicy(maximumAttempts: 1_000), stallTimeout: .seconds(1))
+        let events = queue.events
+        let session = try await queue.enqueue(
+            isUpload
+                ? try .upload([FilePath(source.appending(path: "large").path)], to: "real", options: options)
+                : try .download(["large"], from: "real", to: FilePath(target.path), options: options))
+        try await queue.start()
+        let failure = await events.first { if case .attemptFailed(_, let error, _) = $0 { error } else { nil } }
+        #expect(failure?.code == .stalled)
+        #expect(try await session.value.state == .completed)
+        #expect(try Data(contentsOf: target.appending(path: "large")) == content)
+        path.release()
+        await queue.shutdown()
+        relay.stop()
+    }
+
     /// The large file's connection stalls, so all later requests on that connection stall too. The small files use another connection.
     @Test(arguments: [true, false]) func smallFilesOvertakeLargeFile(isUpload: Bool) async throws {
         let interop = try InteropFixture()
