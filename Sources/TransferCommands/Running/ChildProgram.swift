@@ -73,7 +73,7 @@ enum ChildProgram {
 
     /// Waits until a process has ended, without reaping it (waitid(2), WNOWAIT). Blocks.
     static func waitForEnd(of process: pid_t) {
-        var information = siginfo_t()
+        var information = unsafe siginfo_t()
         while unsafe waitid(P_PID, id_t(process), &information, WEXITED | WNOWAIT) < 0, errno == EINTR {}
     }
 
