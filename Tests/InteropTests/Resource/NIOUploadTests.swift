@@ -71,6 +71,26 @@ import TransportTUS
         await server.stop()
     }
 
+    /// A removed upload is gone, so the file restarts.
+    @Test(arguments: versions) func removesUpload(version: String) async throws {
+        let server = try await NIOUploadServer()
+        let transport = try transport(version)
+        let relay = try CuttingRelay(to: Int(server.reservedPort.port))
+        relay.cut(afterBytes: 1 << 20)
+        let path = try interop.file("file", size: 32 << 20)
+        let upload = DirectUpload(
+            transport, to: "http://127.0.0.1:\(relay.port)/files",
+            settings: ["origins": "http://127.0.0.1:\(server.reservedPort.port)"])
+        #expect(await #expect(throws: TransferError.self) { try await upload.run(path) }?.failureClass == .transient)
+        let checkpoint = try #require(upload.checkpoint(of: path))
+        try await transport.discard(checkpoint, at: upload.endpoint, credentials: DirectUpload.Passphrase())
+        #expect(await #expect(throws: TransferError.self) { try await upload.run(path) }?.failureClass == .resumeLost)
+        #expect(server.files.isEmpty)
+        relay.stop()
+        await transport.shutdown()
+        await server.stop()
+    }
+
     /// The server forgets complete uploads, so a lost response leaves the outcome unknown.
     @Test(arguments: versions) func reportsUnknownOutcome(version: String) async throws {
         let server = try await NIOUploadServer()

@@ -56,7 +56,7 @@ import TransportTUS
 
     /// nginx breaks requests with interim responses, and the file still arrives exactly once.
     @Test(arguments: ["1.1", "2"], [true, false]) func sendsFile(httpVersion: String, streams: Bool) async throws {
-        for dialect in [LoopbackDialect.draft6, .draft8, .final] {
+        for dialect in [LoopbackDialect.draft6, .draft8, .draft10, .final] {
             let interop = try ResourceNginxTests()
             try await interop.sendFile(dialect, httpVersion: httpVersion, streams: streams)
         }

@@ -108,6 +108,19 @@ import TransportTUS
         await upload.end()
     }
 
+    /// Each request of a stream except the last has at least the minimum size, and at most the maximum size.
+    @Test func limitsRequestsOfStream() async throws {
+        let server = ResourceServer(version: "8", "", nil)
+        let upload = try TestUpload.resource(size: 100, limits: "min-append-size=20, max-append-size=30") { request, _ in
+            server.steps(request)
+        }
+        let stream = try TestStream(upload.file, total: 100, ahead: 50)
+        #expect(try await upload.run(source: stream.source).bytes == 100)
+        let sizes = upload.requests.filter { $0.method == "PATCH" }.map(\.contentLength)
+        #expect(sizes.reduce(0, +) == 100 && sizes.dropLast().allSatisfy { (20...30).contains($0) }, "\(sizes)")
+        await upload.end()
+    }
+
     /// The upload of a stream is created without content and length. Only its last request completes it.
     @Test(arguments: ResourceServer.versions, [nil, 100] as [Int?]) func sendsStream(version: String, length: Int?) async throws {
         let server = ResourceServer(version: version, "", nil)

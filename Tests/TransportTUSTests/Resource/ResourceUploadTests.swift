@@ -142,6 +142,35 @@ import TransportTUS
         await upload.end()
     }
 
+    /// The same for the last of several requests.
+    @Test(arguments: ["8", "10", "final"]) func reportsRejectionOfWholeFileAfterChunks(version: String) async throws {
+        var upload = try TestUpload.resource(size: 10, version: version) { request, number in
+            switch number {
+            case 0: [.answer(201, ["Location": "/up/1", "Upload-Complete": "?0"])]
+            case 1: [.answer(204, ["Upload-Complete": "?0"])]
+            default: [.answer(500, ["Upload-Complete": "?1", "Content-Type": "text/plain"], body: "no cats")]
+            }
+        }
+        upload.options.chunkSize = 6
+        let error = await upload.failure()
+        #expect(error?.failureClass == .permanent && error?.code == .rejected)
+        #expect(error?.cause?.contains("no cats") == true && error?.message.contains("received the whole file") == true)
+        #expect(upload.methods == ["POST", "PATCH", "PATCH"])
+        #expect(String(decoding: upload.recorder.checkpoints.last?.data ?? .init(), as: UTF8.self) == "{}")
+        await upload.end()
+    }
+
+    /// The protocol does not permit parallel requests for one upload, and has no concatenation.
+    @Test func sendsNoSegments() async throws {
+        let server = ResourceServer(version: "8", "", nil)
+        var upload = try TestUpload.resource(size: 3000) { request, _ in server.steps(request) }
+        upload.endpoint.settings["parallelThreshold"] = "1"
+        upload.options.segmentsPerFile = 4
+        _ = try await upload.run()
+        #expect(upload.requests.map { "\($0.method) \($0.contentLength)" } == ["POST 3000"])
+        await upload.end()
+    }
+
     @Test func rejectsWebPage() async throws {
         let upload = try TestUpload.resource(size: 10, answers: [[.answer(200, ["Content-Type": "text/html"], body: "<p>Log in</p>")]])
         let error = await upload.failure()
