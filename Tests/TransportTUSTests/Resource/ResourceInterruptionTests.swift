@@ -252,6 +252,33 @@ import TransportTUS
         await upload.end()
     }
 
+    /// An earlier response was lost, and the server's state does not show whether the upload is complete. A later rejection of the empty request that
+    /// completes the upload changes nothing about that.
+    @Test(arguments: [401, 404, 410]) func rejectionKeepsOutcomeUnknown(status: Int) async throws {
+        let upload = try TestUpload.resource(
+            size: 10,
+            answers: [
+                [.raw(ResourceServer.interim("8")), .read(nil), .reset], [.answer(204, ["Upload-Offset": "10"])], [.answer(status)],
+                [.answer(404)], [.answer(404)],
+            ])
+        #expect(await upload.failure()?.failureClass == .transient)
+        var error = await upload.failure(from: upload.recorder.checkpoints.last)
+        if error?.failureClass == .credentials { error = await upload.failure(from: upload.recorder.checkpoints.last) }
+        #expect(error?.code == .outcomeUnknown, "\(String(describing: error))")
+        #expect(upload.methods.prefix(4) == ["POST", "HEAD", "PATCH", "HEAD"])
+        await upload.end()
+    }
+
+    /// The completing request of this attempt was rejected, and no earlier one can have completed the upload.
+    @Test func restartsMissingUploadAfterRejection() async throws {
+        var upload = try TestUpload.resource(
+            size: 10, answers: [[.answer(201, ["Location": "/up/1"])], [.answer(404)], [.answer(404)]])
+        upload.options.creation = .separate
+        #expect(await upload.failure()?.failureClass == .resumeLost)
+        #expect(upload.methods == ["POST", "PATCH", "HEAD"])
+        await upload.end()
+    }
+
     /// A server that never completes the upload does not keep the client busy.
     @Test func endsIfServerNeverCompletesUpload() async throws {
         let upload = try TestUpload.resource(size: 10) { request, _ in

@@ -14,6 +14,8 @@ struct ResourceProgress: Sendable {
     var digest: Checksum?
     /// The response to the request that completed the upload.
     var finalAnswer: TUSResponse?
+    /// Whether an earlier request may have completed the upload, when the current completing request began.
+    var mayHaveBeenComplete: Bool?
 }
 
 extension Checksum {
@@ -36,14 +38,15 @@ extension PatchLoop {
     }
 
     /// Saves that the next request completes the upload.
-    func willComplete() async throws {
-        guard await record[slot].mayBeComplete != true else { return }
+    mutating func willComplete() async throws {
+        resource.mayHaveBeenComplete = await record[slot].mayBeComplete
+        guard resource.mayHaveBeenComplete != true else { return }
         try await record.save { [slot] in $0[slot].mayBeComplete = true }
     }
 
     /// Saves that the last request did not complete the upload, because its content was not sent completely.
     func cannotBeComplete() async throws {
-        try await record.save { [slot] in $0[slot].mayBeComplete = nil }
+        try await record.save { [slot, resource] in $0[slot].mayBeComplete = resource.mayHaveBeenComplete }
     }
 
     /// Returns a closure that processes the interim responses to a `PATCH`.
@@ -140,8 +143,8 @@ extension PatchLoop {
             try await record.save { $0 = TUSCheckpoint() }
             throw answer.rejectionOfWholeFile
         }
-        // After a server error, the server may have completed the upload.
-        if answer.status < 500 { await record.setMayBeComplete(nil, of: slot) }
+        // After a server error, the server may have completed the upload. Another rejection only shows that this request did not complete it.
+        if completes, answer.status < 500 { await record.setMayBeComplete(resource.mayHaveBeenComplete, of: slot) }
         guard answer.status == 409, server.dialect.ietf?.conflictHasOffset == true, let current = answer.offset, current != offset,
             conflicts < Self.maximumConflicts
         else { return nil }
