@@ -133,6 +133,27 @@ import TransportTUS
         await close(server)
     }
 
+    /// The server restarts with other software, which has kept the upload.
+    @Test(
+        arguments: [(.draft6, .draft8), (.draft8, .draft10), (.draft10, .draft9), (.draft9, .final), (.final, .draft6)]
+            as [(LoopbackDialect, LoopbackDialect)])
+    func resumesAfterServerChangesVersion(old: LoopbackDialect, new: LoopbackDialect) async throws {
+        let (server, upload) = try await open(LoopbackOptions(dialect: old))
+        _ = try await upload.run(try interop.file("first", size: 10))
+        server.inject(.cut(afterBodyBytes: 1 << 20))
+        let path = try interop.file("file", size: 3 << 20)
+        await #expect(throws: TransferError.self) { try await upload.run(path) }
+        let port = try #require(URL(string: upload.endpoint.address)?.port)
+        await server.stop()
+        let next = TUSLoopbackServer(
+            folder: FilePath(interop.folder.appending(path: "server").path), port: UInt16(port), options: LoopbackOptions(dialect: new))
+        _ = try await next.start()
+        _ = try await upload.complete(path)
+        try check(path, on: next)
+        #expect(next.statistics.bytesStored == 2 << 20 && next.statistics.requests["POST"] == nil, "the upload resumes")
+        await close(next)
+    }
+
     /// Integrity is claimed only if the server reports a digest.
     @Test func failsWithoutDigest() async throws {
         let (server, upload) = try await open(

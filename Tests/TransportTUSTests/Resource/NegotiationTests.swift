@@ -183,6 +183,25 @@ import TransportTUS
         await end(server, upload)
     }
 
+    /// The server's software is replaced while its version is remembered. New uploads use the new version.
+    @Test(arguments: [true, false]) func findsVersionOfUpdatedServer(names: Bool) async throws {
+        let current = Locked("6")
+        let (server, upload) = try upload(dialect: "ietf") { version in
+            [.answer(version == "6" ? 204 : 400, ["Upload-Draft-Interop-Version": "6"])]
+        } _: { request, _ in
+            let version = current.withLock { $0 }
+            if request.headers["upload-draft-interop-version"] == version { return Self.done }
+            return [.answer(names ? 400 : 412, names ? ["Upload-Draft-Interop-Version": version] : [:])]
+        }
+        _ = try await upload.run()
+        current.withLock { $0 = "8" }
+        _ = try await upload.run()
+        _ = try await upload.run()
+        let tried = names ? ["POST 8"] : ["POST 10", "POST 9", "POST 8"]
+        #expect(summary(server) == ["OPTIONS 10", "OPTIONS 6", "POST 6", "POST 6"] + tried + ["POST 8"])
+        await end(server, upload)
+    }
+
     /// An interim response without a version shows the final protocol, which later uploads use.
     @Test func learnsFinalProtocolFromInterimResponse() async throws {
         let (server, upload) = try upload(dialect: "ietf") { _ in

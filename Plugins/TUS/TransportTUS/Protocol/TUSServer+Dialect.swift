@@ -63,6 +63,33 @@ extension TUSServer {
         }
     }
 
+    /// Sends a request without content to an existing upload. If the server does not accept the upload's version any more (IETF), tries the version that
+    /// the server names, and then all others.
+    ///
+    /// - Parameter send: Sends the request in the version of the given server.
+    /// - Returns: The response in the version that the server accepts. If the server rejects all versions, and does not show the protocol, the
+    ///   response in the upload's version.
+    /// - Throws: The error of `send`, or a ``TransferError`` of the class ``FailureClass/unsupported`` if the server rejects all versions.
+    func askInAcceptedVersion(
+        _ request: TUSRequest, at url: String, _ send: (TUSServer) async throws -> TUSResponse
+    ) async throws -> TUSResponse {
+        let first = try await ask(request, at: url) { try await send(self) }
+        guard first.mayRejectVersion else { return first }
+        var (trial, answer) = (self, first)
+        var others = Dialect.ietfVersions.filter { $0.version != dialect.version }
+        while let next = answer.namedVersion(among: others) ?? others.first {
+            others.removeAll { $0.version == next.version }
+            trial.dialect = next
+            answer = try await ask(request, at: url) { [trial] in try await send(trial) }
+            guard answer.mayRejectVersion else {
+                if answer.isFromTUSServer { trial.confirmDialect() }
+                return answer
+            }
+        }
+        guard first.isFromTUSServer || first.status == 412 else { return first }
+        throw rejectedVersions(first)
+    }
+
     /// Returns the version that a response to `OPTIONS` shows; nil if it shows none, or rejects the requested version without naming another one.
     private func dialect(in answer: TUSResponse) -> KnownDialect? {
         let (limits, latency) = (answer.limits ?? UploadLimits(), answer.endpointResponse.latency)
@@ -99,4 +126,15 @@ extension TUSServer {
 
     /// Whether the server has used or named the current version.
     var isDialectConfirmed: Bool { profiles.dialect(of: address).map { $0.isConfirmed && $0.dialect.version == dialect.version } ?? false }
+}
+
+extension TUSResponse {
+    /// Whether the server may have rejected the version of the request (IETF).
+    var mayRejectVersion: Bool { dialect.ietf != nil && [400, 412].contains(status) }
+
+    /// Returns the version that a rejection names, or the next lower one; nil if it is not among the given versions.
+    func namedVersion(among versions: [Dialect]) -> Dialect? {
+        guard mayRejectVersion, let named = Dialect.draft(namedIn: response.headers) else { return nil }
+        return versions.first { $0.version == named.version }
+    }
 }

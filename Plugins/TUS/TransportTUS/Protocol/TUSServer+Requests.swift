@@ -159,9 +159,9 @@ extension TUSServer {
     /// - Parameter length: The expected length of the upload; nil while it is unknown.
     /// - Throws: A ``TransferError``. Its class is ``FailureClass/resumeLost`` if the upload is gone or does not match the length.
     func offset(of url: String, length: Int64?) async throws -> RemoteOffset {
-        let answer = try await ask(.head, at: url) {
+        let answer = try await askInAcceptedVersion(.head, at: url) { server in
             do {
-                return try await send(.head, to: url)
+                return try await server.send(.head, to: url)
             } catch let error as CurlEngineError where error.isRefused(by: client.origin(of: url)) {
                 profiles.recordOutage(of: url)
                 throw error
@@ -265,7 +265,7 @@ extension TUSServer {
             throw TransferError(
                 .unsupported, .unsupported, "The endpoint's setting extensions excludes termination, so the upload remains.")
         }
-        let answer = try await ask(.delete, at: url) { try await send(.delete, to: url) }
+        let answer = try await askInAcceptedVersion(.delete, at: url) { try await $0.send(.delete, to: url) }
         if answer.isSuccess || answer.status == 404 || answer.status == 410 { return }
         throw try await refused(answer)
     }

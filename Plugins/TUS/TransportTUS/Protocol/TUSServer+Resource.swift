@@ -50,8 +50,8 @@ extension TUSServer {
     ///
     /// - Returns: nil if the server reports none.
     func reportedDigest(of url: String) async throws -> Checksum? {
-        let answer = try await ask(.head, at: url) {
-            try await send(.head, to: url, headers: ["Want-Repr-Digest": Checksum.wantedDigest])
+        let answer = try await askInAcceptedVersion(.head, at: url) {
+            try await $0.send(.head, to: url, headers: ["Want-Repr-Digest": Checksum.wantedDigest])
         }
         return answer.isSuccess ? answer.reportedDigest : nil
     }

@@ -14,6 +14,7 @@ extension PatchLoop {
     mutating func recover(
         _ failure: TransferError, from offset: Int64, count: Int64, status: Int? = nil, mayBeRefused: Bool = false
     ) async throws -> Int64 {
+        let version = server.dialect.version
         let currentOffset: Int64
         do {
             currentOffset = try await requestOffset()
@@ -33,6 +34,7 @@ extension PatchLoop {
         if currentOffset == length, isLengthDeclared, mayReturn, status == nil || status != server.dialect.checksumMismatch {
             return currentOffset
         }
+        if server.dialect.version != version { return currentOffset }
         if mayBeRefused, currentOffset == offset {
             // Counts the bytes of the unanswered request now, because the next response removes the request from the record.
             if server.dialect.ietf == nil { await record.recordUncounted(nil, at: offset, of: slot) }

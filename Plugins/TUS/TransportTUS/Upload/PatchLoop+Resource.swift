@@ -145,6 +145,13 @@ extension PatchLoop {
         }
         // After a server error, the server may have completed the upload. Another rejection only shows that this request did not complete it.
         if completes, answer.status < 500 { await record.setMayBeComplete(resource.mayHaveBeenComplete, of: slot) }
+        if let named = answer.namedVersion(among: Dialect.ietfVersions), named.version != server.dialect.version,
+            conflicts < Self.maximumConflicts
+        {
+            conflicts += 1
+            try await adopt(named)
+            return try await requestOffset()
+        }
         guard answer.status == 409, server.dialect.ietf?.conflictHasOffset == true, let current = answer.offset, current != offset,
             conflicts < Self.maximumConflicts
         else { return nil }

@@ -8,7 +8,7 @@ struct PatchLoop {
     /// The maximum size in bytes of content that any server should process within the stall timeout.
     private static let quickContent: Int64 = 1 << 20
 
-    let server: TUSServer
+    var server: TUSServer
     let file: FileReader
     let record: TUSUploadRecord
     let slot: TUSUploadRecord.Slot
@@ -290,42 +290,5 @@ struct PatchLoop {
         observed?.hasObservedEnd = true
         guard await record[slot].unanswered != observed else { return }
         try await record.save { [slot, observed] in $0[slot].unanswered = observed }
-    }
-
-    /// Requests the server's offset. If that fails, and the server became unreachable after an interrupted request, saves the interrupted request.
-    func remoteOffset() async throws -> TUSServer.RemoteOffset {
-        // Restarts the stall timeout, because the server should respond to HEAD quickly, however long it needed for earlier requests.
-        reporter.reportActivity()
-        do {
-            let remoteOffset = try await server.offset(of: url, length: length)
-            reporter.reportAuthenticatedResponse()
-            return remoteOffset
-        } catch let error as TransferError {
-            if server.dialect.ietf != nil { throw try await explained(error) }
-            if let request = server.profiles.requestBeforeOutage(of: url), await record[slot].uncountedRequest != request {
-                try await record.save { [slot] in $0[slot].uncountedRequest = request }
-            }
-            throw error
-        }
-    }
-
-    mutating func requestOffset() async throws -> Int64 {
-        let (offset, answer) = try await remoteOffset()
-        try checkPlausible(offset)
-        if server.dialect.ietf != nil { try await readState(answer, at: offset) }
-        if growth != nil, answer.length != nil { isLengthDeclared = true }
-        try await confirm(offset, expires: answer.expires)
-        return offset
-    }
-
-    /// Rejects an offset beyond the bytes that were sent.
-    func checkPlausible(_ offset: Int64) throws(TransferError) {
-        // With the IETF's protocol, the server may have obtained content in other ways.
-        let reach = server.dialect.ietf == nil ? reach : max(reach, available)
-        guard offset <= min(reach, RemoteUpload.sizes.upperBound) else {
-            throw TransferError(
-                .resumeLost, .uploadGone,
-                "The server \(server.origin) claims to have \(offset) bytes, more than the \(reach) that were sent.")
-        }
     }
 }

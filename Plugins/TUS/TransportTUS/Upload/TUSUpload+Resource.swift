@@ -76,7 +76,9 @@ extension TUSUpload {
         var server = server
         var limits = server.profiles.dialect(of: server.address)?.limits ?? UploadLimits()
         var withContent = sendsContentAtOnce
+        var untried = Dialect.ietfVersions
         while true {
+            untried.removeAll { $0.version == server.dialect.version }
             try server.checkLimits(limits, of: length)
             withContent = withContent && size <= limits.maximumAppendSize ?? .max
             let creation = ResourceCreation(
@@ -99,7 +101,7 @@ extension TUSUpload {
                 return .open(url: url, offset: offset, limits)
             case .rejected(let answer):
                 limits.update(with: answer.limits)
-                if [400, 412].contains(answer.status), let other = otherVersion(after: answer, of: server) {
+                if [400, 412].contains(answer.status), let other = otherVersion(after: answer, of: server, among: untried) {
                     server.dialect = other
                 } else if answer.status == 413, withContent {
                     withContent = false
@@ -111,14 +113,12 @@ extension TUSUpload {
         }
     }
 
-    /// Returns the next version to try after a rejection; nil if the server has accepted the current one before.
-    private func otherVersion(after answer: TUSResponse, of server: TUSServer) -> Dialect? {
-        if let named = Dialect.draft(namedIn: answer.response.headers),
-            server.dialect.lowerVersions.contains(where: { $0.version == named.version })
-        {
-            return named
-        }
-        return server.isDialectConfirmed ? nil : server.dialect.lowerVersions.first
+    /// Returns the next version to try after a rejection: the one that the server names, or a lower one. If the server has accepted the current one
+    /// before, 400 rejects the file, and 412 shows that the server was updated.
+    private func otherVersion(after answer: TUSResponse, of server: TUSServer, among untried: [Dialect]) -> Dialect? {
+        if let named = answer.namedVersion(among: untried) { return named }
+        if server.isDialectConfirmed { return answer.status == 412 ? untried.first : nil }
+        return server.dialect.lowerVersions.first { lower in untried.contains { $0.version == lower.version } }
     }
 
     private func failure(_ answer: TUSResponse, of server: TUSServer) -> TransferError {

@@ -1,0 +1,52 @@
+import HTTPSupport
+import TransferCore
+import TransportSupport
+
+/// Requests for the server's offset.
+extension PatchLoop {
+    /// Requests the server's offset. If that fails, and the server became unreachable after an interrupted request, saves the interrupted request.
+    mutating func remoteOffset() async throws -> TUSServer.RemoteOffset {
+        // Restarts the stall timeout, because the server should respond to HEAD quickly, however long it needed for earlier requests.
+        reporter.reportActivity()
+        let remoteOffset: TUSServer.RemoteOffset
+        do {
+            remoteOffset = try await server.offset(of: url, length: length)
+        } catch let error as TransferError {
+            if server.dialect.ietf != nil { throw try await explained(error) }
+            if let request = server.profiles.requestBeforeOutage(of: url), await record[slot].uncountedRequest != request {
+                try await record.save { [slot] in $0[slot].uncountedRequest = request }
+            }
+            throw error
+        }
+        reporter.reportAuthenticatedResponse()
+        try await adopt(remoteOffset.answer.dialect)
+        return remoteOffset
+    }
+
+    /// Uses the version that the server accepted for this upload (IETF), and saves it.
+    mutating func adopt(_ dialect: Dialect) async throws {
+        guard dialect.version != server.dialect.version else { return }
+        server.dialect = dialect
+        try await record.save { [slot] in $0[slot].dialect = dialect.storedName }
+    }
+
+    mutating func requestOffset() async throws -> Int64 {
+        let (offset, answer) = try await remoteOffset()
+        try checkPlausible(offset)
+        if server.dialect.ietf != nil { try await readState(answer, at: offset) }
+        if growth != nil, answer.length != nil { isLengthDeclared = true }
+        try await confirm(offset, expires: answer.expires)
+        return offset
+    }
+
+    /// Rejects an offset beyond the bytes that were sent.
+    func checkPlausible(_ offset: Int64) throws(TransferError) {
+        // With the IETF's protocol, the server may have obtained content in other ways.
+        let reach = server.dialect.ietf == nil ? reach : max(reach, available)
+        guard offset <= min(reach, RemoteUpload.sizes.upperBound) else {
+            throw TransferError(
+                .resumeLost, .uploadGone,
+                "The server \(server.origin) claims to have \(offset) bytes, more than the \(reach) that were sent.")
+        }
+    }
+}
