@@ -59,20 +59,20 @@ struct TUSServer {
     ///   - trailer: A checksum to update with the body and to send after it (extension *checksum-trailer*).
     ///   - sink: Receives the body of the response.
     ///   - threads: The threads on which the sink writes.
-    ///   - observeInterim: Observes interim responses; see ``HTTPRequest/observeInterimResponse``.
+    ///   - observeInterim: Observes interim responses, with the URL of the request, which differs from `address` after a redirect; see
+    ///     ``HTTPRequest/observeInterimResponse``.
     ///   - rejectedSince: The value of the client's `renewals` before the request was first sent; nil unless the request is repeated after
     ///     rejected credentials.
     /// - Throws: A ``CurlEngineError`` if there is no response, a ``TransferError``, or `CancellationError`.
     func send(
         _ kind: TUSRequest, to address: String, headers: HTTPHeaders = HTTPHeaders(), body: HTTPBody = .none, expectsContinue: Bool = false,
         trailer: RunningChecksum? = nil, sink: (any HTTPResponseSink)? = nil, writingOn threads: WorkerThreads? = nil,
-        rejectedSince: Int? = nil, observeInterim: (@Sendable (HTTPResponseHead) -> Void)? = nil,
+        rejectedSince: Int? = nil, observeInterim: (@Sendable (HTTPResponseHead, _ url: String) -> Void)? = nil,
         pacing: (@Sendable (Int) -> Allowance)? = nil, progress: (@Sendable (Int64) -> Void)? = nil
     ) async throws -> TUSResponse {
         var request = HTTPRequest(method: kind.rawValue, url: address, headers: headers, body: body, expectsContinue: expectsContinue)
         if kind != .options || dialect.ietf != nil { request.headers[dialect.versionHeader] = dialect.version }
         if kind == .create, dialect.ietf != nil { request.method = options.creationMethod.rawValue }
-        request.observeInterimResponse = observeInterim
         if kind == .patch, dialect.ietf == nil, overridesMethod {
             request.method = TUSRequest.create.rawValue
             request.headers["X-HTTP-Method-Override"] = kind.rawValue
@@ -85,6 +85,12 @@ struct TUSServer {
         outgoing.rejectedSince = rejectedSince
         outgoing.mayResultFromBrokenConnection = { [dialect] in
             body.length ?? 0 == 0 && !dialect.isDeclared(in: $0.headers) && $0.mayResultFromBrokenConnection
+        }
+        if let observeInterim {
+            outgoing.prepare = { request in
+                let url = request.url
+                request.observeInterimResponse = { observeInterim($0, url) }
+            }
         }
         outgoing.redirectLoopClass = kind.targetsEndpoint ? .unreachable : .protocolViolation
         let hash = trailer.map { Locked($0) }

@@ -11,6 +11,8 @@ final class InterimWatch: Sendable {
     struct Report: Sendable {
         /// The URL of the upload resource.
         var location: URL?
+        /// Whether a later response contained another URL.
+        var changesLocation = false
         /// The number of bytes that the server has.
         var offset: Int64?
         /// The limits of the server.
@@ -24,17 +26,14 @@ final class InterimWatch: Sendable {
     private let continuation: AsyncStream<Void>.Continuation
     private let report = Locked(Report())
     private let dialect: Dialect
-    /// The URL of the request.
-    private let url: URL?
 
-    init(_ dialect: Dialect, url: String) {
+    init(_ dialect: Dialect) {
         self.dialect = dialect
-        self.url = URL(string: url)
         (changes, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
-    /// Adds an interim response. Called on the HTTP client's thread.
-    func add(_ head: HTTPResponseHead) {
+    /// Adds an interim response to a request to the URL. Called on the HTTP client's thread.
+    func add(_ head: HTTPResponseHead, to url: String) {
         guard head.status == IETFTerms.interimStatus, let terms = dialect.ietf else { return }
         let version = head.headers[Dialect.interopHeader]
         guard version.map({ $0 == dialect.version }) ?? (dialect.versionHeader == nil) else {
@@ -43,14 +42,17 @@ final class InterimWatch: Sendable {
             continuation.yield()
             return
         }
-        let location = head.headers["Location"].flatMap { URL(string: $0, relativeTo: url)?.absoluteURL }
+        let location = head.headers["Location"].flatMap { URL(string: $0, relativeTo: URL(string: url))?.absoluteURL }
         let offset = head.headers[dialect.offsetHeader].flatMap { text -> Int64? in
             guard case .integer(let number)? = StructuredFields.item(text), number >= 0 else { return nil }
             return number
         }
         let limits = terms.limits(in: head.headers)
         report.withLock { report in
-            if let location, Origin(location) != nil { report.location = location }
+            if let location, Origin(location) != nil {
+                report.changesLocation = report.changesLocation || report.location.map { !$0.isSameResource(as: location) } ?? false
+                report.location = report.location ?? location
+            }
             if let offset { report.offset = max(report.offset ?? 0, offset) }
             if limits != nil { report.limits = limits }
         }
@@ -69,18 +71,17 @@ extension TUSServer {
     /// if the connection broke or the task was cancelled.
     ///
     /// - Parameters:
-    ///   - url: The URL of the request.
     ///   - process: Processes the combined content of all interim responses so far. An error ends the request.
     ///   - send: Sends the request with the given observer.
     /// - Throws: The error of `process`, otherwise the error of `send`.
     func observingInterims(
-        of url: String, _ process: @escaping @Sendable (InterimWatch.Report) async throws -> Void,
-        send: @escaping @Sendable (@escaping @Sendable (HTTPResponseHead) -> Void) async throws -> TUSResponse
+        _ process: @escaping @Sendable (InterimWatch.Report) async throws -> Void,
+        send: @escaping @Sendable (@escaping @Sendable (HTTPResponseHead, String) -> Void) async throws -> TUSResponse
     ) async throws -> TUSResponse {
-        let watch = InterimWatch(dialect, url: url)
+        let watch = InterimWatch(dialect)
         let sending = Task {
             defer { watch.end() }
-            return try await send { watch.add($0) }
+            return try await send { watch.add($0, to: $1) }
         }
         let processing = Task {
             do {
@@ -97,5 +98,13 @@ extension TUSServer {
         }
         try await processing.value
         return try result.get()
+    }
+}
+
+extension URL {
+    /// Whether two absolute URLs identify the same resource. Origins are not case-sensitive.
+    func isSameResource(as other: URL) -> Bool {
+        Origin(self) == Origin(other) && path(percentEncoded: true) == other.path(percentEncoded: true)
+            && query(percentEncoded: true) == other.query(percentEncoded: true)
     }
 }

@@ -257,7 +257,7 @@ struct PatchLoop {
         record.reportSent(offset, of: slot)
         // Saves the counts until the watch or this function ends.
         async let saving: Void = record.saveCounts(watch.countsToSave, from: offset, of: slot)
-        let send = { @Sendable [self, headers, expectsContinue] (observe: (@Sendable (HTTPResponseHead) -> Void)?) in
+        let send = { @Sendable [self, headers, expectsContinue] (observe: (@Sendable (HTTPResponseHead, String) -> Void)?) in
             try await server.send(
                 .patch, to: url, headers: headers,
                 body: .file(file, offset: range.lowerBound + offset, length: count), expectsContinue: expectsContinue,
@@ -271,7 +271,7 @@ struct PatchLoop {
         }
         let answer =
             if server.dialect.ietf == nil { try await send(nil) } else {
-                try await server.observingInterims(of: url, processInterims(upTo: offset + count), send: send)
+                try await server.observingInterims(processInterims(upTo: offset + count), send: send)
             }
         watch.end()
         try await saving

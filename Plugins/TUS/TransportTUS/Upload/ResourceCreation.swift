@@ -90,7 +90,7 @@ struct ResourceCreation {
             gate.end()
         }
         let body: HTTPBody = count > 0 ? .file(file, offset: 0, length: count) : .bytes([])
-        let answer = try await server.observingInterims(of: url, process) { [server, url, record, reporter] observe in
+        let answer = try await server.observingInterims(process) { [server, url, record, reporter] observe in
             try await server.send(
                 .create, to: url, headers: headers, body: body, expectsContinue: count > TUSServer.maximumSizeWithoutExpect,
                 observeInterim: observe, pacing: { gate.allowance(upTo: $0, by: reporter.allowance) },
@@ -121,11 +121,20 @@ struct ResourceCreation {
             try server.checkUploadURL(location)
             try await record.confirm(0, of: .whole, url: location.absoluteString)
         }
+        if report.changesLocation { throw changedLocation }
         try server.checkLimits(report.limits, of: size)
         guard let offset = report.offset, await record[.whole].url != nil, offset > (await record[.whole].confirmed ?? 0),
             offset <= size ?? .max
         else { return }
         try await record.confirm(offset, of: .whole)
+    }
+
+    /// The error for responses with different URLs, which must be the same (draft-ietf-httpbis-resumable-upload, "Upload Creation").
+    private var changedLocation: TransferError {
+        TransferError(
+            .permanent, .invalidResponse,
+            "The server \(server.origin) announced two uploads for one request, so it is unknown which of them receives the file. Report this to the "
+                + "server's operator.")
     }
 
     private func settleInterruption(_ error: CurlEngineError, withContent: Bool, count: Int64) async throws -> Result {
@@ -166,8 +175,11 @@ struct ResourceCreation {
             await record.complete(count, of: .whole, url: nil)
             return .complete(answer)
         }
-        if let location, !isAnnounced { try server.checkUploadURL(location) }
         let known = await record[.whole].url
+        if let location {
+            if let announced = known.flatMap({ URL(string: $0) }), !location.isSameResource(as: announced) { throw changedLocation }
+            if !isAnnounced { try server.checkUploadURL(location) }
+        }
         guard let url = known ?? location?.absoluteString else {
             try await record.save { $0 = TUSCheckpoint() }
             throw answer.failure()

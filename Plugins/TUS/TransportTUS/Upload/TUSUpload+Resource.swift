@@ -93,6 +93,11 @@ extension TUSUpload {
                 // The limits exclude the file, so the upload is not needed.
                 _ = await server.removeIfAllowed(record.checkpoint.ownURLs)
                 throw error
+            } catch let error as TransferError where error.code == .invalidResponse && error.failureClass == .permanent {
+                // The response contradicts the announced upload. A retry by the user starts over.
+                _ = await server.removeIfAllowed(record.checkpoint.ownURLs)
+                try await record.save { $0 = TUSCheckpoint() }
+                throw error
             }
             limits.update(with: creation.limits)
             switch result {
