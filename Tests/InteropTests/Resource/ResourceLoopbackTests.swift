@@ -133,6 +133,27 @@ import TransportTUS
         await close(server)
     }
 
+    /// The producer is never more than 1 MiB ahead, so the file can't be read again.
+    @Test(arguments: dialects) func comparesDigestOfStream(dialect: LoopbackDialect) async throws {
+        let server = interop.loopbackServer(LoopbackOptions(dialect: dialect))
+        let url = try await server.start()
+        let queue = try await interop.openQueue(url.absoluteString, settings: ["dialect": "ietf"])
+        let content = try interop.content(interop.file("content", size: 3_000_000))
+        let (stream, writer) = TransferItem.stream(as: "stream", ahead: 1 << 20)
+        let session = try await queue.enqueue(
+            .upload(items: [stream], to: "real", options: SessionOptions(verification: .checksum)))
+        try await queue.start()
+        for start in stride(from: 0, to: content.count, by: 70_000) {
+            try await writer.write(Data(content[start..<min(start + 70_000, content.count)]))
+        }
+        writer.finish()
+        #expect(try await session.value.state == .completed)
+        #expect(try await queue.items(of: session.id).first?.checksum?.hasPrefix("sha256:") == true)
+        #expect(try server.storedFiles(named: "stream").map { try interop.content($0) } == [content])
+        await queue.shutdown()
+        await server.stop()
+    }
+
     /// The server restarts with other software, which has kept the upload.
     @Test(
         arguments: [(.draft6, .draft8), (.draft8, .draft10), (.draft10, .draft9), (.draft9, .final), (.final, .draft6)]

@@ -12,7 +12,8 @@ extension PatchLoop {
     /// - Returns: The offset from which to continue immediately.
     /// - Throws: The failure, if no other request is useful now.
     mutating func recover(
-        _ failure: TransferError, from offset: Int64, count: Int64, status: Int? = nil, mayBeRefused: Bool = false
+        _ failure: TransferError, from offset: Int64, _ checksum: RequestChecksum, count: Int64, status: Int? = nil,
+        mayBeRefused: Bool = false
     ) async throws -> Int64 {
         let version = server.dialect.version
         let currentOffset: Int64
@@ -26,8 +27,11 @@ extension PatchLoop {
                 mayBeTemporary ? error.failureClass : failure.failureClass, failure.code, failure.message, cause: failure.cause,
                 retryAfter: failure.retryAfter ?? error.retryAfter)
         }
-        // The running checksum covers only the content before this request, so it is useless at any other offset.
-        if currentOffset != offset { contentHash = nil }
+        // The running checksum covers only the content before this request, so it is useless at any other offset. With the IETF's protocol, the
+        // server compares the checksum of all content, so the server may have kept the content of this request without comparing it.
+        if currentOffset != offset {
+            contentHash = server.dialect.ietf != nil && currentOffset == offset + count ? checksum.whole : nil
+        }
         // The server compares a checksum only with a complete request, and a trailer may not have arrived.
         if currentOffset < offset + count || check.sendsTrailers { try await saveUnverified(currentOffset - offset) }
         let mayReturn = server.dialect.ietf == nil || resource.isClosed || count > 0

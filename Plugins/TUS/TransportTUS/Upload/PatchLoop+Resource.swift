@@ -114,6 +114,7 @@ extension PatchLoop {
             if try await completesUpload(answer, at: end) {
                 resource.isClosed = true
                 resource.finalAnswer = answer
+                contentHash = checksum.whole
                 try await confirm(end, expires: nil)
                 return end
             }

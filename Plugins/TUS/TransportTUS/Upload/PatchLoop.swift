@@ -193,7 +193,7 @@ struct PatchLoop {
             if error.wasServerGone { server.profiles.recordOutage(of: url) }
             let isLost = error.kind == .connectionLost || error.kind == .outcomeUnknown
             let mayBeRefused = !sentExpect && isLost && !error.wasServerGone && error.sent.accepted < count
-            return try await recover(failure, from: offset, count: count, mayBeRefused: mayBeRefused)
+            return try await recover(failure, from: offset, checksum, count: count, mayBeRefused: mayBeRefused)
         } catch let error as CancellationError {
             let request = UnansweredRequest(offset: offset, accepted: watch.accepted)
             server.profiles.record(request, of: url)
@@ -221,7 +221,7 @@ struct PatchLoop {
             if wasUnanswered { try await record.save() }
             // The next attempt requests the offset.
             if failure.asksToBackOff { throw failure }
-            return try await recover(failure, from: offset, count: count, status: answer.status)
+            return try await recover(failure, from: offset, checksum, count: count, status: answer.status)
         }
         rejectedSince = nil
         try checkPlausible(confirmed)

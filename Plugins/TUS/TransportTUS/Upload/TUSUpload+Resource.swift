@@ -15,14 +15,11 @@ extension TUSUpload {
             throw server.outcomeUnknown()
         }
         let growth = file.source.growth
-        if growth != nil, options.verification == .checksum {
-            throw TransferError(
-                .unsupported, .unsupported, "With \(server.dialect.name), the checksum of a stream can't be compared. Send a file.")
-        }
         var receipt = TransferReceipt(bytes: size)
         let verifies = options.verification == .checksum
+        // The checksum of a stream is known only at its end.
         let digest =
-            verifies
+            verifies && growth == nil
             ? try await threads.checksum(
                 .sha256, of: 0..<size, reading: { [file] in try file.bytes($0) }, progress: reporter.reportActivity)
             : nil
@@ -52,7 +49,13 @@ extension TUSUpload {
                         + "processed the file.")
             }
         }
-        if let digest { receipt.checksum = try await compare(digest, answer) }
+        if let digest = digest ?? patchLoop?.contentHash?.checksum {
+            receipt.checksum = try await compare(digest, answer)
+        } else if verifies {
+            receipt.warnings.append(
+                "This upload is unverified: the stream was interrupted, so the checksum of all its content is unknown. Each request had the checksum "
+                    + "of its content.")
+        }
         receipt.remoteURL = answer?.location?.absoluteString
         return receipt
     }
@@ -60,7 +63,7 @@ extension TUSUpload {
     private var length: Int64? { file.source.growth.map(Self.length) ?? size }
 
     private func loop(_ range: Range<Int64>, to url: String, _ digest: Checksum?) -> PatchLoop {
-        let check: ContentCheck = digest == nil ? .none : .eachRequest(.sha256)
+        let check: ContentCheck = options.verification == .checksum ? .eachRequest(.sha256) : .none
         var patchLoop = patchLoop(.whole, range, to: url, check)
         patchLoop.resource.digest = digest
         return patchLoop
