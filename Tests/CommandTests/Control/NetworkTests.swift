@@ -4,11 +4,11 @@ import SystemPackage
 import Testing
 import TransferKit
 
-/// The agent in a network namespace and on a message bus of the test (network_namespaces(7), dbus-daemon(1)).
-@Suite(.timeLimit(.minutes(5)), .enabled(if: NetworkTests.hasNamespaces)) struct NetworkTests {
-    /// Whether this process can create network namespaces. Without root, many systems don't allow it.
-    static let hasNamespaces = (try? StartedProgram.run("unshare", ["--net", "true"]).status) == 0
+/// Whether this process can create network namespaces. Without root, many systems don't allow it.
+private let hasNamespaces = (try? StartedProgram.run("unshare", ["--net", "true"]).status) == 0
 
+/// The agent in a network namespace and on a message bus of the test (network_namespaces(7), dbus-daemon(1)).
+@Suite(.timeLimit(.minutes(5)), .enabled(if: hasNamespaces)) struct NetworkTests {
     private let folder: TemporaryFolder
 
     init() throws {
