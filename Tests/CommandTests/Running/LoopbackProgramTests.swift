@@ -1,5 +1,6 @@
 import Foundation
 import ProcessFixture
+import SystemPackage
 import Testing
 
 /// The program `tus-loopback`, against which app developers test the resumable uploads of URLSession.
