@@ -11,16 +11,27 @@ extension TransferQueue {
         try await mailbox.send(.command(.enqueue([draft])))
     }
 
+    /// Interrupts a session immediately, without the store, which may refuse changes. From now on, no run of the session begins, until
+    /// ``withdraw(_:)`` has removed the session.
+    package func revoke(_ id: SessionID) {
+        revoked.insert(id)
+        for (number, run) in runs where run.id == id { interrupt(number) }
+    }
+
     /// Interrupts a session, waits for the end of its run, and removes it from this queue. Unlike ``ControllableQueue/remove(_:isForced:)``, keeps
     /// unfinished uploads and part files, so that another queue can continue them.
     ///
     /// If the session does not exist, does nothing.
     ///
-    /// - Throws: ``QueueError``, including the code `invalidTransition` if the session was started again during the call; `CancellationError` if
-    ///   the task is cancelled.
+    /// - Throws: ``QueueError``, including the code `invalidTransition` if a run of the session was abandoned, and may still send;
+    ///   `CancellationError` if the task is cancelled. After an error, the session stays interrupted and no run begins, so call this method again.
     package func withdraw(_ id: SessionID) async throws {
-        // An ended session can't be held, and needs no hold.
-        _ = try? await apply(.hold, to: .id(id))
+        revoke(id)
+        do {
+            _ = try await apply(.hold, to: .id(id))
+        } catch let error as QueueError where [.invalidTransition, .noSuchSession].contains(error.code) {
+            // An ended session can't be held, and needs no hold.
+        }
         while true {
             let version = runsEnded.version
             guard runs.values.contains(where: { $0.id == id }) else { break }
@@ -31,5 +42,6 @@ extension TransferQueue {
         } catch {
             guard error.code == .noSuchSession else { throw error }
         }
+        revoked.remove(id)
     }
 }

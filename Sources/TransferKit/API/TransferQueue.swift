@@ -26,7 +26,7 @@ public actor TransferQueue: ControllableQueue {
     let transports: [TransportID: any Transport]
     let credentials: any CredentialProvider
     private(set) var scheduler: Scheduler
-    var runs: [UInt64: ActiveRun] = [:]
+    var (runs, revoked): ([UInt64: ActiveRun], Set<SessionID>) = ([:], [])
     /// Sent when a run has ended or was abandoned.
     nonisolated let runsEnded = ChangeSignal()
     package var live: [SessionKey: LiveRun] = [:]

@@ -7,6 +7,7 @@ extension TransferQueue {
         switch action {
         case .run(let key, let id, let number, _):
             runs[number] = ActiveRun(key: key, id: id, task: Task { await run(key, id, number) })
+            if revoked.contains(id) { interrupt(number) }
         case .interrupt(_, let number):
             interrupt(number)
         case .skipBackoff(let key):
@@ -174,8 +175,8 @@ extension TransferQueue {
     func run(_ key: SessionKey, _ id: SessionID, _ number: UInt64) async {
         defer { end(number) }
         guard let record = await record(of: key, id, number) else { return }
-        // The run may have been abandoned while its session was read. An abandoned run must not begin.
-        guard runs[number] != nil else {
+        // The run may have been abandoned or revoked while its session was read. Such a run must not begin.
+        guard runs[number] != nil, !revoked.contains(id) else {
             return mailbox.post(.report(RunEvent(key: key, run: number, content: .ended(.interrupted))))
         }
         var logger = configuration.logger

@@ -2,7 +2,7 @@ import Locking
 import TransferCore
 
 /// Wakes tasks that wait for a change. Each task then checks its condition again.
-final class ChangeSignal: Sendable {
+package final class ChangeSignal: Sendable {
     private struct State: Sendable {
         var version = 0
         var waiting: [ObjectIdentifier: Once<Void>] = [:]
@@ -10,11 +10,13 @@ final class ChangeSignal: Sendable {
 
     private let state = Locked(State())
 
+    package init() {}
+
     /// The number of changes. A task must read this number before the task checks its condition. Otherwise, it could miss a change after the check.
-    var version: Int { state.withLock { $0.version } }
+    package var version: Int { state.withLock { $0.version } }
 
     /// Reports a change.
-    func send() {
+    package func send() {
         let waiting = state.withLock { state in
             state.version += 1
             defer { state.waiting = [:] }
@@ -26,7 +28,7 @@ final class ChangeSignal: Sendable {
     /// Waits for a change after the given version. Returns immediately if the version is no longer current.
     ///
     /// - Throws: `CancellationError` if the task is cancelled before the change.
-    func wait(after version: Int) async throws {
+    package func wait(after version: Int) async throws {
         try Task.checkCancellation()
         let change = Once<Void>()
         let mustWait = state.withLock { state in

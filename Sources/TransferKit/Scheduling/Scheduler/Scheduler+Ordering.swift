@@ -296,6 +296,12 @@ extension Scheduler {
     mutating func withdraw(_ key: SessionKey, _ transaction: inout Transaction) throws(QueueError) {
         guard let entry = sessionIndex[key] else { return }
         guard sessionIndex.details(key).run == 0 else { throw invalidTransition(entry, "withdrawn") }
+        guard !entry.conditions.contains(.runNotEnded) else {
+            throw QueueError(
+                .invalidTransition,
+                "The interrupted run of the session \(entry.id) has not ended, so it may still send. A disk, a network share or a transport does not respond."
+            )
+        }
         transaction.writes.append(.dropCheckpoints(key))
         try remove([key], isForced: true, &transaction)
     }

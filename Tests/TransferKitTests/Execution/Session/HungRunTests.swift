@@ -93,6 +93,26 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// Otherwise, another queue could send the same file at the same time.
+    @Test func isNotWithdrawnBeforeItsEnd() async throws {
+        let fixture = try QueueFixture()
+        let transport = HangingTransport(fixture.memory) { $0 == "1" }
+        let queue = try await fixture.open(transports: [transport])
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        let hung = try await queue.enqueue(try fixture.upload("1"))
+        try await queue.start()
+        await transport.waitForHangingAttempts()
+        let withdrawal = Task { try await queue.withdraw(hung.id) }
+        await fixture.clock.waitForSleep(of: .seconds(30))
+        fixture.clock.advance(by: .seconds(30))
+        #expect(try await #require(throws: QueueError.self) { try await withdrawal.value }.code == .invalidTransition)
+        #expect(await queue.sessionIDs() == [hung.id])
+        transport.release()
+        while (try? await queue.withdraw(hung.id)) == nil { await Task.yield() }
+        #expect(await queue.sessionIDs().isEmpty)
+        await queue.shutdown()
+    }
+
     @Test(arguments: [false, true]) func shutsDownDespiteHungRun(_ hangsInShutdown: Bool) async throws {
         let fixture = try QueueFixture()
         let transport = HangingTransport(fixture.memory, hangsInShutdown: hangsInShutdown) { $0 == "1" }

@@ -87,6 +87,23 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// Another queue may soon send the same file, so this one must stop even if it can't store that.
+    @Test func interruptsWithdrawnSessionImmediately() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let gate = fixture.memory.gate("1", atByte: 4_000)
+        let handle = try await queue.enqueue(session)
+        try await queue.start()
+        try await gate.reached()
+        try await refuseChanges(true)
+        #expect(try await #require(throws: QueueError.self) { try await queue.withdraw(handle.id) }.code == .storageUnavailable)
+        gate.open()
+        try await refuseChanges(false)
+        try await queue.withdraw(handle.id)
+        #expect(await queue.sessionIDs().isEmpty)
+        #expect(fixture.memory.contents(of: "1") == nil)
+        await queue.shutdown()
+    }
+
     @Test func interruptsRunsAfterLongFailure() async throws {
         let queue = try await fixture.openWithAccounts()
         let first = fixture.memory.gate("1", atByte: 10_000)
