@@ -19,7 +19,9 @@ import TransferKit
 
     @Test func `a URL of another kind is rejected`() async throws {
         #expect(await message("mysql://db/x").hasPrefix("The URL of a fleet must begin with postgresql://"))
-        #expect(await message("postgresql://[::1").hasPrefix("Cannot reach the fleet's database"))
+        #expect(await message("postgresql://[::1").hasPrefix("The URL of the fleet is not valid."))
+        let unreachable = await message("postgresql://127.0.0.1:1/x?application_name=a%40b&connect_timeout=2")
+        #expect(unreachable.contains("postgresql://127.0.0.1:1/x."))
     }
 
     @Test func `an unreachable server and a wrong password have a sentence without the password`() async throws {
@@ -33,6 +35,25 @@ import TransferKit
         #expect(wrong.contains("password authentication failed"))
         #expect(wrong.contains("Check the URL, the password"))
         #expect(await message(server.url("nodb")).contains("database \"nodb\" does not exist"))
+    }
+
+    @Test(arguments: [
+        "u:se?cret@db/x", "u:se/cret@db/x", "u:se#cret@db/x", "u:se%cret@db/x", "u:se%00cret@db/x", "u:se@cret@db/x", "u:secret/x",
+        "db/x?password=se%cret", "db/x?password=a&secret", "db/x?password=a=b&secret=", "se?cret:p@db/x",
+    ]) func `a malformed URL has a message without a part of the password`(rest: String) async throws {
+        let text = await message("postgresql://\(rest)")
+        #expect(text.hasPrefix("The URL of the fleet") || text.hasPrefix("The user or the password in the URL"), "\(text)")
+        #expect(!text.contains("cret"), "\(text)")
+    }
+
+    @Test func `a text with a zero byte is rejected, not cut off`() async throws {
+        let fleet = try await FleetFixture()
+        var draft = FleetFixture.draft("a")
+        draft.tags = ["a\u{0}b"]
+        let tagged = draft
+        let error = await #expect(throws: QueueError.self) { try await fleet.add([tagged]) }
+        #expect(error?.code == .invalidRequest)
+        #expect(try await fleet.fleet.sessions(in: .tag("a")).isEmpty)
     }
 
     @Test func `a database without a fleet, and one of a newer version, are refused`() async throws {

@@ -31,8 +31,8 @@ package actor PostgresConnection {
 
     /// Runs statements in one transaction, on this actor's thread.
     ///
-    /// - Throws: ``QueueError``: the errors of the body, and `storageUnavailable` if the database can't be reached. Then it is unknown whether
-    ///   the transaction took effect.
+    /// - Throws: ``QueueError``: the errors of the body; `statementRejected` or `invalidRequest` if the database rejected a statement, so that a
+    ///   repetition is useless; `storageUnavailable` if the database can't be reached. Then it is unknown whether the transaction took effect.
     package func transaction<Value: Sendable>(_ body: @Sendable (PostgresLink) throws -> Value) throws -> Value {
         try translatingErrors {
             var repetitions = 0
@@ -97,7 +97,8 @@ package actor PostgresConnection {
         do {
             return try body()
         } catch let error as PostgresError {
-            throw QueueError(.storageUnavailable, Self.message(for: error, at: url.location))
+            if error.kind == PostgresError.zeroByte.kind { throw QueueError(.invalidRequest, error.message) }
+            throw QueueError(error.isRejection ? .statementRejected : .storageUnavailable, Self.message(for: error, at: url.location))
         }
     }
 
@@ -113,4 +114,9 @@ package actor PostgresConnection {
         case .unreadable: error.message
         }
     }
+}
+
+extension QueueError.Code {
+    /// The database rejected a statement, and would reject it again.
+    static let statementRejected = Self(rawValue: "statementRejected")
 }

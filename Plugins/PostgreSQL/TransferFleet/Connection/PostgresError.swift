@@ -19,6 +19,17 @@ package struct PostgresError: Error, CustomStringConvertible {
     /// deadlock_detected.
     var isConflict: Bool { [.statement(state: "40001"), .statement(state: "40P01")].contains(kind) }
 
+    /// Whether the server refused a statement because of the statement, so that a repetition would fail in the same way. False for states of the
+    /// server or of the connection: classes 08, 25, 40, 53, 55, 57 and 58.
+    var isRejection: Bool {
+        guard case .statement(let state) = kind else { return false }
+        return !["08", "25", "40", "53", "55", "57", "58"].contains(state.prefix(2))
+    }
+
+    /// The error for a text that PostgreSQL can't store: character_not_in_repertoire.
+    static let zeroByte = PostgresError(
+        kind: .statement(state: "22021"), message: "A text contains a zero byte, which PostgreSQL can't store.")
+
     /// Whether a row with the same key exists: unique_violation.
     var isDuplicate: Bool { kind == .statement(state: "23505") }
 

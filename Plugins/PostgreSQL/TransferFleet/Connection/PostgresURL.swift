@@ -1,3 +1,4 @@
+import CPostgres
 package import TransferKit
 
 /// The URL of a fleet's database: `postgresql://user@host:port/database?options` (PostgreSQL manual, section 34.1.1.2).
@@ -13,13 +14,44 @@ package struct PostgresURL: Sendable {
                 "The URL of a fleet must begin with postgresql://, for example postgresql://transferq@db.example.com/transferq.")
         }
         guard !text.utf8.contains(0) else { throw QueueError(.invalidRequest, "The URL of the fleet contains a zero byte.") }
+        // libpq would read a part of the password as the host, the port or the database, and name that part in its messages.
+        if let user = Self.split(text).user, user.contains(where: { "/?#@".contains($0) }) {
+            throw QueueError(
+                .invalidRequest,
+                "The user or the password in the URL of the fleet contains /, ?, # or @. Write %2F, %3F, %23 or %40 instead, also for @ in options, or use PGPASSWORD or ~/.pgpass."
+            )
+        }
+        guard Self.isValid(text) else {
+            throw QueueError(
+                .invalidRequest,
+                "The URL of the fleet is not valid. Write postgresql://user@host:port/database?options, with percent codes for special characters, for example %25 for %."
+            )
+        }
         self.text = text
     }
 
     /// The URL for use in messages, without a user, password or options.
-    package var location: String {
-        let rest = text.drop { $0 != ":" }.dropFirst(3).prefix { $0 != "?" }
-        let host = rest.lastIndex(of: "@").map { rest[rest.index(after: $0)...] } ?? rest
-        return "postgresql://\(host)"
+    package var location: String { "postgresql://\(Self.split(text).rest.prefix { $0 != "?" })" }
+
+    /// The user with the password, if any, and the text after them.
+    private static func split(_ text: String) -> (user: Substring?, rest: Substring) {
+        let rest = text.drop { $0 != ":" }.dropFirst(3)
+        guard let at = rest.lastIndex(of: "@") else { return (nil, rest) }
+        return (rest[..<at], rest[rest.index(after: at)...])
+    }
+
+    /// Whether libpq can read the URL. The messages of libpq are not used, because they repeat parts of the URL.
+    private static func isValid(_ text: String) -> Bool {
+        guard let options = unsafe PQconninfoParse(text, nil) else { return false }
+        defer { unsafe PQconninfoFree(options) }
+        var option = unsafe options
+        while let keyword = unsafe option.pointee.keyword {
+            // Without a host after the password, the password is read as the port.
+            if unsafe String(cString: keyword) == "port", let port = unsafe option.pointee.val {
+                guard unsafe String(cString: port).utf8.allSatisfy({ (0x30...0x39).contains($0) || $0 == 0x2C }) else { return false }
+            }
+            unsafe option += 1
+        }
+        return true
     }
 }
