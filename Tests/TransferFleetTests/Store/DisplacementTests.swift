@@ -100,6 +100,46 @@ import TransferKit
         #expect(try await fleet.store.take(for: member).map(\.id) == [ids[0]])
     }
 
+    @Test func `a displaced session does not wait for one that no member can run`() async throws {
+        let error = TransferError(.credentials, .credentialsUnavailable, "There is no token.")
+        for ending in ["gone", "refused", "yield"] {
+            let fleet = try await FleetFixture()
+            try await fleet.fleet.save(Account("other", endpoints: [Endpoint(transport: "tus", address: "http://127.0.0.1:9/o/")]))
+            let victim = try await fleet.add(1)[0]
+            let urgent = try await fleet.add(1, account: "other", place: .member("b"))[0]
+            let other = try await fleet.join("b")
+            let lease = try #require(try await fleet.store.take(for: other).first)
+            try await fleet.fleet.run(urgent)
+            #expect(try await fleet.giveBack(lease))
+            #expect(try await fleet.fleet.status(of: victim).why == .displaced(by: urgent))
+            let member = try await fleet.join("a")
+            #expect(try await fleet.store.take(for: member).isEmpty)
+            switch ending {
+            case "gone": try await fleet.fleet.evict("b")
+            case "refused": try await fleet.store.refuse("other", error: error, by: "b")
+            default: try await fleet.fleet.apply(.yield, to: .id(urgent))
+            }
+            #expect(try await fleet.store.take(for: member).map(\.id) == [victim], "\(ending)")
+        }
+    }
+
+    @Test func `a session that must run now displaces another one once its own member has stopped it`() async throws {
+        let fleet = try await FleetFixture()
+        let ids = try await fleet.add(2)
+        let (first, second) = (try await fleet.join("first"), try await fleet.join("second"))
+        let a = try #require(try await fleet.store.take(for: first).first)
+        let b = try #require(try await fleet.store.take(for: second).first)
+        try await fleet.fleet.hold(ids[0])
+        try await fleet.fleet.setMaxConcurrentSessions(1, account: nil)
+        try await fleet.fleet.run(ids[0])
+        #expect(try await fleet.requests(first, a) == [.giveBack])
+        #expect(try await fleet.requests(second, b) == [.run])
+        #expect(try await fleet.giveBack(a))
+        #expect(try await fleet.requests(second, b) == [.giveBack])
+        #expect(try await fleet.giveBack(b))
+        #expect(try await fleet.store.take(for: second).map(\.id) == [ids[0]])
+    }
+
     @Test func `a cancelled, held or removed session returns the slot`() async throws {
         for operation in [SessionOperation.cancel(), .hold, .remove()] {
             let fleet = try await FleetFixture()

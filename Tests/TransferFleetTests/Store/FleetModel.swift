@@ -65,19 +65,21 @@ struct FleetModel {
 
     /// The member dies: all its leases end.
     mutating func kill(_ member: String) {
-        for session in sessions where session.owner == member {
-            change(session.id) {
+        let ended = sessions.filter { $0.owner == member }.map(\.id)
+        for id in ended {
+            change(id) {
                 $0.owner = nil
                 if $0.state == .running { ($0.state, $0.lane) = (.waiting, $0.lane == 4 ? 3 : $0.lane) }
                 if $0.state == .paused { $0.state = .held }
             }
-            released(session.id, isInterrupted: true)
         }
+        for id in ended { released(id, isInterrupted: true) }
     }
 
     private mutating func released(_ id: SessionID, isInterrupted: Bool) {
         guard let session = self[id] else { return }
         if !(isInterrupted && session.state == .waiting), session.displacedBy == nil { restore(id) }
+        displace(for: id)
         sessions.removeAll { $0.id == id && $0.isRemoved }
     }
 
@@ -128,7 +130,9 @@ struct FleetModel {
     }
 
     private mutating func displace(for id: SessionID) {
-        guard self[id]?.owner == nil, !slots.isEmpty else { return }
+        guard let preemptor = self[id], preemptor.owner == nil, preemptor.state == .waiting, preemptor.lane == 0, !slots.isEmpty else {
+            return
+        }
         let hasSlot = slots.contains { owned($0.key) < $0.value } && owned() < fleetLimit ?? .max
         let isAccountFull = owned() >= accountLimit ?? .max
         guard !hasSlot || isAccountFull, !sessions.contains(where: { $0.displacedBy == id && $0.owner != nil }) else { return }

@@ -59,6 +59,37 @@ import TransferKit
         #expect(last.draft.progress?.count == 2)
     }
 
+    @Test func `an endpoint's address can be longer than a key of an index`() async throws {
+        let fleet = try await FleetFixture()
+        try await fleet.add(1)
+        let member = try await fleet.join("m")
+        let lease = try #require(try await fleet.store.take(for: member).first)
+        // PostgreSQL compresses keys, so the address must not repeat.
+        let path = (0..<200).map { _ in UUID().uuidString }.joined(separator: "/")
+        let events = (0..<2).map { number in
+            FileEvent.checkpoint(
+                Checkpoint(data: Data(), confirmed: Int64(number) + 1),
+                endpoint: Endpoint(transport: "tus", address: "http://127.0.0.1:9/\(path)/\(number)"), generation: 1, nil)
+        }
+        #expect(try await record(events.map { (0, $0) }, lease, of: "m", in: fleet))
+        #expect(try await record([(0, events[1])], lease, of: "m", in: fleet))
+        let stored = try await fleet.store.progress(of: lease.id).map(\.event)
+        #expect(stored.count == 2 && events.allSatisfy { stored.contains($0) })
+    }
+
+    @Test func `a retry forgets failures with any message`() async throws {
+        let fleet = try await FleetFixture()
+        let ids = try await fleet.add([FleetFixture.draft("a", files: 2)])
+        let member = try await fleet.join("m")
+        let lease = try #require(try await fleet.store.take(for: member).first)
+        let error = TransferError(.permanent, .rejected, "a\u{0}b")
+        let completed = FileEvent.completed(TransferReceipt(bytes: 1_000), endpoint: Self.endpoint)
+        #expect(try await record([(0, .failed(error)), (1, completed)], lease, of: "m", in: fleet))
+        #expect(try await fleet.finish(lease, error: error))
+        try await fleet.fleet.retry(ids[0])
+        #expect(try await fleet.store.progress(of: ids[0]).map(\.position) == [1, 1])
+    }
+
     @Test func `a member whose lease has ended writes nothing`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(1)

@@ -100,6 +100,37 @@ import TransferKit
         #expect(order == 40)
     }
 
+    @Test func `a group operation changes nothing in a session that it refuses`() async throws {
+        let fleet = try await FleetFixture()
+        let ids = try await fleet.add(1)
+        let member = try await fleet.join("m")
+        let lease = try #require(try await fleet.store.take(for: member).first)
+        #expect(try await fleet.finish(lease))
+        let before = try await fleet.fleet.status(of: ids[0])
+        #expect(before.endedAt != nil && before.attempts == 1)
+        #expect(try await fleet.fleet.apply(.run(again: true), to: .state(.completed)).isEmpty)
+        #expect(try await fleet.fleet.status(of: ids[0]) == before)
+    }
+
+    @Test func `a group removal allows dependents in the group, and no others`() async throws {
+        let fleet = try await FleetFixture()
+        let first = try await fleet.add(1)[0]
+        let second = try await fleet.add([FleetFixture.draft("second", after: first)])[0]
+        let third = try await fleet.add([FleetFixture.draft("third", after: second)])[0]
+        await #expect(throws: QueueError.self) { try await fleet.fleet.apply(.remove(), to: .sessions([first, second])) }
+        #expect(try await fleet.fleet.sessionIDs() == [first, second, third])
+        #expect(try await fleet.fleet.apply(.remove(), to: .all) == [first, second, third])
+        #expect(try await fleet.fleet.sessionIDs().isEmpty)
+    }
+
+    @Test func `a group operation leaves the lock after its time`() async throws {
+        let fleet = try await FleetFixture()
+        let ids = try await fleet.add(3)
+        let part = try await fleet.store.locked { try $0.apply(.hold, toEach: ids, within: .zero) }
+        #expect(part.changed == [ids[0]] && part.handled == 1)
+        #expect(try await fleet.fleet.sessions(in: .all).map(\.state) == [.held, .waiting, .waiting])
+    }
+
     @Test func `a group operation skips sessions whose state does not allow it`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(3)

@@ -73,6 +73,23 @@ import TransferKit
         #expect(try await fleet.store.take(for: member).map(\.id) == [ids[1]])
     }
 
+    @Test func `a dependent waits until the member has stopped the cancelled session`() async throws {
+        for operation in [SessionOperation.cancel(), .remove(isForced: true)] {
+            let fleet = try await FleetFixture()
+            var ids = try await fleet.add(1)
+            ids += try await fleet.add([FleetFixture.draft("a", after: ids[0], acceptsAnyEnd: true)])
+            let member = try await fleet.join("m", slots: 5)
+            let lease = try #require(try await fleet.store.take(for: member).first)
+            try await fleet.fleet.apply(operation, to: .id(ids[0]))
+            if case .cancel = operation {
+                ids += try await fleet.add([FleetFixture.draft("b", after: ids[0], acceptsAnyEnd: true)])
+            }
+            #expect(try await fleet.store.take(for: member).isEmpty, "\(operation)")
+            #expect(try await fleet.giveBack(lease))
+            #expect(try await fleet.store.take(for: member).map(\.id) == Array(ids.dropFirst()), "\(operation)")
+        }
+    }
+
     @Test func `a strict fleet starts nothing before an earlier session has ended`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(3)
@@ -116,6 +133,18 @@ import TransferKit
         #expect(try await fleet.fleet.members().map(\.refusedAccounts) == [["studio"], ["studio"]])
         try await fleet.fleet.unblockAccount("studio")
         #expect(try await fleet.store.take(for: first).map(\.id) == [ids[0], ids[1]])
+    }
+
+    @Test func `a limit of an account changes nothing else`() async throws {
+        let fleet = try await FleetFixture()
+        try await fleet.join("a")
+        try await fleet.store.refuse("studio", error: TransferError(.credentials, .credentialsUnavailable, "There is no token."), by: "a")
+        try await fleet.fleet.setMaxConcurrentSessions(3, account: "studio")
+        #expect(try await fleet.fleet.members().map(\.refusedAccounts) == [["studio"]])
+        #expect(try await fleet.fleet.account("studio")?.account.maxConcurrentSessions == 3)
+        await #expect(throws: QueueError(.noSuchAccount, "There is no account named \"x\".")) {
+            try await fleet.fleet.setMaxConcurrentSessions(3, account: "x")
+        }
     }
 
     @Test func `a stopped fleet starts nothing and gives running sessions back`() async throws {

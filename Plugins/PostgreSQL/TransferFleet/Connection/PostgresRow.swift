@@ -65,6 +65,17 @@ package struct PostgresRow: Sendable {
             throw .unreadable("\(type) can't be decoded")
         }
     }
+
+    /// A value that is stored as JSON, or nil for NULL and for a value that can't be read. Notes the error, so that a list can show other rows.
+    func readable<Value: Decodable>(_ type: Value.Type, _ column: Int, _ problem: inout TransferError?) throws(PostgresError) -> Value? {
+        guard try optional(column) != nil else { return nil }
+        do throws(PostgresError) {
+            return try json(type, column)
+        } catch {
+            problem = problem ?? .unreadable(error)
+            return nil
+        }
+    }
 }
 
 /// Encodes values for parameters of statements.

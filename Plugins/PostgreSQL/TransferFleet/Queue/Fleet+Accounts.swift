@@ -17,13 +17,16 @@ extension Fleet {
                     CASE WHEN EXISTS (SELECT FROM member WHERE live_until > clock_timestamp()) AND NOT EXISTS (
                             SELECT FROM member WHERE live_until > clock_timestamp() AND NOT EXISTS (
                                 SELECT FROM refusal WHERE refusal.account = account.name AND refusal.member = member.name))
-                        THEN (SELECT error FROM refusal WHERE refusal.account = account.name LIMIT 1) END
+                        THEN (SELECT error FROM refusal WHERE refusal.account = account.name LIMIT 1) END,
+                    account.name
                 FROM account WHERE \(condition) ORDER BY name
                 """, values
             ).map { row in
-                AccountStatus(
-                    of: try row.json(Account.self, 0),
-                    blockingError: try row.optional(2) == nil ? nil : try row.json(TransferError.self, 2),
+                var problem: TransferError?
+                let account = try row.readable(Account.self, 0, &problem)
+                let refusal = try row.readable(TransferError.self, 2, &problem)
+                return AccountStatus(
+                    of: try account ?? Account(row.text(3), endpoints: []), blockingError: problem ?? refusal,
                     sessions: Int(clamping: try row.integer(1)))
             }
         }
@@ -31,7 +34,7 @@ extension Fleet {
 
     /// Like `TransferQueue.save(_:)`.
     public func save(_ account: Account) async throws {
-        _ = try await save(account) { _ in true }
+        _ = try await save(account, if: nil)
     }
 
     /// Like `TransferQueue.save(_:replacing:)`.
@@ -41,8 +44,9 @@ extension Fleet {
 
     /// Saves an account, and lets all members use it again.
     ///
-    /// - Parameter condition: Whether to save, given the stored account.
-    private func save(_ account: Account, if condition: @escaping @Sendable (Account?) -> Bool) async throws -> Bool {
+    /// - Parameter condition: Whether to save, given the stored account; nil to save in any case, for example because the stored account can't be
+    ///   read.
+    private func save(_ account: Account, if condition: (@Sendable (Account?) -> Bool)?) async throws -> Bool {
         try account.validate()
         for endpoint in account.endpoints {
             for reference in endpoint.credentials {
@@ -52,8 +56,10 @@ extension Fleet {
         }
         let definition = try PostgresValue.json(account)
         return try await store.locked { transaction in
-            let row = try transaction.link.query("SELECT definition FROM account WHERE name = $1", [account.name]).first
-            guard condition(try row.map { try $0.json(Account.self, 0) }) else { return false }
+            if let condition {
+                let row = try transaction.link.query("SELECT definition FROM account WHERE name = $1", [account.name]).first
+                guard condition(try row.map { try $0.json(Account.self, 0) }) else { return false }
+            }
             try transaction.link.query(
                 """
                 INSERT INTO account(name, definition, max_sessions) VALUES ($1, $2, $3)

@@ -87,9 +87,8 @@ extension Fleet {
         let (_, rows) = try await store.sessions(where: "session.id = $1", ["\(id)"])
         guard let draft = rows.first?.row.draft else { throw QueueError(.noSuchSession, "There is no session \(id).") }
         let progress = Dictionary(grouping: try await store.progress(of: id), by: \.position)
-        let positions = Int(clamping: max(0, position))..<draft.items.count
-        guard positions.lowerBound < positions.upperBound else { return [] }
-        return try positions.prefix(max(0, limit)).map { position in
+        let start = min(Int(clamping: max(0, position)), draft.items.count)
+        return try (start..<draft.items.count).prefix(max(0, limit)).map { position in
             try ItemStatus(draft, at: position, progress[Int64(position)]?.map(\.event) ?? [])
         }
     }

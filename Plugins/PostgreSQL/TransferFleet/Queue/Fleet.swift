@@ -89,31 +89,32 @@ public struct Fleet: ControllableQueue {
         try await store.locked { try $0.apply(operation, to: session) }
     }
 
-    /// Like `TransferQueue.apply(_:to:)`.
+    /// The time after which an operation on a group continues in a new transaction, so that members can renew their leases and take sessions.
+    private static let groupTime = Duration.seconds(1)
+
+    /// Like `TransferQueue.apply(_:to:)`. Changes large groups in several transactions, so after an error, some sessions may have changed.
     @discardableResult
     public func apply(_ operation: SessionOperation, to group: SessionGroup) async throws -> [SessionID] {
         var ids = try await sessions(in: group).map(\.id)
+        var isReversed = false
+        switch operation {
         // Each session moves to the destination, so the order stays the same if the last one moves first.
-        if case .move(let destination) = operation {
-            switch destination {
-            case .front, .after: ids.reverse()
-            case .index: throw QueueError.unsupportedByFleet("Moving several sessions to an index")
-            case .end, .before: break
-            }
+        case .move(.front), .move(.after): ids.reverse()
+        case .move(.index): throw QueueError.unsupportedByFleet("Moving several sessions to an index")
+        // A dependent follows the session on which it depends, and must not start because that session was removed first.
+        case .remove:
+            ids.reverse()
+            isReversed = true
+        default: break
         }
-        let members = ids
-        return try await store.locked { transaction in
-            var changed: [SessionID] = []
-            for id in members {
-                do {
-                    _ = try transaction.apply(operation, to: .id(id))
-                    changed.append(id)
-                } catch let error as QueueError where error.code != .hasDependents {
-                    continue
-                }
-            }
-            return changed
+        var changed: [SessionID] = []
+        while !ids.isEmpty {
+            let rest = ids
+            let part = try await store.locked { try $0.apply(operation, toEach: rest, within: Self.groupTime) }
+            changed += part.changed
+            ids.removeFirst(part.handled)
         }
+        return isReversed ? changed.reversed() : changed
     }
 
     // MARK: The queue
@@ -154,9 +155,16 @@ public struct Fleet: ControllableQueue {
                 transaction.record(.limitsChanged)
             }
         }
-        guard var changed = try await self.account(account)?.account else { throw QueueError.noAccount(account) }
-        changed.maxConcurrentSessions = limit
-        try await save(changed)
+        try await store.locked { transaction in
+            let row = try transaction.link.query("SELECT definition FROM account WHERE name = $1", [account]).first
+            guard let row else { throw QueueError.noAccount(account) }
+            var changed = try row.json(Account.self, 0)
+            changed.maxConcurrentSessions = limit
+            try transaction.link.query(
+                "UPDATE account SET definition = $2, max_sessions = $3 WHERE name = $1",
+                [account, try PostgresValue.json(changed), limit.map { "\($0)" }])
+            transaction.record(.limitsChanged)
+        }
     }
 
     /// Not possible in a fleet: throws ``/TransferKit/QueueError`` with the code `invalidRequest`.

@@ -125,6 +125,9 @@ extension FleetStore {
         }
     }
 
+    /// The maximum length of a part's name, in bytes. A longer name is hashed, because a key of an index has at most about 2,700 bytes.
+    private static var maximumPartLength: Int { 2_000 }
+
     /// Records progress of files, all or none for each session. The rows of the sessions stay locked until the progress is stored, so no other
     /// member can take a session and miss the progress.
     ///
@@ -144,7 +147,9 @@ extension FleetStore {
             let valid = try link.query(
                 """
                 WITH given AS (
-                        SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::text[])
+                        SELECT session, epoch, position, generation, event, CASE WHEN octet_length(part) <= \(Self.maximumPartLength) THEN part
+                            ELSE 'checkpoint ' || encode(sha256(convert_to(part, 'UTF8')), 'hex') END AS part
+                        FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::text[])
                             AS given(session, epoch, position, part, generation, event)),
                     valid AS (
                         SELECT id FROM session
@@ -163,19 +168,7 @@ extension FleetStore {
 
     /// Records that a member can't use an account. Other members continue to use it.
     package func refuse(_ account: String, error: TransferError, by member: String) async throws {
-        let text = try PostgresValue.json(error)
-        try await locked { transaction in
-            try transaction.link.query(
-                "INSERT INTO refusal(account, member, error) VALUES ($1, $2, $3) ON CONFLICT (account, member) DO UPDATE SET error = excluded.error",
-                [account, member, text])
-            let isBlocked = try transaction.link.query(
-                """
-                SELECT NOT EXISTS (SELECT FROM member WHERE live_until > clock_timestamp()
-                    AND NOT EXISTS (SELECT FROM refusal WHERE refusal.account = $1 AND refusal.member = member.name))
-                """, [account]
-            ).first?.flag(0)
-            if isBlocked == true { transaction.record(.accountBlocked(account: account, error)) }
-        }
+        try await locked { try $0.refuse(account, error: error, by: member) }
     }
 
     /// Removes a member that has given its sessions back.
@@ -215,6 +208,21 @@ extension FleetStore {
                     refusedAccounts: try row.json([String].self, 6))
             }
         }
+    }
+}
+
+extension FleetTransaction {
+    func refuse(_ account: String, error: TransferError, by member: String) throws {
+        try link.query(
+            "INSERT INTO refusal(account, member, error) VALUES ($1, $2, $3) ON CONFLICT (account, member) DO UPDATE SET error = excluded.error",
+            [account, member, try PostgresValue.json(error)])
+        let isBlocked = try link.query(
+            """
+            SELECT NOT EXISTS (SELECT FROM member WHERE live_until > clock_timestamp()
+                AND NOT EXISTS (SELECT FROM refusal WHERE refusal.account = $1 AND refusal.member = member.name))
+            """, [account]
+        ).first?.flag(0)
+        if isBlocked == true { record(.accountBlocked(account: account, error)) }
     }
 }
 

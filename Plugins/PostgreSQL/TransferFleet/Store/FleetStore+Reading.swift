@@ -63,9 +63,9 @@ extension FleetStore {
                     EXISTS (SELECT FROM member WHERE live_until > clock_timestamp()
                         AND (place = 'anywhere' OR place = 'member ' || member.name OR place LIKE 'label %' AND substr(place, 7) = ANY(labels))
                         AND NOT EXISTS (SELECT FROM refusal WHERE refusal.account = session.account AND refusal.member = member.name)),
-                    session.n - 1
+                    session.n - 1, session.account
                 FROM (SELECT *, row_number() OVER (ORDER BY position, id) AS n FROM session WHERE NOT is_removed) AS session
-                JOIN content ON content.session = session.id JOIN account ON account.name = session.account
+                LEFT JOIN content ON content.session = session.id JOIN account ON account.name = session.account
                 WHERE \(condition) ORDER BY n OFFSET \(offset) \(limit.map { "LIMIT \($0)" } ?? "")
                 """, values)
             return (try link.fleetState(), try rows.map { (Int(clamping: try $0.integer(18)), try FleetSessionRow($0)) })
@@ -89,10 +89,12 @@ extension FleetStore {
             try link.query(
                 "SELECT revision, extract(epoch FROM at), kind FROM event WHERE revision > $1 ORDER BY revision LIMIT $2",
                 ["\(revision)", "\(limit)"]
-            ).map { row in
-                QueueEvent(
-                    revision: UInt64(clamping: try row.integer(0)), time: try row.date(1) ?? .distantPast,
-                    kind: try row.json(QueueEvent.Kind.self, 2))
+            ).compactMap { row in
+                // Readers handle a missing revision like a removed event.
+                var problem: TransferError?
+                return try row.readable(QueueEvent.Kind.self, 2, &problem).map { kind in
+                    QueueEvent(revision: UInt64(clamping: try row.integer(0)), time: try row.date(1) ?? .distantPast, kind: kind)
+                }
             }
         }
     }
@@ -103,13 +105,20 @@ extension FleetSessionRow {
         let after: (id: SessionID, state: SessionState, acceptsAnyEnd: Bool)? =
             try row.optional(5) == nil
             ? nil : (try row.session(5), SessionState(rawValue: try row.optional(7) ?? "") ?? .cancelled, try row.flag(6))
+        let id = try row.session(0)
+        var problem: TransferError?
+        let draft = try row.readable(SessionDraft.self, 15, &problem)
+        if draft == nil { problem = problem ?? .unreadable(.unreadable("the session \(id) has no content")) }
+        let statistics = try row.readable(SessionStatistics.self, 9, &problem)
+        let error = try row.readable(TransferError.self, 11, &problem)
         self.init(
-            id: try row.session(0), state: SessionState(rawValue: try row.text(1)) ?? .held, owner: try row.optional(2),
+            id: id, state: SessionState(rawValue: try row.text(1)) ?? .held, owner: try row.optional(2),
             place: FleetPlace(stored: try row.text(3)), notBefore: try row.date(4), after: after,
-            displacedBy: try row.optional(8) == nil ? nil : try row.session(8), statistics: try row.json(SessionStatistics.self, 9),
-            attempts: Int(clamping: try row.integer(10)), error: try row.optional(11) == nil ? nil : try row.json(TransferError.self, 11),
+            displacedBy: try row.optional(8) == nil ? nil : try row.session(8), statistics: statistics ?? SessionStatistics(),
+            attempts: Int(clamping: try row.integer(10)), error: problem ?? error,
             createdAt: try row.date(12) ?? .distantPast, startedAt: try row.date(13), endedAt: try row.date(14),
-            draft: try row.json(SessionDraft.self, 15), isAccountFull: try row.flag(16), hasMember: try row.flag(17))
+            draft: try draft ?? SessionDraft(id: id, account: row.text(19), name: "unreadable"), isAccountFull: try row.flag(16),
+            hasMember: try row.flag(17))
     }
 }
 

@@ -86,8 +86,8 @@ package final class FleetTransaction {
             guard let last = try row?.integer(0) else { throw PostgresError.unreadable("the table fleet is empty") }
             try link.query(
                 "INSERT INTO event(revision, kind) SELECT $1::bigint + n, kind FROM unnest($2::text[]) WITH ORDINALITY AS e(kind, n)",
-                ["\(last - Int64(kinds.count))", PostgresValue.array(kinds)])
-            try link.query("DELETE FROM event WHERE revision <= $1", ["\(last - Int64(Self.maximumEvents))"])
+                ["\(last.subtractingSaturated(Int64(kinds.count)))", PostgresValue.array(kinds)])
+            try link.query("DELETE FROM event WHERE revision <= $1", ["\(last.subtractingSaturated(Int64(Self.maximumEvents)))"])
         }
         if notifies { try link.execute("NOTIFY \(FleetSchema.channel)") }
     }

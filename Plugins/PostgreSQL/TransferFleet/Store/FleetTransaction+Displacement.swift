@@ -9,7 +9,9 @@ extension FleetTransaction {
         guard
             let row = try link.query(
                 """
-                WITH preemptor AS (SELECT * FROM session WHERE id = $1 AND owner IS NULL AND state = 'waiting' AND lane = 0),
+                WITH preemptor AS (
+                        SELECT * FROM session WHERE id = $1 AND owner IS NULL AND state = 'waiting' AND lane = 0
+                            AND (not_before IS NULL OR not_before <= clock_timestamp())),
                     able AS (
                         SELECT member.name, member.slots - (SELECT count(*) FROM session WHERE owner = member.name) AS free
                         FROM member CROSS JOIN preemptor
@@ -44,6 +46,22 @@ extension FleetTransaction {
     package func restoreDisplaced(by id: SessionID) throws {
         let rows = try link.query(
             "UPDATE session SET displaced_by = NULL, lane = least(lane, 2) WHERE displaced_by = $1 RETURNING id", ["\(id)"])
+        if !rows.isEmpty { notify() }
+    }
+
+    /// Lets displaced sessions start again if no live member may run the session that displaced them, for example because its only member has died.
+    func restoreStranded() throws {
+        let rows = try link.query(
+            """
+            UPDATE session SET displaced_by = NULL, lane = least(lane, 2)
+            WHERE displaced_by IS NOT NULL AND NOT EXISTS (
+                SELECT FROM session AS preemptor WHERE preemptor.id = session.displaced_by AND (preemptor.owner IS NOT NULL OR EXISTS (
+                    SELECT FROM member WHERE live_until > clock_timestamp()
+                        AND (preemptor.place = 'anywhere' OR preemptor.place = 'member ' || member.name
+                            OR preemptor.place LIKE 'label %' AND substr(preemptor.place, 7) = ANY(labels))
+                        AND NOT EXISTS (SELECT FROM refusal WHERE refusal.account = preemptor.account AND refusal.member = member.name))))
+            RETURNING id
+            """)
         if !rows.isEmpty { notify() }
     }
 }

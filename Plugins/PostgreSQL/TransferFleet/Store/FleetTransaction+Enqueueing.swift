@@ -25,7 +25,7 @@ extension FleetTransaction {
         guard (0...count).contains(index) else {
             throw QueueError(.indexOutOfRange, "Cannot insert a session at index \(index): the fleet has \(count) sessions.")
         }
-        let first = try index == count ? roomAtEnd() : makeRoom(for: added.count, at: index)
+        let first = try index == count ? roomAtEnd(for: added.count) : makeRoom(for: added.count, at: index)
         try insert(added, from: first.position, step: first.step, place, isHeld: isHeld)
         for draft in added { try depend(draft) }
         try checkForCycles(added)
@@ -78,11 +78,16 @@ extension FleetTransaction {
 
     private func depend(_ draft: SessionDraft) throws {
         guard let dependency = draft.dependency else { return }
-        guard let row = try link.query("SELECT state FROM session WHERE id = $1 AND NOT is_removed", ["\(dependency.session)"]).first else {
+        let row = try link.query(
+            "SELECT state, owner IS NULL FROM session WHERE id = $1 AND NOT is_removed", ["\(dependency.session)"]
+        ).first
+        guard let row else {
             throw QueueError(.noSuchSession, "A session depends on the session \(dependency.session), which does not exist.")
         }
         let state = try row.text(0)
-        let isMet = state == "completed" || dependency.acceptsAnyEnd && ["failed", "cancelled"].contains(state)
+        // The member of a cancelled session may still be sending.
+        let hasEnded = try row.flag(1)
+        let isMet = hasEnded && (state == "completed" || dependency.acceptsAnyEnd && ["failed", "cancelled"].contains(state))
         guard !isMet else { return }
         try link.query(
             "UPDATE session SET after_id = $2, after_any = $3 WHERE id = $1",

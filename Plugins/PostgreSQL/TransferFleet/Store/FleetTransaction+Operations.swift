@@ -43,17 +43,19 @@ extension FleetTransaction {
         case .yield:
             try require(target, operation, [.running, .paused, .waiting])
             try set(target, .waiting)
+            if !target.isOwned { try restoreDisplaced(by: id) }
             try link.query(
                 "UPDATE session SET lane = 4, not_before = clock_timestamp() + interval '5 s' WHERE id = $1", ["\(id)"])
         case .cancel(discarding: false):
             try require(target, operation, [.waiting, .running, .paused, .held, .failed])
             try set(target, .cancelled)
-            try satisfyDependents(of: id, isCompleted: false)
+            // The owner may still be sending; see `released`.
+            if !target.isOwned { try satisfyDependents(of: id, isCompleted: false) }
         case .cancel(discarding: true):
             throw QueueError.unsupportedByFleet("Cancelling with the removal of unfinished uploads")
         case .retry:
             try require(target, operation, [.failed, .cancelled])
-            try restart(id, isWhole: false)
+            try restart(id)
             try set(target, .waiting)
         case .move(let destination): try move(id, to: destination)
         case .remove(let isForced): try remove(target, isForced: isForced)
@@ -90,8 +92,9 @@ extension FleetTransaction {
             guard again else {
                 throw QueueError(.alreadyCompleted, "The session \(target.id) is completed. To transfer it again, run it with `again`.")
             }
-            try restart(target.id, isWhole: true)
-        case .failed, .cancelled: try restart(target.id, isWhole: false)
+            // A second transfer needs a new generation of each file, so that its uploads don't reuse the names of the first transfer.
+            throw QueueError.unsupportedByFleet("Transferring a completed session again")
+        case .failed, .cancelled: try restart(target.id)
         case .waiting, .held: break
         case .draft: throw QueueError.unsupportedByFleet("A draft")
         }
@@ -102,38 +105,72 @@ extension FleetTransaction {
         try displace(for: target.id)
     }
 
-    /// Forgets the failures of a session's files, or all progress.
-    private func restart(_ id: SessionID, isWhole: Bool) throws {
-        do {
-            try link.query("UPDATE session SET error = NULL, ended_at = NULL, attempts = 0 WHERE id = $1", ["\(id)"])
-            if isWhole {
-                // Not supported: a second transfer needs a new generation of each file, so that its uploads don't reuse the names of the first
-                // transfer.
-                throw QueueError.unsupportedByFleet("Transferring a completed session again")
-            }
-            try link.query(
-                "DELETE FROM progress WHERE session = $1 AND part = 'end' AND event::json ->> 'failed' IS NOT NULL", ["\(id)"])
-        } catch let error as PostgresError where error.isDuplicate {
-            throw QueueError(.duplicate, "Another session with the same deduplication key as \(id) is not completed.")
-        }
+    /// Forgets the failures of a session's files.
+    private func restart(_ id: SessionID) throws {
+        try link.query("UPDATE session SET error = NULL, ended_at = NULL, attempts = 0 WHERE id = $1", ["\(id)"])
+        // The messages of errors can contain characters that the type json rejects, so compare the text of the event.
+        try link.query(
+            "DELETE FROM progress WHERE session = $1 AND part = 'end' AND starts_with(event, '{\"failed\":')", ["\(id)"])
     }
 
     private func remove(_ target: OperationTarget, isForced: Bool) throws {
-        let dependents = try link.query("SELECT 1 FROM session WHERE after_id = $1", ["\(target.id)"]).count
-        guard dependents == 0 || isForced else {
-            throw QueueError(
-                .hasDependents,
-                "Cannot remove the session \(target.id): \(dependents == 1 ? "1 session depends" : "\(dependents) sessions depend") on it.")
-        }
+        if !isForced { try checkForDependents(of: [target.id]) }
         guard let index = try index(of: target.id) else { return }
-        try link.query("UPDATE session SET after_id = NULL WHERE after_id = $1", ["\(target.id)"])
         if target.isOwned {
+            // The owner may still be sending, so the session is deleted later; see `released`.
             try link.query("UPDATE session SET state = 'cancelled', is_removed = true WHERE id = $1", ["\(target.id)"])
         } else {
+            try forgetDependency(on: target.id)
             try restoreDisplaced(by: target.id)
             try link.query("DELETE FROM session WHERE id = $1", ["\(target.id)"])
         }
         try recordOrder(.removed([target.id], indices: [index]))
+    }
+
+    /// Checks that no other session depends on one of these sessions.
+    private func checkForDependents(of ids: [SessionID]) throws {
+        let row = try link.query(
+            """
+            SELECT after_id, count(*) FROM session WHERE after_id = ANY($1::uuid[]) AND NOT id = ANY($1::uuid[]) AND NOT is_removed
+            GROUP BY after_id LIMIT 1
+            """, [PostgresValue.array(ids.map { "\($0)" })]
+        ).first
+        guard let row else { return }
+        let dependents = try row.integer(1)
+        throw QueueError(
+            .hasDependents,
+            "Cannot remove the session \(try row.session(0)): \(dependents == 1 ? "1 session depends" : "\(dependents) sessions depend") on it."
+        )
+    }
+
+    // MARK: Groups
+
+    /// Applies an operation to sessions, one after the other, for a limited time. Skips sessions whose state does not allow the operation.
+    ///
+    /// - Parameter limit: The time after which the operation is applied to no further session. Heartbeats wait for the rows of sessions that this
+    ///   transaction has changed.
+    /// - Returns: The changed sessions, and the number of sessions that were changed or skipped, at least 1.
+    /// - Throws: ``QueueError``, including the code `hasDependents` if a session outside the group depends on a session that must be removed.
+    package func apply(_ operation: SessionOperation, toEach ids: [SessionID], within limit: Duration) throws
+        -> (changed: [SessionID], handled: Int)
+    {
+        let end = ContinuousClock.now + limit
+        var operation = operation
+        if case .remove(isForced: false) = operation {
+            try checkForDependents(of: ids)
+            operation = .remove(isForced: true)
+        }
+        var changed: [SessionID] = []
+        for (number, id) in ids.enumerated() {
+            if number > 0, ContinuousClock.now >= end { return (changed, number) }
+            do {
+                _ = try apply(operation, to: .id(id))
+                changed.append(id)
+            } catch is QueueError {
+                continue
+            }
+        }
+        return (changed, ids.count)
     }
 }
 

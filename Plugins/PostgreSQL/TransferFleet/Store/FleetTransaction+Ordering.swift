@@ -11,22 +11,42 @@ extension FleetTransaction {
     package func makeRoom(for count: Int, at index: Int) throws -> (position: Int64, step: Int64) {
         for _ in 0..<2 {
             let before = index == 0 ? 0 : try position(at: index - 1) ?? 0
-            guard let after = try position(at: index) else { return (before + Self.positionGap, Self.positionGap) }
-            let step = (after - before) / (Int64(count) + 1)
-            if step >= 1 { return (before + step, step) }
-            try link.query(
-                """
-                UPDATE session SET position = numbered.n * \(Int64(count + 1) * Self.positionGap)
-                FROM (SELECT id, row_number() OVER (ORDER BY position, id) AS n FROM session) AS numbered WHERE numbered.id = session.id
-                """)
+            if let after = try position(at: index) {
+                let (gap, overflows) = after.subtractingReportingOverflow(before)
+                let step = gap / (Int64(count) + 1)
+                if !overflows, step >= 1 { return (before + step, step) }
+            } else if let room = Self.room(for: count, after: before) {
+                return room
+            }
+            try renumber(for: count)
         }
         throw PostgresError.unreadable("the positions of sessions")
     }
 
     /// The first position after all sessions, and the distance between two positions.
-    func roomAtEnd() throws -> (position: Int64, step: Int64) {
-        let last = try link.query("SELECT coalesce(max(position), 0) FROM session").first?.integer(0) ?? 0
-        return (last + Self.positionGap, Self.positionGap)
+    func roomAtEnd(for count: Int) throws -> (position: Int64, step: Int64) {
+        for _ in 0..<2 {
+            let last = try link.query("SELECT coalesce(max(position), 0) FROM session").first?.integer(0) ?? 0
+            if let room = Self.room(for: count, after: last) { return room }
+            try renumber(for: count)
+        }
+        throw PostgresError.unreadable("the positions of sessions")
+    }
+
+    /// The positions after the last one; nil if there are not enough.
+    private static func room(for count: Int, after last: Int64) -> (position: Int64, step: Int64)? {
+        let (length, isTooLong) = Int64(count).multipliedReportingOverflow(by: positionGap)
+        let (_, overflows) = last.addingReportingOverflow(length)
+        return count < 1 || isTooLong || overflows ? nil : (last + positionGap, positionGap)
+    }
+
+    /// Gives all sessions new positions, between which a number of sessions have room.
+    private func renumber(for count: Int) throws {
+        try link.query(
+            """
+            UPDATE session SET position = numbered.n * \((Int64(count) + 1) * Self.positionGap)
+            FROM (SELECT id, row_number() OVER (ORDER BY position, id) AS n FROM session) AS numbered WHERE numbered.id = session.id
+            """)
     }
 
     private func position(at index: Int) throws -> Int64? {

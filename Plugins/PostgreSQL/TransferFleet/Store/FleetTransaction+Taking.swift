@@ -9,6 +9,7 @@ extension FleetTransaction {
     /// - Throws: ``QueueError`` with the code `evicted` if the member no longer belongs to the fleet.
     package func take(for member: String, identity: String, limit: Int = .max) throws -> [FleetLease] {
         try reclaim()
+        try restoreStranded()
         guard
             let row = try link.query(
                 """
@@ -20,28 +21,60 @@ extension FleetTransaction {
         let slots = Int(clamping: try row[0].integer(0))
         let places = try ["anywhere", "member \(member)"] + row.compactMap { try $0.optional(1) }
         var taken: [FleetLease] = []
-        while taken.count < min(slots, limit), let lease = try takeNext(for: member, places) { taken.append(lease) }
+        while taken.count < min(slots, limit), let id = try next(for: member, places) {
+            if let lease = try take(id, for: member) { taken.append(lease) }
+        }
         return taken
     }
 
-    private func takeNext(for member: String, _ places: [String]) throws -> FleetLease? {
-        guard let id = try next(for: member, places) else { return nil }
+    /// Takes a session. If the session can't be read, the session fails. If its account can't be read, the member refuses the account.
+    ///
+    /// - Returns: Nil if the session can't be taken. It is then no longer the next one.
+    private func take(_ id: SessionID, for member: String) throws -> FleetLease? {
+        let stored = try link.query(
+            """
+            SELECT draft, definition, account.name FROM session JOIN account ON account.name = session.account
+            LEFT JOIN content ON content.session = session.id WHERE session.id = $1
+            """, ["\(id)"]
+        ).first
+        guard let stored else { throw PostgresError.unreadable("the session \(id)") }
+        let account: Account
+        do throws(PostgresError) {
+            account = try stored.json(Account.self, 1)
+        } catch {
+            try refuse(try stored.text(2), error: .unreadable(error), by: member)
+            return nil
+        }
+        var draft: SessionDraft
+        do {
+            draft = try stored.json(SessionDraft.self, 0)
+            draft.progress = try progress(of: id)
+        } catch let error as PostgresError where error.kind == .unreadable {
+            try fail(id, .unreadable(error))
+            return nil
+        }
         let row = try link.query(
             """
             UPDATE session SET state = 'running', owner = $2, lease_epoch = lease_epoch + 1,
                 lease_until = clock_timestamp() + \(FleetLease.interval), lane = 4, not_before = NULL, attempts = attempts + 1, error = NULL,
                 started_at = coalesce(started_at, clock_timestamp())
-            WHERE id = $1
-            RETURNING lease_epoch, (SELECT draft FROM content WHERE content.session = id),
-                (SELECT definition FROM account WHERE account.name = session.account)
+            WHERE id = $1 RETURNING lease_epoch
             """, ["\(id)", member]
         ).first
         guard let row else { throw PostgresError.unreadable("the session \(id)") }
-        var draft = try row.json(SessionDraft.self, 1)
-        draft.progress = try progress(of: id)
         record(.willActivate(id))
         record(.didActivate(id))
-        return FleetLease(id: id, epoch: try row.integer(0), draft: draft, account: try row.json(Account.self, 2))
+        return FleetLease(id: id, epoch: try row.integer(0), draft: draft, account: account)
+    }
+
+    /// Ends a session without an owner that no member can run.
+    private func fail(_ id: SessionID, _ error: TransferError) throws {
+        try link.query(
+            "UPDATE session SET state = 'failed', error = $2, ended_at = clock_timestamp(), displaced_by = NULL WHERE id = $1",
+            ["\(id)", try PostgresValue.json(error)])
+        record(.failed(id, error))
+        try satisfyDependents(of: id, isCompleted: false)
+        try restoreDisplaced(by: id)
     }
 
     /// The next session for a member with a free slot. It is the first in line among the first sessions of all accounts with a free slot.
@@ -81,12 +114,14 @@ extension FleetTransaction {
         let rows = try link.query(
             """
             WITH ended AS (
-                SELECT id FROM session WHERE owner IS NOT NULL AND (lease_until <= clock_timestamp() OR owner = $1) ORDER BY id
-                FOR UPDATE SKIP LOCKED)
-            UPDATE session SET owner = NULL, lease_until = NULL,
-                lane = CASE WHEN state = 'running' AND lane = 4 THEN 3 ELSE lane END,
-                state = CASE state WHEN 'running' THEN 'waiting' WHEN 'paused' THEN 'held' ELSE state END
-            FROM ended WHERE session.id = ended.id RETURNING session.id, state
+                    SELECT id FROM session WHERE owner IS NOT NULL AND (lease_until <= clock_timestamp() OR owner = $1) ORDER BY id
+                    FOR UPDATE SKIP LOCKED),
+                changed AS (
+                    UPDATE session SET owner = NULL, lease_until = NULL,
+                        lane = CASE WHEN state = 'running' AND lane = 4 THEN 3 ELSE lane END,
+                        state = CASE state WHEN 'running' THEN 'waiting' WHEN 'paused' THEN 'held' ELSE state END
+                    FROM ended WHERE session.id = ended.id RETURNING session.id, state, position)
+            SELECT id, state FROM changed ORDER BY position, id
             """, [member])
         for row in rows { try released(try row.session(0), state: try row.text(1), isInterrupted: true) }
     }
@@ -96,22 +131,23 @@ extension FleetTransaction {
     /// - Parameters:
     ///   - delay: The time before the session may start again; nil for no delay.
     ///   - isInterrupted: Whether the owner stops for its own reason, such as its end. The sessions that this session displaced then keep waiting.
+    ///   - error: The reason why the owner could not run the session, which then has no priority over others; nil for another reason.
     /// - Returns: Whether the lease was still valid.
     @discardableResult
-    package func giveBack(_ lease: LeaseReference, statistics: SessionStatistics?, delay: Duration? = nil, isInterrupted: Bool) throws
-        -> Bool
-    {
+    package func giveBack(
+        _ lease: LeaseReference, statistics: SessionStatistics?, delay: Duration? = nil, isInterrupted: Bool, error: TransferError? = nil
+    ) throws -> Bool {
         let row = try link.query(
             """
             UPDATE session SET owner = NULL, lease_until = NULL, statistics = coalesce($3, statistics),
                 not_before = CASE WHEN $4::float8 IS NULL THEN not_before ELSE clock_timestamp() + $4::float8 * interval '1 s' END,
-                lane = CASE WHEN state = 'running' AND lane = 4 THEN 3 ELSE lane END,
+                lane = CASE WHEN state = 'running' AND lane = 4 AND $5::text IS NULL THEN 3 ELSE lane END, error = coalesce($5, error),
                 state = CASE state WHEN 'running' THEN 'waiting' WHEN 'paused' THEN 'held' ELSE state END
             WHERE id = $1 AND lease_epoch = $2 AND lease_until > clock_timestamp() RETURNING state
             """,
             [
                 "\(lease.id)", "\(lease.epoch)", try statistics.map { try PostgresValue.json($0) },
-                delay.map { "\($0.components.seconds)" },
+                delay.map { "\($0.components.seconds)" }, try error.map { try PostgresValue.json($0) },
             ]
         ).first
         guard let row else { return false }
@@ -121,17 +157,19 @@ extension FleetTransaction {
 
     /// Ends a session that its owner has completed, or that failed.
     ///
+    /// - Parameter statistics: The final statistics; nil for no change.
     /// - Returns: Whether the lease was still valid.
-    package func finish(_ lease: LeaseReference, error: TransferError?, statistics: SessionStatistics) throws -> Bool {
+    package func finish(_ lease: LeaseReference, error: TransferError?, statistics: SessionStatistics?) throws -> Bool {
         let state = error == nil ? "completed" : "failed"
         let rows = try link.query(
             """
-            UPDATE session SET owner = NULL, lease_until = NULL, state = $3, error = $4, statistics = $5, ended_at = clock_timestamp(),
+            UPDATE session SET owner = NULL, lease_until = NULL, state = $3, error = $4, statistics = coalesce($5, statistics), ended_at = clock_timestamp(),
                 displaced_by = NULL
             WHERE id = $1 AND lease_epoch = $2 AND lease_until > clock_timestamp() RETURNING 1
             """,
             [
-                "\(lease.id)", "\(lease.epoch)", state, try error.map { try PostgresValue.json($0) }, try PostgresValue.json(statistics),
+                "\(lease.id)", "\(lease.epoch)", state, try error.map { try PostgresValue.json($0) },
+                try statistics.map { try PostgresValue.json($0) },
             ])
         guard !rows.isEmpty else { return false }
         if error == nil {
@@ -143,7 +181,8 @@ extension FleetTransaction {
         return true
     }
 
-    /// Handles the end of a lease: sessions that this session displaced may start again, and a removed session is deleted.
+    /// Handles the end of a lease: sessions that this session displaced, or that depend on it, may start, and a removed session is deleted. A
+    /// session that must run now can displace another one.
     private func released(_ id: SessionID, state: String, isInterrupted: Bool) throws {
         record(.willDeactivate(id))
         record(.didDeactivate(id))
@@ -151,7 +190,10 @@ extension FleetTransaction {
         // session displaced it.
         let isDisplaced = try link.query("SELECT 1 FROM session WHERE id = $1 AND displaced_by IS NOT NULL", ["\(id)"]).first != nil
         if !(isInterrupted && state == "waiting") && !isDisplaced { try restoreDisplaced(by: id) }
-        try link.query("DELETE FROM session WHERE id = $1 AND is_removed", ["\(id)"])
+        if state == "waiting" { try displace(for: id) }
+        if state == "cancelled" { try satisfyDependents(of: id, isCompleted: false) }
+        let removed = try link.query("DELETE FROM session WHERE id = $1 AND is_removed RETURNING 1", ["\(id)"])
+        if !removed.isEmpty { try forgetDependency(on: id) }
     }
 
     /// Lets sessions start that waited for the end of a session.
@@ -159,6 +201,16 @@ extension FleetTransaction {
         try link.query(
             "UPDATE session SET after_id = NULL WHERE after_id = $1 AND ($2 OR after_any)", ["\(id)", "\(isCompleted)"])
     }
+
+    /// Removes the dependencies on a session that no longer exists.
+    func forgetDependency(on id: SessionID) throws {
+        try link.query("UPDATE session SET after_id = NULL WHERE after_id = $1", ["\(id)"])
+    }
+}
+
+extension TransferError {
+    /// The error of a session or account whose row can't be read.
+    static func unreadable(_ error: PostgresError) -> TransferError { TransferError(.permanent, .storageDamaged, error.message) }
 }
 
 extension Collection {
