@@ -8,26 +8,12 @@ import TransferKit
 
 /// Members in this process, with a real queue, a real tus server and a real database.
 @Suite(.timeLimit(.minutes(3))) struct MemberTests {
-    /// Runs members during a body, and stops them afterwards.
-    private func run(_ members: [FleetMember], _ body: () async throws -> Void) async throws {
-        let tasks = members.map { member in Task { try await member.run() } }
-        let result: Result<Void, any Error>
-        do {
-            result = .success(try await body())
-        } catch {
-            result = .failure(error)
-        }
-        for member in members { await member.stop() }
-        for task in tasks { try await task.value }
-        try result.get()
-    }
-
     @Test func `two members transfer all sessions, and each file arrives once`() async throws {
         let fixture = try await MemberFixture()
         var ids: [SessionID] = []
         for number in 0..<8 { ids.append(try await fixture.add("s\(number)", sizes: [50_000, 0, 200_000])) }
         let members = [try await fixture.member("a"), try await fixture.member("b", slots: 2)]
-        try await run(members) { try await fixture.waitForAll(ids) }
+        try await fixture.run(members) { try await fixture.waitForAll(ids) }
         for number in 0..<8 { try fixture.checkArrived("s\(number)", files: 3) }
         for status in try await fixture.fleet.fleet.sessions(in: .all) {
             #expect(status.statistics.filesDone == 3 && status.statistics.bytesDone == 250_000)
@@ -41,12 +27,12 @@ import TransferKit
         let fixture = try await MemberFixture()
         let id = try await fixture.add("reel", sizes: [100_000, 6_000_000])
         fixture.server.stopContent(at: 3_000_000)
-        try await run([fixture.member("a")]) {
+        try await fixture.run([fixture.member("a")]) {
             try await fixture.waitForBytes(3_000_000, of: "reel-1")
         }
         #expect(try await fixture.fleet.state(of: id) == .waiting)
         fixture.server.stopContent(at: nil)
-        try await run([fixture.member("b")]) { try await fixture.waitForAll([id]) }
+        try await fixture.run([fixture.member("b")]) { try await fixture.waitForAll([id]) }
         try fixture.checkArrived("reel", files: 2)
         #expect(fixture.server.statistics.bytesStored == 6_100_000)
     }
@@ -55,7 +41,7 @@ import TransferKit
         let fixture = try await MemberFixture()
         let reel = try await fixture.add("reel", sizes: [6_000_000])
         fixture.server.stopContent(at: 3_000_000)
-        try await run([fixture.member("a")]) {
+        try await fixture.run([fixture.member("a")]) {
             try await fixture.waitForBytes(3_000_000, of: "reel-0")
             let note = try await fixture.add("note", sizes: [10_000])
             try await fixture.fleet.fleet.run(note)
@@ -74,7 +60,7 @@ import TransferKit
         let note = try await fixture.add("note", sizes: [1_000])
         fixture.server.stopContent(at: 3_000_000)
         let member = try await fixture.member("a")
-        try await run([member]) {
+        try await fixture.run([member]) {
             try await fixture.waitForBytes(3_000_000, of: "reel-0")
             #expect(try await fixture.fleet.fleet.pause(reel) == .paused)
             try await fixture.wait("the member pauses") { try await member.localState(of: reel) == .paused }
@@ -90,7 +76,7 @@ import TransferKit
         let fixture = try await MemberFixture()
         let reel = try await fixture.add("reel", sizes: [6_000_000])
         fixture.server.stopContent(at: 3_000_000)
-        try await run([fixture.member("a")]) {
+        try await fixture.run([fixture.member("a")]) {
             try await fixture.waitForBytes(3_000_000, of: "reel-0")
             try await fixture.fleet.fleet.cancel(reel)
             try await fixture.wait("the member stops") { try await fixture.owner(of: reel) == nil }
@@ -106,7 +92,7 @@ import TransferKit
         let fixture = try await MemberFixture()
         let id = try await fixture.add("gone", sizes: [1_000, 2_000])
         try FileManager.default.removeItem(atPath: fixture.folder.appending("gone-0").string)
-        try await run([fixture.member("a")]) {
+        try await fixture.run([fixture.member("a")]) {
             try await fixture.waitForAll([id], .failed)
             #expect(try await fixture.fleet.fleet.status(of: id).error != nil)
             #expect(try await fixture.fleet.fleet.items(of: id, from: 0, limit: 10).map(\.state) == [.failed, .completed])
@@ -124,13 +110,13 @@ import TransferKit
         let fixture = try await MemberFixture(credentials: [.bearer(.environment("TRANSFERKIT_TEST_UNSET"))])
         let id = try await fixture.add("s", sizes: [1_000])
         let first = try await fixture.member("a")
-        try await run([first]) {
+        try await fixture.run([first]) {
             try await fixture.wait("the member refuses the account") {
                 try await fixture.fleet.fleet.members().first?.refusedAccounts == ["studio"]
             }
             try await fixture.wait("the session is given back") { try await fixture.owner(of: id) == nil }
             #expect(try await fixture.fleet.fleet.account("studio")?.blockingError != nil)
-            try await run([fixture.member("b", credentials: Token())]) { try await fixture.waitForAll([id]) }
+            try await fixture.run([fixture.member("b", credentials: Token())]) { try await fixture.waitForAll([id]) }
         }
         try fixture.checkArrived("s", files: 1)
     }
@@ -145,7 +131,7 @@ import TransferKit
         try await fixture.fleet.fleet.evict("a")
         await #expect(throws: QueueError.self) { try await task.value }
         fixture.server.stopContent(at: nil)
-        try await run([fixture.member("b")]) { try await fixture.waitForAll([id]) }
+        try await fixture.run([fixture.member("b")]) { try await fixture.waitForAll([id]) }
         try fixture.checkArrived("reel", files: 1)
     }
 }

@@ -37,7 +37,7 @@ import TransferKit
         try await fixture.waitForBytes(3_000_000, of: "reel-0")
         await BlockingIO.run { database.stop() }
         // By its own clock, the member stops before another one could take the session.
-        while try await member.localState(of: id) != nil { try await Task.sleep(for: .milliseconds(20)) }
+        try await member.waitUntilLeft(id)
         await #expect(throws: QueueError.self) { try await fixture.fleet.fleet.status() }
         fixture.server.stopContent(at: nil)
         try await BlockingIO.run { try database.restart() }

@@ -100,10 +100,11 @@ final class MemberFixture: Sendable {
 
     // MARK: Members
 
-    func member(_ name: String, slots: Int = 1, credentials: any CredentialProvider = ReferencedCredentials()) async throws -> FleetMember {
-        var logger = Logger(label: "fleet") { _ in SwiftLogNoOpLogHandler() }
-        logger.logLevel = .critical
-        return try await FleetMember(
+    func member(
+        _ name: String, slots: Int = 1, credentials: any CredentialProvider = ReferencedCredentials(),
+        logger: Logger = Logger(label: "fleet") { _ in SwiftLogNoOpLogHandler() }
+    ) async throws -> FleetMember {
+        try await FleetMember(
             of: fleet.url, folder: folder.appending("store-\(name)"), transports: [TUSTransport()], credentials: credentials,
             configuration: FleetMemberConfiguration(name: name, slots: slots, logger: logger))
     }
@@ -117,6 +118,32 @@ final class MemberFixture: Sendable {
                 "\(slots)",
             ],
             errors: folder.appending("log-\(name)"))
+    }
+
+    /// Runs members during a body, and stops them afterwards.
+    func run(_ members: [FleetMember], _ body: () async throws -> Void) async throws {
+        let tasks = members.map { member in Task { try await member.run() } }
+        let result: Result<Void, any Error>
+        do {
+            result = .success(try await body())
+        } catch {
+            result = .failure(error)
+        }
+        for member in members { await member.stop() }
+        for task in tasks { try await task.value }
+        try result.get()
+    }
+
+    /// Waits until a member has renewed the lease of a session this number of times, or no member has the session.
+    func waitForRenewals(_ count: Int, of id: SessionID) async throws {
+        var renewals = 0
+        var last: String?
+        try await wait("the lease is renewed \(count) times") {
+            let lease = try await fleet.query("SELECT lease_until FROM session WHERE id = $1", ["\(id)"]).first?.optional(0)
+            if let last, lease != last { renewals += 1 }
+            last = lease
+            return lease == nil || renewals >= count
+        }
     }
 
     /// The name of the member that has a session.

@@ -6,45 +6,94 @@ package import TransferKit
 extension FleetMember {
     /// The delay before a session that a member could not add to its queue starts elsewhere.
     private static let adoptionRetryDelay = Duration.seconds(30)
+    /// The delay before the member asks its queue again to remove a session.
+    private static let withdrawalRetryDelay = Duration.seconds(1)
     /// The delay before a session starts again whose earlier run has not ended.
     private static let rerunDelay = Duration.seconds(5)
 
-    /// Adds a taken session to the member's queue, which starts it.
-    func adopt(_ lease: FleetLease, takenAt began: ContinuousClock.Instant) async {
-        let reference = lease.reference
-        guard held[lease.id] == nil else {
-            // The queue is still ending an earlier run of the session, whose lease was lost.
-            _ = try? await store.locked { try $0.giveBack(reference, statistics: nil, delay: Self.rerunDelay, isInterrupted: true) }
-            return
-        }
+    /// Notes a taken session. From now on, the member renews its lease.
+    ///
+    /// - Returns: False if the queue is still ending an earlier run of the session, whose lease was lost.
+    func hold(_ lease: FleetLease, takenAt began: ContinuousClock.Instant) -> Bool {
+        guard held[lease.id] == nil else { return false }
         held[lease.id] = Held(
-            lease: reference, account: lease.account.name, deadline: began + FleetLease.duration - FleetLease.safetyMargin)
-        await recorder.begin(reference)
-        do {
+            lease: lease.reference, account: lease.account.name, deadline: began + FleetLease.duration - FleetLease.safetyMargin)
+        return true
+    }
+
+    /// Gives a session back that this member can't run yet.
+    func returnEarly(_ lease: FleetLease) async {
+        let reference = lease.reference
+        _ = try? await store.locked { try $0.giveBack(reference, statistics: nil, delay: Self.rerunDelay, isInterrupted: true) }
+    }
+
+    /// Adds a taken session to the member's queue, which starts it.
+    func adopt(_ lease: FleetLease) async {
+        // The lease may have been lost, or the fleet may have asked for the session, while other sessions were added.
+        guard held[lease.id]?.lease == lease.reference, held[lease.id]?.phase == .running else { return }
+        let adoption = Task {
+            await recorder.begin(lease.reference)
             if accounts[lease.account.name] != lease.account {
                 try await queue.save(lease.account)
                 accounts[lease.account.name] = lease.account
             }
             try await queue.adopt(lease.draft)
+        }
+        held[lease.id]?.adoption = adoption
+        do {
+            try await adoption.value
         } catch {
+            guard held[lease.id]?.lease == lease.reference else { return }
             logger.error("Cannot run a session. \(error)", metadata: ["session": "\(lease.id)"])
-            stop(lease.id, delay: Self.adoptionRetryDelay)
+            await giveUp(lease, error)
+        }
+    }
+
+    /// Handles an error of the member's queue, which could not add a session.
+    private func giveUp(_ lease: FleetLease, _ error: any Error) async {
+        let code = (error as? QueueError)?.code
+        switch code {
+        case .invalidAccount:
+            // Other members may be able to use the account.
+            await refuse(lease.account.name, TransferError(.unsupported, .unsupported, "\(error)"))
+        case .invalidRequest:
+            // Each queue would reject the session.
+            let reason = TransferError(.permanent, .rejected, "\(error)")
+            stop(lease.id) { try $0.finish($1, error: reason, statistics: nil) }
+        default:
+            // The sessions that this session displaced do not wait for it.
+            let reason = TransferError(.transient, .internalFailure, "A member can't run the session. \(error)")
+            stop(lease.id) {
+                try $0.giveBack($1, statistics: nil, delay: Self.adoptionRetryDelay, isInterrupted: false, error: reason)
+            }
         }
     }
 
     /// Does what the fleet asks for a session.
-    func follow(_ request: LeaseRequest, _ id: SessionID) async {
+    func follow(_ request: LeaseRequest, _ id: SessionID) {
         guard let session = held[id], session.phase == .running, outcomes[id] == nil else { return }
         switch request {
-        case .run where session.isPaused:
-            held[id]?.isPaused = false
-            _ = try? await queue.apply(.resume, to: .id(id))
-        case .pause where !session.isPaused:
-            held[id]?.isPaused = true
-            _ = try? await queue.apply(.pause, to: .id(id))
-        case .giveBack: stop(id, delay: nil, isInterrupted: false)
-        case .run, .pause: break
+        case .giveBack: stop(id, isInterrupted: false)
+        case .run, .pause:
+            let pauses = request == .pause
+            guard pauses != session.isPaused, !session.isChanging, session.adoption != nil else { return }
+            held[id]?.isChanging = true
+            Task { await change(id, session.lease, pauses: pauses) }
         }
+    }
+
+    /// Pauses or resumes a session in the member's queue. The next heartbeat repeats this after an error.
+    private func change(_ id: SessionID, _ lease: LeaseReference, pauses: Bool) async {
+        var isDone = true
+        do {
+            _ = try await queue.apply(pauses ? .pause : .resume, to: .id(id))
+        } catch {
+            isDone = false
+            logger.warning("Cannot \(pauses ? "pause" : "resume") a session. \(error)", metadata: ["session": "\(id)"])
+        }
+        guard held[id]?.lease == lease else { return }
+        held[id]?.isChanging = false
+        if isDone { held[id]?.isPaused = pauses }
     }
 
     /// Reports the end of a session to the fleet, then removes it from the queue.
@@ -61,6 +110,8 @@ extension FleetMember {
         }
         let (lease, end) = (session.lease, error)
         let isValid = try await store.locked { try $0.finish(lease, error: end, statistics: statistics) }
+        // The deadline of the lease may have passed during the transaction.
+        guard held[id]?.lease == lease, held[id]?.phase == .running else { return }
         outcomes[id] = nil
         if !isValid { logger.error("The lease of a session ended before its end was recorded.", metadata: ["session": "\(id)"]) }
         held[id]?.isLost = true
@@ -85,14 +136,17 @@ extension FleetMember {
 
     /// Interrupts a session, and gives it back once its run has ended.
     ///
-    /// - Parameters:
-    ///   - delay: The time before the session may start again; nil for no delay.
-    ///   - isInterrupted: Whether the member stops the session for its own reason.
-    func stop(_ id: SessionID, delay: Duration?, isInterrupted: Bool = true) {
+    /// - Parameter isInterrupted: Whether the member stops the session for its own reason.
+    private func stop(_ id: SessionID, isInterrupted: Bool = true) {
+        stop(id) { try $0.giveBack($1, statistics: nil, isInterrupted: isInterrupted) }
+    }
+
+    /// Interrupts a session, and ends its lease once its run has ended.
+    private func stop(_ id: SessionID, endingLease end: @escaping @Sendable (FleetTransaction, LeaseReference) throws -> Bool) {
         guard let session = held[id], session.phase == .running else { return }
         held[id]?.phase = .stopping
         withdraw(id) { [store] in
-            _ = try? await store.locked { try $0.giveBack(session.lease, statistics: nil, delay: delay, isInterrupted: isInterrupted) }
+            _ = try? await store.locked { try end($0, session.lease) }
         }
     }
 
@@ -102,20 +156,23 @@ extension FleetMember {
         guard let session = held[id], !session.isLost else { return }
         held[id]?.isLost = true
         outcomes[id] = nil
+        if session.phase == .running {
+            held[id]?.phase = .stopping
+            withdraw(id) {}
+        }
         await recorder.end(id)
-        guard session.phase == .running else { return }
-        held[id]?.phase = .stopping
-        withdraw(id) {}
     }
 
     func loseAll() async {
+        isLeaving = true
         for id in held.keys { await lose(id) }
         await waitForWithdrawals()
     }
 
     /// Interrupts all sessions, and gives them back.
     func giveAllBack() async {
-        for id in held.keys { stop(id, delay: nil) }
+        isLeaving = true
+        for id in held.keys { stop(id) }
         await waitForWithdrawals()
         do {
             try await store.leave(description)
@@ -128,20 +185,46 @@ extension FleetMember {
         while let task = withdrawals.values.first { await task.value }
     }
 
-    /// Removes a session from the queue once its run has ended, and then calls the body, unless the lease was lost.
+    /// Removes a session from the queue once its run has ended, and then calls the body, unless the lease was lost. Until then, the member holds the
+    /// session, because its run may still send.
     private func withdraw(_ id: SessionID, then giveBack: @escaping @Sendable () async -> Void) {
-        withdrawals[id] = Task { [queue, logger] in
-            // Interrupts the run first, so that no byte is sent after the session was given back.
-            do {
-                try await queue.withdraw(id)
-            } catch {
-                logger.error("Cannot remove a session from this member's queue. \(error)", metadata: ["session": "\(id)"])
+        let adoption = held[id]?.adoption
+        withdrawals[id] = Task {
+            // Immediately, even if the queue is still adding the session.
+            await queue.revoke(id)
+            _ = await adoption?.result
+            guard await removeFromQueue(id) else {
+                withdrawals[id] = nil
+                return
             }
             if held[id]?.isLost == false { await giveBack() }
             await recorder.end(id)
             held[id] = nil
             withdrawals[id] = nil
+            sessionsLeft.send()
             wake()
+        }
+    }
+
+    /// Removes a session from the queue. Tries again until the queue can do so.
+    ///
+    /// - Returns: False if the member ends before. The session then continues elsewhere after its lease.
+    private func removeFromQueue(_ id: SessionID) async -> Bool {
+        var message = ""
+        while true {
+            do {
+                try await queue.withdraw(id)
+                return true
+            } catch {
+                if "\(error)" != message {
+                    message = "\(error)"
+                    logger.error(
+                        "Cannot remove a session from this member's queue, so the member keeps it. \(message)",
+                        metadata: ["session": "\(id)"])
+                }
+            }
+            if isLeaving { return false }
+            try? await Task.sleep(for: Self.withdrawalRetryDelay)
         }
     }
 
@@ -154,7 +237,7 @@ extension FleetMember {
         }
         // When the fleet offers the account again, saving it unblocks it in the queue.
         accounts[account] = nil
-        for (id, session) in held where session.account == account { stop(id, delay: nil) }
+        for (id, session) in held where session.account == account { stop(id) }
     }
 }
 
@@ -167,6 +250,15 @@ extension FleetMember {
         } catch let error as QueueError where error.code == .noSuchSession {
             // The member has just removed the session.
             return nil
+        }
+    }
+
+    /// Waits until the member's own queue no longer has a session.
+    package func waitUntilLeft(_ id: SessionID) async throws {
+        while true {
+            let version = sessionsLeft.version
+            guard held[id] != nil else { return }
+            try await sessionsLeft.wait(after: version)
         }
     }
 }

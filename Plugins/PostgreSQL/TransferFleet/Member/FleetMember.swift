@@ -43,12 +43,16 @@ public actor FleetMember {
     struct Held {
         var lease: LeaseReference
         var account: String
+        /// The task that adds the session to the member's queue; nil until it is the session's turn.
+        var adoption: Task<Void, any Error>?
         var phase = Phase.running
         /// When the member must have stopped the session, according to its own clock.
         var deadline: ContinuousClock.Instant
         /// Whether the lease is lost, so that nothing may be written to the fleet.
         var isLost = false
         var isPaused = false
+        /// Whether a pause or a resumption is in progress in the queue.
+        var isChanging = false
     }
 
     /// How a session ended in the member's queue.
@@ -61,20 +65,30 @@ public actor FleetMember {
     static let heartbeatInterval = Duration.seconds(3)
 
     let store: FleetStore
+    /// A separate connection for heartbeats, so that leases are renewed while a transaction waits for the fleet's lock.
+    let heartbeats: FleetStore
     let queue: TransferQueue
     let recorder: ProgressRecorder
     let description: FleetMemberDescription
     let logger: Logger
-    private let listener: PostgresConnection
+    let listener: PostgresConnection
     private let wakeUps: AsyncStream<Void>
     private let wakeUp: AsyncStream<Void>.Continuation
+    let heartbeatRequests: AsyncStream<Void>
+    private let heartbeatRequest: AsyncStream<Void>.Continuation
     var held: [SessionID: Held] = [:]
     var outcomes: [SessionID: Outcome] = [:]
     /// The accounts as the queue knows them.
     var accounts: [String: Account] = [:]
     /// The tasks that remove sessions from the queue.
     var withdrawals: [SessionID: Task<Void, Never>] = [:]
+    /// Sent when a session has left the member's queue.
+    nonisolated let sessionsLeft = ChangeSignal()
     private var isStopping = false
+    /// Whether the member ends, so it does not wait until its queue can give a session up.
+    var isLeaving = false
+    /// The error if the fleet has removed this member.
+    private var eviction: QueueError?
 
     /// Opens a member's queue. The member takes no session before ``run()``.
     ///
@@ -91,7 +105,7 @@ public actor FleetMember {
     ) async throws {
         let url = try PostgresURL(url)
         let store = FleetStore(url)
-        let recorder = ProgressRecorder(store, member: configuration.name)
+        let recorder = ProgressRecorder(FleetStore(url), member: configuration.name)
         var settings = QueueConfiguration(maxConcurrentSessions: configuration.slots, logger: configuration.logger)
         settings.maxConcurrentSessionsOverride = configuration.slots
         settings.progressObserver = { try await recorder.record($0, $1) }
@@ -105,8 +119,10 @@ public actor FleetMember {
             throw error
         }
         (self.store, self.recorder, self.queue, logger) = (store, recorder, queue, configuration.logger)
+        heartbeats = FleetStore(url)
         listener = PostgresConnection(url, check: FleetSchema.listen)
         (wakeUps, wakeUp) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+        (heartbeatRequests, heartbeatRequest) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
         description = FleetMemberDescription(
             name: configuration.name, identity: identity, slots: configuration.slots, labels: configuration.labels,
             process: ProcessInfo.processInfo.processIdentifier)
@@ -125,6 +141,8 @@ public actor FleetMember {
         }
         await queue.shutdown()
         await listener.close()
+        await recorder.close()
+        await heartbeats.connection.close()
         await store.connection.close()
         try result.get()
     }
@@ -138,6 +156,13 @@ public actor FleetMember {
     /// Makes the member look for changes.
     func wake() {
         wakeUp.yield()
+        heartbeatRequest.yield()
+    }
+
+    /// Ends ``run()`` with an error, because the fleet has removed this member.
+    func end(with error: QueueError) {
+        eviction = error
+        wakeUp.finish()
     }
 
     private func work() async throws {
@@ -150,12 +175,13 @@ public actor FleetMember {
         logger.notice("Joined the fleet.", metadata: ["member": "\(description.name)"])
         let helpers = [
             Task { await self.watchQueue(events) }, Task { await self.watchNotifications() }, Task { await self.watchDeadlines() },
-            Task { await self.tick() },
+            Task { await self.sendHeartbeats() }, Task { await self.tick() },
         ]
         defer { for helper in helpers { helper.cancel() } }
         wake()
         do {
             for await _ in wakeUps { try await step() }
+            if let eviction { throw eviction }
         } catch {
             await loseAll()
             throw error
@@ -163,44 +189,29 @@ public actor FleetMember {
         await giveAllBack()
     }
 
-    /// One round: reports the ends of sessions, renews the leases, follows the fleet's requests, and takes sessions for free slots.
+    /// One round: reports the ends of sessions, and takes sessions for free slots.
     private func step() async throws {
-        do {
-            for (id, outcome) in outcomes { try await report(outcome, of: id) }
-            try await renew()
-            guard !isStopping, held.count < description.slots else { return }
-            let began = ContinuousClock.now
-            for lease in try await store.take(for: description, limit: description.slots - held.count) {
-                await adopt(lease, takenAt: began)
+        for (id, outcome) in outcomes {
+            do {
+                try await report(outcome, of: id)
+            } catch {
+                // For example, the database can't be reached. The session keeps its lease, and the next round tries again.
+                logger.warning("Cannot report the end of a session. \(error)", metadata: ["session": "\(id)"])
             }
+        }
+        guard !isStopping, held.count < description.slots else { return }
+        do {
+            let began = ContinuousClock.now
+            let leases = try await store.take(for: description, limit: description.slots - held.count)
+            // Heartbeats renew all leases while the sessions are added one after the other.
+            let new = leases.filter { hold($0, takenAt: began) }
+            heartbeatRequest.yield()
+            for lease in leases where !new.contains(where: { $0.id == lease.id }) { await returnEarly(lease) }
+            for lease in new { await adopt(lease) }
         } catch let error as QueueError where error.code == .evicted {
             throw error
         } catch {
-            // For example, the database can't be reached. The sessions continue until their leases end, and the next round tries again.
             logger.warning("\(error)")
-        }
-    }
-
-    private func renew() async throws {
-        let began = ContinuousClock.now
-        var leases: [(lease: LeaseReference, statistics: SessionStatistics)] = []
-        for (id, held) in held where !held.isLost {
-            guard let status = try? await queue.status(of: id) else { continue }
-            leases.append((held.lease, status.statistics))
-            // The event may have been lost in a gap.
-            guard held.phase == .running, outcomes[id] == nil else { continue }
-            if status.state == .completed { outcomes[id] = .completed }
-            if status.state == .failed, let error = status.error { outcomes[id] = .failed(error) }
-            if outcomes[id] != nil { wake() }
-        }
-        let requests = try await store.renew(leases, of: description)
-        for (lease, _) in leases where held[lease.id]?.lease == lease {
-            guard let request = requests[lease.id] else {
-                await lose(lease.id)
-                continue
-            }
-            held[lease.id]?.deadline = began + FleetLease.duration - FleetLease.safetyMargin
-            await follow(request, lease.id)
         }
     }
 
@@ -208,26 +219,6 @@ public actor FleetMember {
 
     private func tick() async {
         while (try? await Task.sleep(for: Self.heartbeatInterval)) != nil { wake() }
-    }
-
-    private func watchNotifications() async {
-        while !Task.isCancelled {
-            do {
-                if try await listener.awaitNotification(timeout: .seconds(1)) { wake() }
-            } catch {
-                // Heartbeats look for changes, too.
-                try? await Task.sleep(for: Self.heartbeatInterval)
-            }
-        }
-    }
-
-    private func watchDeadlines() async {
-        while (try? await Task.sleep(for: .milliseconds(500))) != nil {
-            for (id, held) in held where !held.isLost && held.deadline <= ContinuousClock.now {
-                logger.error("Stopped a session, because its lease could not be renewed in time.", metadata: ["session": "\(id)"])
-                await lose(id)
-            }
-        }
     }
 
     private func watchQueue(_ events: QueueEvents) async {

@@ -12,6 +12,7 @@ actor ProgressRecorder {
     /// The delay before a report is repeated if the database can't be reached.
     private static let retryDelay = Duration.milliseconds(500)
 
+    /// A separate connection, so that reports do not wait for a transaction that waits for the fleet's lock.
     private let store: FleetStore
     private let member: String
     /// The epochs of the leases that are valid according to this member's clock.
@@ -38,7 +39,8 @@ actor ProgressRecorder {
 
     /// Records progress, and returns when it is durable.
     ///
-    /// - Throws: ``QueueError`` if the lease of the session has ended. The session must then stop immediately.
+    /// - Throws: ``QueueError`` if the lease of the session has ended, so that the session must stop immediately; or if the database rejects the
+    ///   progress.
     func record(_ id: SessionID, _ progress: FileProgress) async throws {
         guard let epoch = epochs[id] else { throw QueueError.leaseLost(id) }
         try await withCheckedThrowingContinuation { continuation in
@@ -54,24 +56,65 @@ actor ProgressRecorder {
             let batch = pending
             pending = []
             do {
-                let valid = try await store.record(batch.map { ($0.lease, $0.progress) }, of: member)
-                for report in batch {
-                    if valid.contains(report.lease.id) {
-                        report.continuation.resume()
-                    } else {
-                        report.continuation.resume(throwing: QueueError.leaseLost(report.lease.id))
-                    }
-                }
+                try await write(batch)
+            } catch  where !Self.isOutage(error) && batch.count > 1 {
+                // One report is enough to reject all of them, so each one gets a separate transaction.
+                var rest = batch[...]
+                while let report = rest.first, await writeAlone(report) { rest.removeFirst() }
+                if !rest.isEmpty { await wait(with: rest) }
+            } catch  where !Self.isOutage(error) {
+                for report in batch { report.continuation.resume(throwing: error) }
             } catch {
-                // The database may return before the leases end, so the transfers wait. Afterwards, `end` has removed their epochs.
-                for report in batch where epochs[report.lease.id] != report.lease.epoch {
-                    report.continuation.resume(throwing: QueueError.leaseLost(report.lease.id))
-                }
-                pending.insert(contentsOf: batch.filter { epochs[$0.lease.id] == $0.lease.epoch }, at: 0)
-                if !pending.isEmpty { try? await Task.sleep(for: Self.retryDelay) }
+                await wait(with: batch[...])
             }
         }
         isWriting = false
+    }
+
+    private func write(_ batch: [Report]) async throws {
+        let valid = try await store.record(batch.map { ($0.lease, $0.progress) }, of: member)
+        for report in batch {
+            if valid.contains(report.lease.id) {
+                report.continuation.resume()
+            } else {
+                report.continuation.resume(throwing: QueueError.leaseLost(report.lease.id))
+            }
+        }
+    }
+
+    /// Records one report, or rejects it.
+    ///
+    /// - Returns: Whether the report is done. False if the database can't be reached.
+    private func writeAlone(_ report: Report) async -> Bool {
+        do {
+            try await write([report])
+        } catch  where !Self.isOutage(error) {
+            report.continuation.resume(throwing: error)
+        } catch {
+            return false
+        }
+        return true
+    }
+
+    /// Puts reports back, because the database can't be reached. It may return before the leases end, so the transfers wait. Afterwards, `end` has
+    /// removed their epochs.
+    private func wait(with reports: ArraySlice<Report>) async {
+        for report in reports where epochs[report.lease.id] != report.lease.epoch {
+            report.continuation.resume(throwing: QueueError.leaseLost(report.lease.id))
+        }
+        pending.insert(contentsOf: reports.filter { epochs[$0.lease.id] == $0.lease.epoch }, at: 0)
+        if !pending.isEmpty { try? await Task.sleep(for: Self.retryDelay) }
+    }
+
+    /// Whether a later repetition can succeed, because the error is not due to the reports.
+    private static func isOutage(_ error: any Error) -> Bool {
+        guard let error = error as? QueueError else { return false }
+        return [.storageUnavailable, .storageTooNew].contains(error.code)
+    }
+
+    /// Closes the connection to the database.
+    func close() async {
+        await store.connection.close()
     }
 }
 

@@ -85,14 +85,15 @@ extension FleetStore {
 
     /// Renews a member's leases, and stores the statistics of their sessions, with one statement for all of them.
     ///
+    /// - Parameter leases: The leases, with the new statistics of each session; nil for no change.
     /// - Returns: For each lease that is still valid, what its owner must do. Leases that are missing have ended.
     /// - Throws: ``QueueError`` with the code `evicted` if the member no longer belongs to the fleet.
-    package func renew(_ leases: [(lease: LeaseReference, statistics: SessionStatistics)], of member: FleetMemberDescription) async throws
+    package func renew(_ leases: [(lease: LeaseReference, statistics: SessionStatistics?)], of member: FleetMemberDescription) async throws
         -> [SessionID: LeaseRequest]
     {
         let arrays = try [
             PostgresValue.array(leases.map { "\($0.lease.id)" }), PostgresValue.array(leases.map { "\($0.lease.epoch)" }),
-            PostgresValue.array(leases.map { try PostgresValue.json($0.statistics) }),
+            PostgresValue.array(leases.map { try $0.statistics.map { try PostgresValue.json($0) } }),
         ]
         return try await unlocked { link in
             let rows = try link.query(
@@ -106,7 +107,8 @@ extension FleetStore {
                 """
                 WITH given AS (SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::text[]) AS given(id, epoch, statistics)),
                     mine AS (SELECT id FROM session WHERE id IN (SELECT id FROM given) ORDER BY id FOR NO KEY UPDATE)
-                UPDATE session SET lease_until = clock_timestamp() + \(FleetLease.interval), statistics = given.statistics
+                UPDATE session SET lease_until = clock_timestamp() + \(FleetLease.interval),
+                    statistics = coalesce(given.statistics, session.statistics)
                 FROM given JOIN mine USING (id)
                 WHERE session.id = given.id AND session.lease_epoch = given.epoch AND session.owner = $4
                     AND session.lease_until > clock_timestamp()

@@ -1,0 +1,65 @@
+import Logging
+import TransferKit
+
+/// Keeps a member's leases, or stops their sessions in time. Independent of reports and takes, which can wait for the fleet's lock.
+extension FleetMember {
+    /// Renews the leases at each request, until the task is cancelled.
+    func sendHeartbeats() async {
+        for await _ in heartbeatRequests {
+            do {
+                try await renew()
+            } catch let error as QueueError where error.code == .evicted {
+                return end(with: error)
+            } catch {
+                // The sessions continue until their leases end, and the next heartbeat tries again.
+                logger.warning("\(error)")
+            }
+        }
+    }
+
+    private func renew() async throws {
+        let began = ContinuousClock.now
+        var leases: [(lease: LeaseReference, statistics: SessionStatistics?)] = []
+        for (id, session) in held where !session.isLost {
+            // The queue does not have a session that it has not added yet, or that the member is giving back.
+            let status = try? await queue.status(of: id)
+            leases.append((session.lease, status?.statistics))
+            // The event may have been lost in a gap.
+            guard let status, held[id]?.lease == session.lease, held[id]?.phase == .running, outcomes[id] == nil else { continue }
+            if status.state == .completed { outcomes[id] = .completed }
+            if status.state == .failed, let error = status.error { outcomes[id] = .failed(error) }
+            if outcomes[id] != nil { wake() }
+        }
+        let requests = try await heartbeats.renew(leases, of: description)
+        for (lease, _) in leases where held[lease.id]?.lease == lease {
+            if requests[lease.id] != nil {
+                held[lease.id]?.deadline = began + FleetLease.duration - FleetLease.safetyMargin
+            } else if outcomes[lease.id] == nil {
+                await lose(lease.id)
+            }
+            // Otherwise, the run has ended, and its report finds out whether the lease is valid.
+        }
+        for (id, request) in requests { follow(request, id) }
+    }
+
+    /// Stops sessions whose leases were not renewed in time.
+    func watchDeadlines() async {
+        while (try? await Task.sleep(for: .milliseconds(500))) != nil {
+            for (id, held) in held where !held.isLost && held.deadline <= ContinuousClock.now {
+                logger.error("Stopped a session, because its lease could not be renewed in time.", metadata: ["session": "\(id)"])
+                await lose(id)
+            }
+        }
+    }
+
+    func watchNotifications() async {
+        while !Task.isCancelled {
+            do {
+                if try await listener.awaitNotification(timeout: .seconds(1)) { wake() }
+            } catch {
+                // Heartbeats look for changes, too.
+                try? await Task.sleep(for: Self.heartbeatInterval)
+            }
+        }
+    }
+}

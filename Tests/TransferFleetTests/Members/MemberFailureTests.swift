@@ -1,0 +1,179 @@
+import Foundation
+import ScriptedHTTP
+import SystemPackage
+import TUSLoopback
+import Testing
+import TransferCore
+import TransferFleet
+import TransferKit
+
+/// Failures of a member's own store, of its reports, and of single sessions. Other sessions continue, and no session has two owners.
+@Suite(.timeLimit(.minutes(3))) struct MemberFailureTests {
+    private static func message(in log: LogLines, beginsWith text: String) -> Bool {
+        log.texts().contains { $0.hasPrefix(text) }
+    }
+
+    @Test func `a member keeps a session that its own queue can't give up, and sends no more of it`() async throws {
+        let fixture = try await MemberFixture()
+        let reel = try await fixture.add("reel", sizes: [24_000_000])
+        fixture.server.stopContent(at: 3_000_000)
+        let log = LogLines()
+        let member = try await fixture.member("a", logger: log.logger)
+        try await fixture.run([member]) {
+            try await fixture.waitForBytes(3_000_000, of: "reel-0")
+            let store = try await RefusingStore(fixture.folder.appending("store-a"))
+            try await fixture.fleet.fleet.hold(reel)
+            try await fixture.wait("the member can't give the session up") {
+                Self.message(in: log, beginsWith: "Cannot remove a session from this member's queue")
+            }
+            // If the run still sent, it could now finish the file.
+            fixture.server.stopContent(at: nil)
+            try await fixture.waitForRenewals(2, of: reel)
+            #expect(try await fixture.owner(of: reel) == "a")
+            try await store.accept()
+            try await fixture.wait("the member gives the session back") { try await fixture.owner(of: reel) == nil }
+            #expect(try await member.localState(of: reel) == nil)
+            #expect(fixture.server.statistics.uploads.allSatisfy { !$0.isComplete })
+            try await fixture.fleet.fleet.release(reel)
+            try await fixture.waitForAll([reel])
+        }
+        try fixture.checkArrived("reel", files: 1)
+    }
+
+    @Test func `a member that ends while its store refuses changes gives nothing back`() async throws {
+        let fixture = try await MemberFixture()
+        let reel = try await fixture.add("reel", sizes: [6_000_000])
+        fixture.server.stopContent(at: 3_000_000)
+        let member = try await fixture.member("a")
+        let task = Task { try await member.run() }
+        try await fixture.waitForBytes(3_000_000, of: "reel-0")
+        let store = try await RefusingStore(fixture.folder.appending("store-a"))
+        await member.stop()
+        try await task.value
+        try await store.accept()
+        // Nothing proves that the queue has forgotten the session, so it continues once the lease has ended.
+        #expect(try await fixture.owner(of: reel) == "a")
+        fixture.server.stopContent(at: nil)
+        try await fixture.run([fixture.member("b")]) { try await fixture.waitForAll([reel]) }
+        try fixture.checkArrived("reel", files: 1)
+    }
+
+    @Test func `a member keeps its leases while a long transaction holds the fleet's lock`() async throws {
+        let fixture = try await MemberFixture()
+        let reel = try await fixture.add("reel", sizes: [6_000_000])
+        let note = try await fixture.add("note", sizes: [4_000_000])
+        fixture.server.stopContent(at: 3_000_000)
+        let member = try await fixture.member("a", slots: 2)
+        try await fixture.run([member]) {
+            try await fixture.waitForBytes(3_000_000, of: "reel-0")
+            try await fixture.waitForBytes(3_000_000, of: "note-0")
+            let link = try PostgresLink(try PostgresURL(fixture.fleet.url))
+            try link.execute("SELECT pg_advisory_lock(1953198193, 1)")
+            // The note ends, but the member can't report it. The reel is larger, so it still waits.
+            fixture.server.stopContent(at: 5_000_000)
+            try await fixture.wait("the note is transferred") {
+                fixture.server.statistics.uploads.contains { $0.filename == "note-0" && $0.isComplete }
+            }
+            let lease = "SELECT lease_until FROM session WHERE id = $1"
+            let before = try await fixture.fleet.query(lease, ["\(reel)"])[0].text(0)
+            try await fixture.wait("the lease was renewed for 12 s, or is lost") {
+                let renewed = try await fixture.fleet.query(
+                    "SELECT lease_until > $2::timestamptz + interval '12 s' FROM session WHERE id = $1", ["\(reel)", before])[0].flag(0)
+                let state = try await member.localState(of: reel)
+                return renewed || state == nil
+            }
+            #expect(try await member.localState(of: reel) == .running)
+            try link.execute("SELECT pg_advisory_unlock(1953198193, 1)")
+            fixture.server.stopContent(at: nil)
+            try await fixture.waitForAll([reel, note])
+            for id in [reel, note] { #expect(try await fixture.fleet.fleet.status(of: id).attempts == 1) }
+        }
+        try fixture.checkArrived("reel", files: 1)
+        try fixture.checkArrived("note", files: 1)
+    }
+
+    @Test func `a pause that the member's own store refuses is repeated`() async throws {
+        let fixture = try await MemberFixture()
+        let reel = try await fixture.add("reel", sizes: [6_000_000])
+        fixture.server.stopContent(at: 3_000_000)
+        let member = try await fixture.member("a")
+        try await fixture.run([member]) {
+            try await fixture.waitForBytes(3_000_000, of: "reel-0")
+            let store = try await RefusingStore(fixture.folder.appending("store-a"))
+            _ = try await fixture.fleet.fleet.pause(reel)
+            // The member has tried to pause after the first of these renewals.
+            try await fixture.waitForRenewals(3, of: reel)
+            try await store.accept()
+            try await fixture.waitForRenewals(3, of: reel)
+            try await fixture.wait("the member pauses") { try await member.localState(of: reel) == .paused }
+            fixture.server.stopContent(at: nil)
+            try await fixture.fleet.fleet.resume(reel)
+            try await fixture.waitForAll([reel])
+        }
+        try fixture.checkArrived("reel", files: 1)
+    }
+
+    @Test func `progress that the database rejects delays only its own session`() async throws {
+        let fixture = try await MemberFixture()
+        let bad = try await fixture.add("bad", sizes: [10_000])
+        try await fixture.fleet.query(
+            """
+            CREATE FUNCTION reject() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                IF NEW.session = '\(bad)' THEN RAISE EXCEPTION 'rejected' USING ERRCODE = 'check_violation'; END IF;
+                RETURN NEW;
+            END $$
+            """)
+        try await fixture.fleet.query("CREATE TRIGGER reject BEFORE INSERT ON progress FOR EACH ROW EXECUTE FUNCTION reject()")
+        let member = try await fixture.member("a", slots: 2)
+        try await fixture.run([member]) {
+            let good = try await fixture.add("good", sizes: [10_000])
+            try await fixture.waitForAll([good])
+            #expect(try await fixture.fleet.state(of: bad) == .running)
+            try await fixture.fleet.query("DROP TRIGGER reject ON progress")
+            try await fixture.fleet.fleet.hold(bad)
+            try await fixture.wait("the member stops") { try await fixture.owner(of: bad) == nil }
+            try await fixture.fleet.fleet.release(bad)
+            try await fixture.waitForAll([bad])
+        }
+        try fixture.checkArrived("good", files: 1)
+    }
+
+    @Test func `a session that a queue rejects fails with the reason, and the next one runs`() async throws {
+        let fixture = try await MemberFixture()
+        let reel = try await fixture.add("reel", sizes: [6_000_000])
+        fixture.server.stopContent(at: 3_000_000)
+        try await fixture.run([fixture.member("a", slots: 2)]) {
+            try await fixture.waitForBytes(3_000_000, of: "reel-0")
+            try await fixture.fleet.fleet.stop(.drain, deadline: nil)
+            let bad = try await fixture.add("bad", sizes: [10_000])
+            // The content names a session that the queue already has.
+            try await fixture.fleet.query(
+                "UPDATE content SET draft = (SELECT draft FROM content WHERE session = $2) WHERE session = $1", ["\(bad)", "\(reel)"])
+            let good = try await fixture.add("good", sizes: [10_000])
+            try await fixture.fleet.fleet.start()
+            try await fixture.waitForAll([bad], .failed)
+            #expect(try await fixture.fleet.fleet.status(of: bad).error?.message == "The session \(reel) already exists.")
+            try await fixture.waitForAll([good])
+            fixture.server.stopContent(at: nil)
+            try await fixture.waitForAll([reel])
+        }
+        try fixture.checkArrived("good", files: 1)
+        try fixture.checkArrived("reel", files: 1)
+    }
+
+    @Test func `a session that a member could not add waits without priority, with the reason`() async throws {
+        let fleet = try await FleetFixture()
+        let ids = try await fleet.add(2)
+        let member = try await fleet.join("m")
+        let lease = try #require(try await fleet.store.take(for: member).first)
+        let error = TransferError(.transient, .diskFull, "The disk is full.")
+        #expect(
+            try await fleet.store.locked {
+                try $0.giveBack(lease.reference, statistics: nil, isInterrupted: false, error: error)
+            })
+        #expect(try await fleet.fleet.status(of: ids[0]).error == error)
+        try await fleet.fleet.runNext(ids[1])
+        #expect(try await fleet.store.take(for: member).map(\.id) == [ids[1]])
+        #expect(try await fleet.query("SELECT lane FROM session WHERE id = $1", ["\(ids[0])"])[0].integer(0) == 4)
+    }
+}
