@@ -9,8 +9,8 @@ import TransferKit
     import Glibc
 #endif
 
-/// A PostgreSQL server of Debian's package, in a temporary folder, on a Unix socket. It ends with the test process, which leaves the folder of
-/// the shared server in /tmp.
+/// A PostgreSQL server of Debian's package, in a temporary folder, on a Unix socket. It ends with the test process. The folder is
+/// removed at the latest then.
 ///
 /// PostgreSQL refuses to run as root, so root starts the server as another user.
 final class PostgresServer: Sendable {
@@ -54,6 +54,7 @@ final class PostgresServer: Sendable {
             defer { program = nil }
             return program
         }
+        try? stopped?.write("keep\n")
         stopped?.closeInput()
         _ = stopped?.waitForEnd()
     }
@@ -74,7 +75,8 @@ final class PostgresServer: Sendable {
         let script = """
             \(server) 2>'\(folder)/log' </dev/null & server=$!
             until \(programs)/pg_isready -q -h '\(folder)' || ! kill -0 $server; do :; done
-            echo ready; read -r _; kill -INT $server; wait $server
+            echo ready; read -r line; kill -INT $server; wait $server
+            [ "$line" = keep ] || rm -rf '\(folder)'
             """
         let program = try StartedProgram("sh", ["-c", script])
         _ = try program.read()
