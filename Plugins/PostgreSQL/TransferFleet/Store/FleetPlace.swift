@@ -25,6 +25,13 @@ public enum FleetPlace: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
+    /// The SQL condition that the member in the table `member` is in a place.
+    ///
+    /// - Parameter place: The SQL expression of the place's stored form.
+    static func containsMember(_ place: String) -> String {
+        "(\(place) = 'anywhere' OR \(place) = 'member ' || member.name OR \(place) LIKE 'label %' AND substr(\(place), 7) = ANY(labels))"
+    }
+
     init(stored: String) {
         if stored.hasPrefix("member ") {
             self = .member(String(stored.dropFirst(7)))

@@ -61,7 +61,7 @@ extension FleetStore {
                     account.max_sessions IS NOT NULL AND account.max_sessions <=
                         (SELECT count(*) FROM session AS other WHERE other.owner IS NOT NULL AND other.account = session.account),
                     EXISTS (SELECT FROM member WHERE live_until > clock_timestamp()
-                        AND (place = 'anywhere' OR place = 'member ' || member.name OR place LIKE 'label %' AND substr(place, 7) = ANY(labels))
+                        AND \(FleetPlace.containsMember("place"))
                         AND NOT EXISTS (SELECT FROM refusal WHERE refusal.account = session.account AND refusal.member = member.name)),
                     session.n - 1, session.account
                 FROM (SELECT *, row_number() OVER (ORDER BY position, id) AS n FROM session WHERE NOT is_removed) AS session

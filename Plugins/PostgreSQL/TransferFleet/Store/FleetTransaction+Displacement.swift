@@ -16,7 +16,7 @@ extension FleetTransaction {
                         SELECT member.name, member.slots - (SELECT count(*) FROM session WHERE owner = member.name) AS free
                         FROM member CROSS JOIN preemptor
                         WHERE live_until > clock_timestamp()
-                            AND (place = 'anywhere' OR place = 'member ' || member.name OR place LIKE 'label %' AND substr(place, 7) = ANY(labels))
+                            AND \(FleetPlace.containsMember("place"))
                             AND NOT EXISTS (SELECT FROM refusal WHERE refusal.account = preemptor.account AND refusal.member = member.name))
                 SELECT NOT fleet.is_stopped AND EXISTS (SELECT FROM able),
                     EXISTS (SELECT FROM able WHERE free > 0)
@@ -57,8 +57,7 @@ extension FleetTransaction {
             WHERE displaced_by IS NOT NULL AND NOT EXISTS (
                 SELECT FROM session AS preemptor WHERE preemptor.id = session.displaced_by AND (preemptor.owner IS NOT NULL OR EXISTS (
                     SELECT FROM member WHERE live_until > clock_timestamp()
-                        AND (preemptor.place = 'anywhere' OR preemptor.place = 'member ' || member.name
-                            OR preemptor.place LIKE 'label %' AND substr(preemptor.place, 7) = ANY(labels))
+                        AND \(FleetPlace.containsMember("preemptor.place"))
                         AND NOT EXISTS (SELECT FROM refusal WHERE refusal.account = preemptor.account AND refusal.member = member.name))))
             RETURNING id
             """)
