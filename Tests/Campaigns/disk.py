@@ -103,7 +103,7 @@ class Campaign:
         commands = {
             "a new store": None, "list": ["list"], "show": ["show", ids[0]], "account add": ["account", "add", "new", "tus+http://127.0.0.1:1/"],
             "add": ["add", "loop", many[0]], "add --each": ["add", "loop", *many, "--each"], "move": ["move", ids[3], 0],
-            "hold": ["hold", ids[1]], "set": ["set", ids[2], "--tag", "t" * 50], "cancel": ["cancel", ids[4]], "retry": ["retry", ids[7]],
+            "hold": ["hold", ids[1]], "set": ["set", ids[2], "--set-tag", "t" * 50], "cancel": ["cancel", ids[4]], "retry": ["retry", ids[7]],
             "remove": ["remove", "--all"], "account remove": ["account", "remove", "loop", "--cascade"],
             "queue set": ["queue", "set", "--max-sessions", "3"],
         }
