@@ -34,7 +34,7 @@ private let hasNamespaces = (try? StartedProgram.run("unshare", ["--net", "true"
         t() { local command=$1; shift; "$transferq" "$command" "$@" --store "$folder/store"; }
         account() { "$transferq" account add a "tus+http://127.0.0.1:$1/files/" --store "$folder/store" >/dev/null; }
         field() { t list --json | sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p"; }
-        agent() { "$transferq" agent run --store "$folder/store" >"$folder/log" & pids="$pids $!"; }
+        agent() { "$transferq" agent run --store "$folder/store" >"$folder/log" 2>&1 & pids="$pids $!"; }
         serve() {
             coproc "$server" --port "$1" --folder "$folder/up"
             pids="$pids $COPROC_PID"

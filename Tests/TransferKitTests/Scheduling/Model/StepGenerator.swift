@@ -208,7 +208,8 @@ struct StepGenerator {
     }
 
     private mutating func otherCommand(_ queue: ReferenceQueue) -> Command {
-        switch number(0...19) {
+        switch number(0...20) {
+        case 20: .newRoute
         case 19:
             .replaceItems(
                 oneIn(2) ? .all : .at([0]), ReplaceableItems(), with: [],

@@ -8,6 +8,8 @@ struct ReferenceHealth {
         let transport: TransportID
         let address: String
         var failures = 0
+        /// Whether the last failure was an outage.
+        var isOutage = false
         var openFor = Duration.zero
         var openUntil: Duration?
         /// The run that probes the endpoint.
@@ -84,6 +86,14 @@ struct ReferenceHealth {
         for index in breakers.indices { retry(index, now) }
     }
 
+    mutating func retryOutages(_ now: DualInstant) {
+        for index in breakers.indices where breakers[index].isOutage { retry(index, now) }
+    }
+
+    func hasOutage(at endpoints: [Endpoint]) -> Bool {
+        endpoints.contains { endpoint in breakers.contains { $0.isOf(endpoint) && $0.isOutage } }
+    }
+
     private mutating func retry(_ index: Int, _ now: DualInstant) {
         guard let until = breakers[index].openUntil else { return }
         breakers[index].openUntil = min(until, now.uptime)
@@ -109,9 +119,11 @@ struct ReferenceHealth {
         if let until = breakers[index].openUntil {
             // The endpoint is already unavailable, so this failure of an earlier request does not count.
             guard until <= now.uptime else { return }
+            breakers[index].isOutage = isOutage
             if !isOutage { breakers[index].openFor = min(breakers[index].openFor * 2, Self.longestOpen) }
         } else {
             breakers[index].failures += 1
+            breakers[index].isOutage = isOutage
             guard breakers[index].failures >= 5 else { return }
             breakers[index].openFor = Self.firstOpen
         }

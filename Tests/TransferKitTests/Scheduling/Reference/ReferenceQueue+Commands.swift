@@ -20,8 +20,8 @@ extension ReferenceQueue {
         case .setMaxConcurrentSessions(let limit, let account?): accounts[try requireAccount(account)].account.maxConcurrentSessions = limit
         case .setMaxConcurrentSessions(let limit, nil): self.limit = limit ?? self.limit
         case .setRateLimit(let rate, let account?): accounts[try requireAccount(account)].account.rateLimit = rate
-        // Generated sequences change no retention, minimum of free space, timetable or route.
-        case .setRateLimit(_, nil), .setRetention, .setDiskFloor, .setTimetable, .newRoute: break
+        // Generated sequences change no retention, minimum of free space or timetable.
+        case .setRateLimit(_, nil), .setRetention, .setDiskFloor, .setTimetable: break
         case .enqueue(let drafts, let index, let expecting, let isHeld):
             guard index == nil || expecting == nil || expecting == orderRevision else { throw QueueError(.staleOrder, "") }
             return try enqueue(drafts, at: index, isHeld: isHeld)
@@ -38,6 +38,9 @@ extension ReferenceQueue {
             }
             network = condition
             interruptSessionsWithoutNetwork()
+        case .newRoute:
+            health.retryOutages(now)
+            for account in accounts where health.hasOutage(at: account.account.endpoints) { endBackoffs(of: account.number) }
         case .start: mode = .running
         case .stop(let how, let deadline): stop(how, deadline: deadline)
         }
