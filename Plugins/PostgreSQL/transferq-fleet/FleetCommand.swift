@@ -6,15 +6,14 @@ import TransferKit
 /// The commands for a fleet itself.
 struct FleetCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "fleet", abstract: "Manages a queue of several hosts in a PostgreSQL database.",
+        commandName: "fleet", abstract: "Creates, inspects and changes a fleet.",
         discussion: """
-            Usage: transferq --fleet URL fleet (init | status | members | evict NAME)
-                   transferq --fleet URL agent run [--store DIR] [--slots NUMBER]
-                            [--name NAME] [--label LABEL ...]
-                   transferq --fleet URL [--place PLACE] COMMAND
+            "init" creates or migrates the tables. "status" shows the number of sessions, and "members" the hosts. "evict" removes a host \
+            that does not return; its sessions continue on other members.
 
-            init creates or migrates the tables. agent run makes this host a member until SIGTERM or SIGINT. PLACE is where new sessions may \
-            run: anywhere, member:NAME or label:LABEL (default: the member with this host's name).
+            Example: transferq --fleet postgresql://owner@db.example.com/transferq fleet init
+            Example: transferq fleet members
+            Example: transferq fleet evict host-2
             """)
 
     enum Action: String, ExpressibleByArgument, CaseIterable {
@@ -22,7 +21,7 @@ struct FleetCommand: ParsableCommand {
         case status, members, evict
     }
 
-    @Argument(help: "init, status, members or evict.") var action: Action
+    @Argument(help: "What to do.") var action: Action
     @Argument(help: "The member to remove.") var name: String?
     @Flag(help: "Print JSON, one object per line.") var json = false
 
@@ -30,27 +29,12 @@ struct FleetCommand: ParsableCommand {
         if (action == .evict) != (name != nil) { throw ValidationError("Only evict needs a name, and it needs one.") }
     }
 
-    static func run(_ arguments: [String], at url: String) async throws -> Int32 {
-        let command: FleetCommand
-        do {
-            command = try parse(arguments)
-        } catch {
-            if exitCode(for: error) == .success { return show(fullMessage(for: error)) }
-            FileHandle.standardError.write(Data("\(fullMessage(for: error))\n".utf8))
-            return 2
-        }
+    /// - Returns: The exit status.
+    func run(at url: String) async throws -> Int32 {
         let fleet = try Fleet(url, place: .anywhere)
-        let result = try await command.output(fleet, url)
+        let result = try await output(fleet, url)
         await fleet.close()
-        return show(result)
-    }
-
-    /// Prints a text to standard output.
-    ///
-    /// - Returns: The exit status for success.
-    static func show(_ text: String) -> Int32 {
-        FileHandle.standardOutput.write(Data((text.isEmpty ? "" : text + "\n").utf8))
-        return 0
+        return FleetProgramCommand.show(result)
     }
 
     private func output(_ fleet: Fleet, _ url: String) async throws -> String {

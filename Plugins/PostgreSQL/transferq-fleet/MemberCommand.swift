@@ -9,12 +9,15 @@ import TransferKit
 /// Makes this host a member of a fleet.
 struct MemberCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "agent run", abstract: "Makes this host a member of the fleet, until SIGTERM or SIGINT.")
+        commandName: "run", abstract: "Transfers the fleet's sessions until SIGTERM or SIGINT.",
+        discussion: """
+            Example: transferq --fleet postgresql://db.example.com/transferq agent run --slots 2 --label media
+            """)
 
     @Option(help: ArgumentHelp("The storage folder of the member.", valueName: "dir")) var store: String?
-    @Option(help: "The maximum number of concurrent sessions.") var slots = 1
+    @Option(help: "Concurrent sessions.") var slots = 1
     @Option(help: "The member's name (default: this host's name).") var name: String?
-    @Option(parsing: .singleValue, help: "A label for sessions with a matching place; repeatable.") var label: [String] = []
+    @Option(parsing: .singleValue, help: "A label that --place can name; repeatable.") var label: [String] = []
     @Flag(name: .shortAndLong, help: "Log more.") var verbose = false
 
     func validate() throws {
@@ -22,21 +25,16 @@ struct MemberCommand: ParsableCommand {
         if name == "" { throw ValidationError("--name must not be empty.") }
     }
 
-    static func run(_ arguments: [String], at url: String) async throws -> Int32 {
-        let command: MemberCommand
-        do {
-            command = try parse(arguments)
-        } catch {
-            if exitCode(for: error) == .success { return FleetCommand.show(fullMessage(for: error)) }
-            FileHandle.standardError.write(Data("\(fullMessage(for: error))\n".utf8))
-            return 2
-        }
+    /// Returns after SIGTERM or SIGINT.
+    ///
+    /// - Returns: The exit status.
+    func run(at url: String) async throws -> Int32 {
         var logger = Logger(label: "transferq")
-        logger.logLevel = command.verbose ? .debug : .notice
-        var configuration = FleetMemberConfiguration(slots: command.slots, labels: command.label, logger: logger)
-        if let name = command.name { configuration.name = name }
+        logger.logLevel = verbose ? .debug : .notice
+        var configuration = FleetMemberConfiguration(slots: slots, labels: label, logger: logger)
+        if let name { configuration.name = name }
         let folder =
-            command.store.map { FilePath($0) } ?? Storage.variable("TRANSFERQ_STORE") ?? Storage.xdgStateFolder(of: "transferq-member")
+            store.map { FilePath($0) } ?? Storage.variable("TRANSFERQ_STORE") ?? Storage.xdgStateFolder(of: "transferq-member")
         let member = try await FleetMember(
             of: url, folder: folder, transports: RegisteredTransports.builtIn.all.map(\.transport), configuration: configuration)
         let signals = TerminationSignals {}

@@ -20,22 +20,16 @@ enum TransferQFleet {
     private static func run(_ arguments: [String], _ program: CommandLineProgram) async throws -> Int32 {
         let words = try FleetArguments(arguments)
         guard let url = words.url else {
-            // The description of the command, as text and for tools that generate manual pages, needs no fleet.
-            if let word = words.rest.first(where: { ["-h", "--help", "--experimental-dump-help"].contains($0) }) {
-                return try await FleetCommand.run([word], at: "")
-            }
+            if let help = FleetProgramCommand.help(words.rest) { return FleetProgramCommand.show(help) }
             throw QueueError(.invalidRequest, "The fleet is missing. Use --fleet URL, or set TRANSFERQ_FLEET.")
         }
-        switch words.rest.first {
-        case "fleet": return try await FleetCommand.run(Array(words.rest.dropFirst()), at: url)
-        case "agent" where words.rest.dropFirst().first == "run":
-            return try await MemberCommand.run(Array(words.rest.dropFirst(2)), at: url)
-        default:
-            let fleet = try Fleet(url, place: words.place)
-            let status = await program.run(words.rest, on: fleet)
-            await fleet.close()
-            return status
+        if words.rest.first == "fleet" || words.rest.starts(with: ["agent", "run"]) {
+            return try await FleetProgramCommand.run(words.rest, at: url)
         }
+        let fleet = try Fleet(url, place: words.place)
+        let status = await program.run(words.rest, on: fleet)
+        await fleet.close()
+        return status
     }
 }
 

@@ -60,6 +60,16 @@ import TransferKit
                 ])
     }
 
+    /// Tools that generate manual pages and the documentation site read the help without a fleet.
+    @Test(arguments: [
+        (["--help"], "USAGE: transferq-fleet <subcommand>"), (["fleet", "--help"], "USAGE: transferq-fleet fleet <action>"),
+        (["agent", "run", "--help"], "USAGE: transferq-fleet agent run"),
+        (["--experimental-dump-help"], "\"commandName\" : \"transferq-fleet\""),
+    ]) func `help needs no fleet`(arguments: [String], text: String) async throws {
+        let result = try await BlockingIO.run { try StartedProgram.run(MemberFixture.program, arguments) }
+        #expect(result.status == 0 && String(decoding: result.output, as: UTF8.self).contains(text), "\(result)")
+    }
+
     @Test func `wrong options have a message`() async throws {
         let server = try PostgresServer.shared.get()
         let wrong = try await run("mysql://x", "list")

@@ -1,0 +1,66 @@
+import ArgumentParser
+import Foundation
+
+/// The commands of `transferq-fleet` that are not commands of `transferq`.
+struct FleetProgramCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "transferq-fleet", abstract: "Runs the commands of transferq on a queue of several hosts.",
+        discussion: """
+            The queue is in a PostgreSQL database. "transferq" starts this program if --fleet URL or $TRANSFERQ_FLEET names a fleet. The \
+            commands below manage the fleet. Most other commands of transferq also work; see transferq --help.
+
+            --place PLACE sets where new sessions may run: anywhere, member:NAME or label:LABEL (default: the member with this host's name).
+
+            Example: transferq --fleet postgresql://owner@db.example.com/transferq fleet init
+            Example: transferq --fleet postgresql://db.example.com/transferq agent run --slots 2
+            Example: transferq --fleet postgresql://db.example.com/transferq --place anywhere upload studio reel.mov
+            """, subcommands: [FleetCommand.self, AgentCommand.self])
+
+    struct AgentCommand: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "agent", abstract: "Makes this host a member of the fleet.", subcommands: [MemberCommand.self])
+    }
+
+    /// The help that the arguments request; nil if they request no help.
+    static func help(_ arguments: [String]) -> String? {
+        do {
+            _ = try parse(command: arguments)
+            return nil
+        } catch {
+            return exitCode(for: error) == .success ? fullMessage(for: error) : nil
+        }
+    }
+
+    /// Runs one of the commands on the fleet at a URL.
+    ///
+    /// - Returns: The exit status.
+    static func run(_ arguments: [String], at url: String) async throws -> Int32 {
+        let command: any ParsableCommand
+        do {
+            command = try parse(command: arguments)
+        } catch {
+            let text = fullMessage(for: error)
+            if exitCode(for: error) == .success { return show(text) }
+            FileHandle.standardError.write(Data("\(text)\n".utf8))
+            return 2
+        }
+        if let command = command as? MemberCommand { return try await command.run(at: url) }
+        return try await (command as? FleetCommand)?.run(at: url) ?? 2
+    }
+
+    /// Prints a text to standard output.
+    ///
+    /// - Returns: The exit status for success.
+    static func show(_ text: String) -> Int32 {
+        FileHandle.standardOutput.write(Data((text.isEmpty ? "" : text + "\n").utf8))
+        return 0
+    }
+
+    /// - Throws: The parser's error, also if the arguments request help.
+    private static func parse(command arguments: [String]) throws -> any ParsableCommand {
+        var command = try parseAsRoot(arguments)
+        // The run of any other command throws the request for help.
+        if !(command is FleetCommand), !(command is MemberCommand) { try command.run() }
+        return command
+    }
+}
