@@ -79,7 +79,7 @@ struct BarLayout: Sendable {
     /// continues without user action.
     func colored(_ line: String) -> String {
         var word = line.prefix(Self.wordLength)
-        while word.last == " " { word.removeLast() }
+        while word.last?.isWhitespace == true { word.removeLast() }
         // ECMA-48, select graphic rendition: 31 red, 32 green, 33 yellow.
         let color: Int? =
             switch word {
@@ -92,10 +92,19 @@ struct BarLayout: Sendable {
         return Self.colored(word, color) + line.dropFirst(word.count)
     }
 
-    /// The lines of a summary, with the number of failed sessions in red.
-    func colored(_ summary: RunSummary) -> [String] {
+    /// A line about an event like ``colored(_:)``, broken at spaces. The text of a further line begins below that of the first line, if there is enough
+    /// room.
+    func colored(_ line: String, width: Int) -> String {
+        colored(line.wrapped(to: width, indent: width < 2 * Self.wordLength ? 2 : Self.wordLength))
+    }
+
+    /// The lines of a summary, with the number of failed sessions in red. Breaks the first line at spaces. The other lines contain commands, which can only
+    /// be copied from a terminal without line breaks.
+    func colored(_ summary: RunSummary, width: Int) -> [String] {
         var lines = summary.lines
-        guard hasColor, let failures = summary.failures, let range = lines.first?.firstRange(of: failures) else { return lines }
+        guard let first = lines.first else { return [] }
+        lines[0] = first.wrapped(to: width, indent: 0)
+        guard hasColor, let failures = summary.failures, let range = lines[0].firstRange(of: failures) else { return lines }
         lines[0].replaceSubrange(range, with: Self.colored(failures, 31))
         return lines
     }

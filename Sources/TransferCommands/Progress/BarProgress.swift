@@ -74,12 +74,12 @@ actor BarProgress: ProgressDisplay {
 
     private func scroll(_ event: QueueEvent, _ facts: EventFacts = EventFacts()) {
         guard let line = lines.line(of: event.kind, name: event.session.map(name), facts: facts) else { return }
-        scrolled.append(bars.colored(line))
+        scrolled.append(bars.colored(line, width: terminal.size.columns))
     }
 
     func finish(_ summary: RunSummary) async {
         ticker?.cancel()
-        let lines = scrolled + bars.colored(summary)
+        let lines = scrolled + bars.colored(summary, width: terminal.size.columns)
         scrolled = []
         await terminal.draw(lines, footer: [])
     }

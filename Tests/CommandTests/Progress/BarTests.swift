@@ -42,9 +42,27 @@ import Testing
             let rows = screen.rows
             #expect(Array(rows.prefix(2)) == ids.enumerated().map { "completed  \($1.prefix(8)) \(["a", "b"][$0])" })
             // At 40 columns, the summary takes two rows.
-            let summary = rows.dropFirst(2).joined()
+            let summary = rows.dropFirst(2).filter { !$0.isEmpty }.joined(separator: " ")
             #expect(summary.contains(/^2 sessions completed\. Completed 2 files, 2\.00 MiB, in \d+:\d\d\.$/), "\(summary)")
             #expect(screen.unknown == [])
+        }
+    }
+
+    /// Lines about events break at spaces.
+    @Test func wrapsLines() async throws {
+        try await LoopbackStudio.with { studio in
+            var program = studio.program
+            program.environment = ["TERM": "xterm", "NO_COLOR": "1"]
+            let name = "a name of many short words that needs three lines of the terminal"
+            try program.folder.file("a", size: 1)
+            let id = try await program.succeed("add", "studio", "a", "--name", name).lines[0]
+            let terminal = try PseudoTerminal(columns: 40)
+            #expect(try await program.start(["run"], diagnostics: terminal.terminal).result().status == 0)
+            var screen = Screen(columns: 40)
+            screen.write(try await terminal.finish())
+            let words = screen.rows.prefix(3).joined(separator: " ").split(separator: " ")
+            #expect(words.joined(separator: " ") == "completed \(id.prefix(8)) \(name)", "\(screen.rows)")
+            #expect(screen.rows[1].hasPrefix("           "), "\(screen.rows)")
         }
     }
 
