@@ -69,6 +69,8 @@ struct WatchCommand: AsyncParsableCommand {
         var last: UInt64
         /// Handles the events instead of printing them; nil without a hook.
         var hook: EventHook?
+        /// The lines of `--tail` and the revision of the last recorded event, after which they are printed; nil if lines are printed immediately.
+        var tail: (lines: [String], revision: UInt64)?
     }
 
     /// The number of recorded events that a hook reads from a queue without an owner before it handles them. During this, other commands can use
@@ -104,9 +106,12 @@ struct WatchCommand: AsyncParsableCommand {
 
     func run() async throws {
         let opened = try await openHook()
-        let since = if let opened { opened.since } else { try await start() }
+        // The log contains events that are not printed, so the lines of --tail are counted from its beginning.
+        let last = if opened == nil, tail != nil { try await common.withQueue { try await $0.status().revision } } else { UInt64(0) }
+        let since = if let opened { opened.since } else if last > 0 { UInt64(0) } else { try await start() }
         // Without the beginning of the log, the indices of sessions are unknown.
         var progress = Progress(indices: SessionIndices(since == 0 ? [] : nil), last: since, hook: opened?.hook)
+        if last > 0 { progress.tail = ([], last) }
         var hasLostOwner = false
         while true {
             let lastBefore = progress.last
@@ -133,6 +138,7 @@ struct WatchCommand: AsyncParsableCommand {
                     }
                 }
             }
+            await printTail(&progress)
             guard follow, CommandContext.current.output.failure == nil else { return }
             hasLostOwner = false
             // If this process has printed events, it checks again immediately, because other processes may have added events during the printing.
@@ -166,6 +172,7 @@ struct WatchCommand: AsyncParsableCommand {
     ) async throws where Events.Element == QueueEvent {
         for try await event in events {
             try await handle(event, queue, &progress)
+            if let tail = progress.tail, progress.last >= tail.revision { await printTail(&progress) }
             // No further output is possible.
             if CommandContext.current.output.failure != nil { return }
             if let last, event.revision >= last { return }
@@ -197,15 +204,27 @@ struct WatchCommand: AsyncParsableCommand {
             return try await hook.handle(event, index: index, upTo: progress.last)
         }
         guard isWanted else { return }
-        let output = CommandContext.current.output
         if common.json {
-            await output.write(JSONValue(event, index: index))
+            await write(JSONValue(event, index: index).text, &progress)
         } else if !event.isProgress {
             if let id = event.session, progress.names[id] == nil { progress.names[id] = (try? await queue?.status(of: id).name) ?? "" }
             if let line = line(event, name: event.session.flatMap { progress.names[$0] }, &progress.lines) {
-                await output.write(line + "\n")
+                await write(line, &progress)
             }
         }
+    }
+
+    /// Prints a line, or keeps it for ``printTail(_:)``.
+    private func write(_ line: String, _ progress: inout Progress) async {
+        guard progress.tail != nil else { return await CommandContext.current.output.write(line + "\n") }
+        progress.tail?.lines.append(line)
+    }
+
+    /// Prints the last lines of the recorded events. From then on, lines are printed immediately.
+    private func printTail(_ progress: inout Progress) async {
+        guard let lines = progress.tail?.lines.suffix(Int(clamping: tail ?? 0)) else { return }
+        progress.tail = nil
+        for line in lines { await CommandContext.current.output.write(line + "\n") }
     }
 
     /// A line for an event; nil for the steps of a run, except with `--verbose`.
