@@ -110,9 +110,9 @@ def write_all(root):
     lines = ["# Commands", "", f"All commands of {NAME}, with the text of their `--help`.", "", "## Overview", ""]
     lines += prose(root["discussion"]) + ["", "## Topics", ""]
     listed = set()
-    for title, text in re.findall(r"^([A-Z ]+) SUBCOMMANDS:\n((?:  .*\n)+)", output("help"), re.MULTILINE):
+    for title, text in re.findall(r"^(?:([A-Z ]+) )?SUBCOMMANDS:\n((?:  .*\n)+)", output("--help"), re.MULTILINE):
         names = re.findall(r"^  (\w+)", text, re.MULTILINE)
-        lines += links(title.capitalize(), [article([name]) for name in names])
+        lines += links(title.capitalize() or "Subcommands", [article([name]) for name in names])
         listed.update(names)
     commands = {item["commandName"]: item for item in subcommands(root)}
     if listed != set(commands):

@@ -15,9 +15,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # The front page lists all modules, in these groups.
 GROUPS = {
-    "Queue": ["TransferKit", "TransferControl"],
+    "Queue": ["TransferKit", "TransferControl", "TransferWeb", "TransferFleet"],
     "Transports": ["TransportTUS", "TransportHTTP", "TransportSFTP", "HTTPSupport", "CurlEngine"],
-    "Command": ["transferq", "TransferCommands"],
+    "Command": ["transferq", "transferq_web", "transferq_fleet", "TransferCommands"],
     "Transports of other packages": ["TransferCore", "TransportSupport", "TransportTesting"],
     "Tests with a tus server": ["TUSLoopback", "tus_loopback"],
 }
