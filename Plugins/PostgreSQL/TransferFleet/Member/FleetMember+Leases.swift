@@ -22,7 +22,18 @@ extension FleetMember {
         var leases: [(lease: LeaseReference, statistics: SessionStatistics?)] = []
         for (id, session) in held where !session.isLost {
             // The queue does not have a session that it has not added yet, or that the member is giving back.
-            let status = try? await queue.status(of: id)
+            var status: SessionStatus?
+            if session.isAdopted {
+                do {
+                    status = try await queue.status(of: id)
+                } catch let error as QueueError where error.code == .noSuchSession && session.phase == .running {
+                    // The queue has lost the session, for example to the quarantine. Without a renewal, another member continues it.
+                    logger.error("The queue has lost a session. \(error)", metadata: ["session": "\(id)"])
+                    continue
+                } catch {
+                    // The lease does not depend on the statistics.
+                }
+            }
             leases.append((session.lease, status?.statistics))
             // The event may have been lost in a gap.
             guard let status, held[id]?.lease == session.lease, held[id]?.phase == .running, outcomes[id] == nil else { continue }

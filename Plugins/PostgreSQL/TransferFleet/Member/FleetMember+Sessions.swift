@@ -42,6 +42,7 @@ extension FleetMember {
         held[lease.id]?.adoption = adoption
         do {
             try await adoption.value
+            if held[lease.id]?.lease == lease.reference { held[lease.id]?.isAdopted = true }
         } catch {
             guard held[lease.id]?.lease == lease.reference else { return }
             logger.error("Cannot run a session. \(error)", metadata: ["session": "\(lease.id)"])
@@ -102,7 +103,13 @@ extension FleetMember {
             outcomes[id] = nil
             return
         }
-        let statistics = try await queue.status(of: id).statistics
+        let status = try await queue.status(of: id)
+        // The event can belong to an earlier lease of the session.
+        guard [.completed, .failed].contains(status.state) else {
+            outcomes[id] = nil
+            return
+        }
+        let statistics = status.statistics
         var error: TransferError?
         if case .failed(let reason) = outcome {
             error = reason

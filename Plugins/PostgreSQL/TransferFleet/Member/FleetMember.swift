@@ -45,6 +45,8 @@ public actor FleetMember {
         var account: String
         /// The task that adds the session to the member's queue; nil until it is the session's turn.
         var adoption: Task<Void, any Error>?
+        /// Whether the member's queue has added the session.
+        var isAdopted = false
         var phase = Phase.running
         /// When the member must have stopped the session, according to its own clock.
         var deadline: ContinuousClock.Instant
