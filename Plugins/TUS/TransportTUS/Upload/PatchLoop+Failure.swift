@@ -38,7 +38,10 @@ extension PatchLoop {
         if currentOffset == length, isLengthDeclared, mayReturn, status == nil || status != server.dialect.checksumMismatch {
             return currentOffset
         }
-        if server.dialect.version != version { return currentOffset }
+        if server.dialect.version != version, conflicts < Self.maximumConflicts {
+            conflicts += 1
+            return currentOffset
+        }
         if mayBeRefused, currentOffset == offset {
             // Counts the bytes of the unanswered request now, because the next response removes the request from the record.
             if server.dialect.ietf == nil { await record.recordUncounted(nil, at: offset, of: slot) }

@@ -151,7 +151,10 @@ extension PatchLoop {
         {
             conflicts += 1
             try await adopt(named)
-            return try await requestOffset()
+            let current = try await requestOffset()
+            // The running checksum covers only the content before this request.
+            if current != offset { contentHash = nil }
+            return current
         }
         guard answer.status == 409, server.dialect.ietf?.conflictHasOffset == true, let current = answer.offset, current != offset,
             conflicts < Self.maximumConflicts

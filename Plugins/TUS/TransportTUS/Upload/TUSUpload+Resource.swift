@@ -112,6 +112,11 @@ extension TUSUpload {
                 if [400, 412].contains(answer.status), let other = otherVersion(after: answer, of: server, among: untried) {
                     server.dialect = other
                 } else if answer.status == 413, withContent {
+                    // The server may have announced an upload for this request. The next request creates another one.
+                    if !record.checkpoint.ownURLs.isEmpty {
+                        _ = await server.removeIfAllowed(record.checkpoint.ownURLs)
+                        try await record.save { $0 = TUSCheckpoint() }
+                    }
                     withContent = false
                     if limits.maximumAppendSize == nil { _ = chunks(.none).shrink(below: size) }
                 } else {
