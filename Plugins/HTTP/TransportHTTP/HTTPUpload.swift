@@ -87,6 +87,8 @@ struct HTTPUpload {
     func verifiedReceipt(
         _ answer: EndpointResponse, _ file: FileReader, _ size: Int64, canReadAgain: Bool
     ) async throws -> TransferReceipt {
+        // A checksum in the response to a POST can belong to the created record instead of the content, and a POST must not be sent again.
+        guard !leavesRecord else { return receipt(answer, size, file.source.growth) }
         let (checksum, warnings) = try await UploadVerification(
             server: server, url: url, file: file, size: size, verification: attempt.options.verification, canReadAgain: canReadAgain,
             threads: disks.threads(for: file.source), reporter: reporter

@@ -34,7 +34,7 @@ struct UploadVerification {
         guard verification != .none else { return (nil, []) }
         if let checksum = try await compare(digest(inResponseToPUT: answer), answer) { return (checksum, []) }
         guard verification == .checksum else {
-            return server.options.uploadCheck == .head && server.upload == .put ? try await compareSize() : (nil, [])
+            return server.options.uploadCheck == .head ? try await compareSize() : (nil, [])
         }
         if let checksum = try await proof(inTagOf: answer) { return (checksum, []) }
         let head = try await ask("HEAD", Checksum.requestHeaders)
