@@ -12,17 +12,27 @@ enum RouteWatch {
 
     /// Reports to the queue whether the network is metered. After each new route, asks again, and ends the waits for servers that could not be reached.
     /// Runs until the task is cancelled. Returns immediately on systems without netlink.
-    static func run(_ queue: TransferQueue) async {
-        let changes = changes()
-        var condition = NetworkCondition.unconstrained
-        await update(&condition, of: queue)
-        guard let changes else { return }
+    ///
+    /// - Parameter condition: The result of ``begin(_:)``.
+    static func run(_ queue: TransferQueue, from condition: NetworkCondition) async {
+        guard let changes = changes() else { return }
+        var condition = condition
         for await _ in changes {
+            // First the condition, because the new route can belong to a metered network.
+            await update(&condition, of: queue)
             // An error means that the store fails or that the queue has shut down. A later route can end the waits.
             try? await queue.noteNewRoute()
-            await update(&condition, of: queue)
             guard (try? await Task.sleep(for: interval)) != nil else { return }
+            // NetworkManager can detect a metered network after its routes have changed.
+            await update(&condition, of: queue)
         }
+    }
+
+    /// Reports to a queue that has not started whether the network is metered.
+    static func begin(_ queue: TransferQueue) async -> NetworkCondition {
+        var condition = NetworkCondition.unconstrained
+        await update(&condition, of: queue)
+        return condition
     }
 
     /// Sets the condition of the network if it has changed.

@@ -4,10 +4,18 @@ import SystemPackage
 import TransferKit
 import TransferOutput
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
 /// Runs the commands of `transferq` that connect to the servers of accounts. The web server has no transports of its own.
 struct DiagnosticProgram: Sendable {
     /// The seconds to wait for each endpoint.
     private static let timeout = "20"
+    /// The time for a whole check. A storage folder on a share that does not respond must not block later checks.
+    private static let limit = Duration.seconds(120)
 
     /// The path of `transferq`; nil if this server can't run it.
     let path: FilePath?
@@ -45,6 +53,11 @@ struct DiagnosticProgram: Sendable {
         // Findings are lines of JSON, and messages are not.
         (process.standardOutput, process.standardError) = (output, output)
         try process.run()
+        let end = Task { [number = process.processIdentifier] in
+            try await Task.sleep(for: Self.limit)
+            kill(number, SIGKILL)
+        }
+        defer { end.cancel() }
         let text = await BlockingIO.run { String(decoding: (try? output.fileHandleForReading.readToEnd()) ?? Data(), as: UTF8.self) }
         let lines = text.split(separator: "\n")
         let findings = lines.compactMap { try? JSONDecoder().decode(JSONValue.self, from: Data($0.utf8)) }

@@ -146,9 +146,10 @@ package struct EndpointHealth: Sendable, Equatable {
         for (key, breaker) in breakers where RecoveryDecision.isOutage(breaker.error) { retry(key, at: uptime) }
     }
 
-    /// Whether the last failure of one of the endpoints was an outage.
-    func hasOutage(at endpoints: [Endpoint]) -> Bool {
-        endpoints.contains { breakers[Key($0)].map { RecoveryDecision.isOutage($0.error) } ?? false }
+    /// Whether some of the endpoints failed, and the last failure of each was an outage.
+    func hasOnlyOutages(at endpoints: [Endpoint]) -> Bool {
+        let errors = endpoints.compactMap { breakers[Key($0)]?.error }
+        return !errors.isEmpty && errors.allSatisfy(RecoveryDecision.isOutage)
     }
 
     private mutating func retry(_ key: Key, at uptime: Duration) {

@@ -22,7 +22,8 @@ extension Scheduler {
     /// of containers, don't use up a file's attempts. A server's request to back off stays in effect.
     mutating func noteNewRoute(at now: DualInstant, _ transaction: inout Transaction) {
         mutateFlags { $0.health.retryOutages(at: now.uptime) }
-        for account in sessionIndex.backoffs.keys.sorted() where flags.health.hasOutage(at: accounts[account]?.account.endpoints ?? []) {
+        for account in sessionIndex.backoffs.keys.sorted() where flags.health.hasOnlyOutages(at: accounts[account]?.account.endpoints ?? [])
+        {
             endBackoffs(of: account, &transaction)
         }
         sessionIndex.recallAllLines()

@@ -90,8 +90,9 @@ struct ReferenceHealth {
         for index in breakers.indices where breakers[index].isOutage { retry(index, now) }
     }
 
-    func hasOutage(at endpoints: [Endpoint]) -> Bool {
-        endpoints.contains { endpoint in breakers.contains { $0.isOf(endpoint) && $0.isOutage } }
+    func hasOnlyOutages(at endpoints: [Endpoint]) -> Bool {
+        let found = breakers.filter { breaker in endpoints.contains { breaker.isOf($0) } }
+        return !found.isEmpty && found.allSatisfy(\.isOutage)
     }
 
     private mutating func retry(_ index: Int, _ now: DualInstant) {

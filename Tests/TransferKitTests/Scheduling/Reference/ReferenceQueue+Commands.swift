@@ -40,7 +40,7 @@ extension ReferenceQueue {
             interruptSessionsWithoutNetwork()
         case .newRoute:
             health.retryOutages(now)
-            for account in accounts where health.hasOutage(at: account.account.endpoints) { endBackoffs(of: account.number) }
+            for account in accounts where health.hasOnlyOutages(at: account.account.endpoints) { endBackoffs(of: account.number) }
         case .start: mode = .running
         case .stop(let how, let deadline): stop(how, deadline: deadline)
         }
