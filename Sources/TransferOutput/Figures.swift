@@ -10,7 +10,7 @@ package enum Figures {
         guard let bytes else { return "–" }
         var value = Double(bytes)
         var unit = 0
-        // Choose the unit and the digits by the rounded value: 999.5 would be shown as four digits.
+        // Choose the unit and the digits by the rounded value. Otherwise, 999.5 would be shown with four digits.
         while abs(value) >= 999.5, unit < units.count - 1 {
             value /= 1024
             unit += 1
@@ -30,14 +30,14 @@ package enum Figures {
     /// A date as ISO 8601 in this machine's time zone, with its offset.
     package static func date(_ date: Date) -> String { date.formatted(Date.ISO8601FormatStyle(timeZone: .current)) }
 
-    /// A time in the next hour as a number of seconds from now, such as `in 5 s`; another time as a date.
+    /// A time in the next hour as a number of seconds from now, such as `in 5 s`; any other time as a date.
     package static func moment(_ date: Date) -> String {
         let seconds = date.timeIntervalSinceNow.rounded(.up)
         if (-1...0).contains(seconds) { return "now" }
         return (1...3_600).contains(seconds) ? "in \(Int(seconds)) s" : "at \(self.date(date))"
     }
 
-    /// The maximum time to show, in seconds. A longer time is shown as unknown, because the transfer hardly moves.
+    /// The maximum time to show, in seconds. A longer time is shown as unknown, because the transfer makes almost no progress.
     private static let longestTime = 100 * 86_400.0
 
     /// Hours (if any), minutes and seconds, such as `1:02:03`; dashes if the time is unknown.

@@ -1,4 +1,4 @@
-/// The error for a request that got no complete response.
+/// The error of a request that received no complete response.
 package struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The kind of an error, for programs. The list is not exhaustive.
     package struct Kind: RawRepresentable, Hashable, Sendable {
@@ -70,8 +70,8 @@ package struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertib
     /// Whether a new connection was closed or reset before the first line of a response, or before the TLS handshake was complete. A
     /// forwarder accepts connections and closes them like this while its target is stopped.
     ///
-    /// Can be true only for the kinds ``Kind/connectionLost`` and ``Kind/tlsFailed``; false if unknown, and after more than 4 MiB of the
-    /// request's body. With the kind ``Kind/connectionLost``, the server may have acted on the request.
+    /// Can be true only for the kinds ``Kind/connectionLost`` and ``Kind/tlsFailed``. False if unknown, or if more than 4 MiB of the
+    /// request's body were sent. With the kind ``Kind/connectionLost``, the server may have acted on the request.
     package internal(set) var isUnanswered = false
 
     /// Whether the failure is an error of HTTP/2, such as a stream that the server or a proxy reset. A proxy that can't forward an interim response

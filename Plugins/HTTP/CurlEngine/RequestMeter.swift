@@ -1,10 +1,10 @@
 import CoreMetrics
 import Tracing
 
-/// The metrics and the span of one request, for the backends that the app has chosen for swift-metrics and swift-distributed-tracing.
+/// Records the metrics and the span of one request in the app's backends for swift-metrics and swift-distributed-tracing.
 struct RequestMeter {
     private let start = ContinuousClock.now
-    /// The method as a label. It has few values, because an app can choose the method.
+    /// The method as a label of the metrics; `other` for an unusual method. An app can choose any method, so this limits the values.
     let method: String
 
     init(_ method: String) {
@@ -12,8 +12,8 @@ struct RequestMeter {
             ["GET", "HEAD", "PUT", "POST", "PATCH", "DELETE", "OPTIONS", "PROPFIND", "MKCOL", "MOVE"].contains(method) ? method : "other"
     }
 
-    /// Describes a request in its span. The attributes have the names of OpenTelemetry's conventions for HTTP, except the origin. They do not
-    /// contain the URL, which may contain a secret.
+    /// Describes a request in its span. Except for the origin, the names of the attributes follow OpenTelemetry's conventions for HTTP. The
+    /// attributes omit the URL, which may contain a secret.
     func describe(_ request: HTTPRequest, in span: any Span) {
         guard span.isRecording else { return }
         span.updateAttributes { attributes in

@@ -33,7 +33,7 @@ struct HTTPUpload {
     }
 
     var isForm: Bool { server.upload == .form }
-    /// Whether the server may create a record for each request. Such a request must not be repeated like a `PUT`.
+    /// Whether the server may create a record for each request. If so, a request must not be repeated, unlike a `PUT`.
     var leavesRecord: Bool { server.upload != .put }
     /// The method of a request whose content is the file.
     var method: String { leavesRecord ? "POST" : "PUT" }
@@ -43,7 +43,7 @@ struct HTTPUpload {
         server.plan.contentType ?? server.options.contentType ?? MediaType.ofFile(named: name)
     }
 
-    /// Sends a file by `PUT` or `POST`, or as the only counted file of a form.
+    /// Sends a file by `PUT` or `POST`, or in a form, whose additional files are not counted.
     func run(_ source: UploadSource) async throws -> TransferReceipt {
         // Some form handlers silently drop a part whose name they can't decode.
         guard !isForm || String(validating: attempt.remotePath.bytes, as: UTF8.self) != nil else {

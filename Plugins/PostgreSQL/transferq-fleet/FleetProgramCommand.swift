@@ -56,7 +56,7 @@ struct FleetProgramCommand: ParsableCommand {
         return 0
     }
 
-    /// - Throws: The parser's error, also if the arguments request help.
+    /// - Throws: The parser's error, which can be a request for help.
     private static func parse(command arguments: [String]) throws -> any ParsableCommand {
         var command = try parseAsRoot(arguments)
         // The run of any other command throws the request for help.

@@ -3,7 +3,7 @@ import TransferKit
 
 /// Whether the network is metered, according to NetworkManager.
 enum MeteredNetwork {
-    /// Asks for NetworkManager's D-Bus property `Metered` with systemd's `busctl`, which waits at most five seconds.
+    /// Reads NetworkManager's D-Bus property `Metered` with systemd's `busctl`, which waits at most five seconds.
     ///
     /// - Returns: Whether the network is metered, or probably metered; false if NetworkManager does not run.
     static func isMetered() async -> Bool {

@@ -10,7 +10,7 @@ enum RouteWatch {
     /// The shortest time between two wake-ups. Programs can add many routes at the same time.
     private static let interval = Duration.seconds(1)
 
-    /// Reports to the queue whether the network is metered. After each new route, asks again, and ends the waits for servers that could not be reached.
+    /// Reports to the queue whether the network is metered. After each new route, checks this again, and ends the waits for unreachable servers.
     /// Runs until the task is cancelled. Returns immediately on systems without netlink.
     ///
     /// - Parameter condition: The result of ``begin(_:)``.

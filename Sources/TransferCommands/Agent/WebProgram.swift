@@ -13,7 +13,7 @@ import TransferKit
 
 /// The web server of an agent: the program `transferq-web`, which is started again when it ends.
 final class WebProgram: Sendable {
-    /// The first and the longest delay before another start. After a run that took longer than the longest delay, the delays begin again.
+    /// The first and the longest delay before a restart. After a run that lasted longer than the longest delay, the next delay is the first one.
     private static let delays = (first: Duration.seconds(1), longest: Duration.seconds(60))
 
     /// The path of the program, next to this program.
@@ -21,12 +21,12 @@ final class WebProgram: Sendable {
 
     private let arguments: [[UInt8]]
     private let logger: Logger
-    /// The time for the program to end after its input has ended. A program that hangs must not keep the agent from stopping.
+    /// The maximum time from the end of the program's input to its exit. A program that hangs must not keep the agent from stopping.
     private static let endLimit = Duration.seconds(3)
 
     private struct State {
         var isStopping = false
-        /// The end of the pipe whose other end is the program's standard input; nil if the program does not run.
+        /// The write end of the pipe to the program's standard input; nil if the program is not running.
         var input: FileDescriptor?
         /// The running program, which has not been reaped.
         var process: pid_t?
@@ -57,7 +57,7 @@ final class WebProgram: Sendable {
         }
     }
 
-    /// Ends the program, if necessary with SIGKILL. The caller must cancel the task of ``run()`` too, because it can wait before another start.
+    /// Ends the program, if necessary with SIGKILL. The caller must also cancel the task of ``run()``, which may be waiting to restart the program.
     func stop() {
         state.withLock { state in
             state.isStopping = true
@@ -103,7 +103,7 @@ final class WebProgram: Sendable {
             if isStopping { try? stdin.writeEnd.close() }
             logAddress(stdout.readEnd)
             ChildProgram.waitForEnd(of: process)
-            // The process ID belongs to the program until it is reaped, so it is forgotten before.
+            // Forget the process ID before the program is reaped, because another process can get the ID afterwards.
             let failure = state.withLock { state in
                 try? state.input?.close()
                 (state.input, state.process) = (nil, nil)

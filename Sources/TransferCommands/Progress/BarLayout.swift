@@ -92,14 +92,14 @@ struct BarLayout: Sendable {
         return Self.colored(word, color) + line.dropFirst(word.count)
     }
 
-    /// A line about an event like ``colored(_:)``, broken at spaces. The text of a further line begins below that of the first line, if there is enough
-    /// room.
+    /// A line about an event like ``colored(_:)``, wrapped at spaces. The other lines are indented to the text of the first line, if there is
+    /// enough room.
     func colored(_ line: String, width: Int) -> String {
         colored(line.wrapped(to: width, indent: width < 2 * Self.wordLength ? 2 : Self.wordLength))
     }
 
-    /// The lines of a summary, with the number of failed sessions in red. Breaks the first line at spaces. The other lines contain commands, which can only
-    /// be copied from a terminal without line breaks.
+    /// The lines of a summary, with the number of failed sessions in red. Wraps the first line at spaces. The other lines contain commands, which
+    /// must not be wrapped, so that they can be copied from a terminal.
     func colored(_ summary: RunSummary, width: Int) -> [String] {
         var lines = summary.lines
         guard let first = lines.first else { return [] }

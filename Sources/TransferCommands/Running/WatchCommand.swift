@@ -69,7 +69,8 @@ struct WatchCommand: AsyncParsableCommand {
         var last: UInt64
         /// Handles the events instead of printing them; nil without a hook.
         var hook: EventHook?
-        /// The lines of `--tail` and the revision of the last recorded event, after which they are printed; nil if lines are printed immediately.
+        /// The kept lines of `--tail`, and the revision of the last recorded event, after which the lines are printed. Nil if lines are printed
+        /// immediately.
         var tail: (lines: [String], revision: UInt64)?
     }
 
@@ -106,7 +107,7 @@ struct WatchCommand: AsyncParsableCommand {
 
     func run() async throws {
         let opened = try await openHook()
-        // The log contains events that are not printed, so the lines of --tail are counted from its beginning.
+        // Some events of the log are not printed. To count the printed lines for --tail, read the log from its beginning.
         let last = if opened == nil, tail != nil { try await common.withQueue { try await $0.status().revision } } else { UInt64(0) }
         let since = if let opened { opened.since } else if last > 0 { UInt64(0) } else { try await start() }
         // Without the beginning of the log, the indices of sessions are unknown.

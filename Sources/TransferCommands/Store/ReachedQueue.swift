@@ -97,8 +97,8 @@ extension CommonOptions {
     /// Opens the queue or connects to its owner, whichever succeeds first. Tries both, because owners can start and exit at any time.
     ///
     /// - Parameters:
-    ///   - limits: The limits of an opened queue; nil for the stored limits.
-    ///   - logger: The logger of an opened queue; nil for standard error.
+    ///   - limits: The limits if this process opens the queue; nil for the stored limits.
+    ///   - logger: The logger if this process opens the queue; nil for standard error.
     func reachedQueue(limits: RunLimitOptions? = nil, logger: Logger? = nil) async throws -> ReachedQueue {
         try requireStorageFolder()
         if let remote = try await answeringQueue() { return .remote(remote) }
@@ -113,7 +113,7 @@ extension CommonOptions {
             let first = await group.nextResult()
             group.cancelAll()
             while let other = await group.nextResult() {
-                // If this process opened the queue, another owner has released it since its response or its error, so use the opened queue.
+                // If this process opened the queue, the other owner has released it since it responded or failed, so use the opened queue.
                 guard case .success(.owned(let queue)?) = other else { continue }
                 return .owned(queue)
             }

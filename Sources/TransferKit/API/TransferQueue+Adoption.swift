@@ -11,8 +11,8 @@ extension TransferQueue {
         try await mailbox.send(.command(.enqueue([draft])))
     }
 
-    /// Interrupts a session immediately, without the store, which may refuse changes. From now on, no run of the session begins, until
-    /// ``withdraw(_:)`` has removed the session.
+    /// Interrupts a session immediately. Does not use the store, which may reject changes. No run of the session begins until ``withdraw(_:)``
+    /// has removed the session.
     package func revoke(_ id: SessionID) {
         revoked.insert(id)
         for (number, run) in runs where run.id == id { interrupt(number) }

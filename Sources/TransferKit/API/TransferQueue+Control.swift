@@ -108,7 +108,7 @@ extension TransferQueue {
         try await mailbox.send(.command(.setNetwork(condition)))
     }
 
-    /// Ends the waits for servers that could not be reached, because this machine has a new route. Other failures keep their delays.
+    /// Ends the waits for unreachable servers after this machine gets a new route. Other failures keep their delays.
     package nonisolated func noteNewRoute() async throws {
         try await mailbox.send(.command(.newRoute))
     }

@@ -4,7 +4,7 @@ import TransferCore
 
 extension QueueStore {
     /// Creates session drafts for requests: checks the requests and their local files, and chooses names. Writes in-memory data and copies
-    /// to files in the spool. If a draft is not stored, the caller must call ``discardBlobs(of:)``.
+    /// of files to the spool. If a draft is not stored, the caller must call ``discardBlobs(of:)``.
     ///
     /// - Throws: ``QueueError`` with the code `invalidRequest`, `fileExists`, `unreadableItems` or `storageUnavailable`; `CancellationError` if the
     ///   task is cancelled during a copy. After an error, no new file remains in the spool.
@@ -24,11 +24,11 @@ extension QueueStore {
         }
     }
 
-    /// Runs a body that creates drafts and may copy files, on a thread that is allowed to block. If the task is cancelled, the copies stop, and the
+    /// Runs a body that creates drafts and may copy files, on a thread that may block. If the task is cancelled, the copies stop, and the
     /// body throws `CancellationError`.
     ///
-    /// - Parameter folder: The folder of the local files, which limits the threads that a hanging disk can occupy; nil for requests without local
-    ///   files.
+    /// - Parameter folder: The folder of the local files; nil for requests without local files. It identifies the disk, to limit the number of
+    ///   threads that a hanging disk can occupy.
     func writingDrafts<Drafts: Sendable>(
         in folder: FilePath?, _ body: @escaping @Sendable (CopyCancellation) throws -> Drafts
     ) async throws -> Drafts {

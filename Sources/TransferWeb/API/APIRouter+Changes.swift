@@ -141,7 +141,7 @@ extension APIRouter {
         } else {
             try members.finish()
             if verb == "check" {
-                // An unknown account is an error of the queue, like in other requests.
+                // An unknown account is an error of the queue, as in other requests.
                 _ = try await account(name)
                 return try await diagnostics.findings(["account", "check"], of: name)
             }

@@ -4,7 +4,7 @@ import TransferKit
 extension Account {
     /// Parses an account that a client saves: the object that `transferq account show --json` prints, without its status.
     ///
-    /// - Parameter stored: The stored account, whose other properties the account keeps; nil if there is none.
+    /// - Parameter stored: The stored account, which provides the properties that the request can't contain; nil for a new account.
     /// - Throws: A ``Problem``.
     init(_ name: String, _ members: JSONMembers, keeping stored: Account?) throws(Problem) {
         var members = members

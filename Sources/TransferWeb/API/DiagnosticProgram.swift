@@ -10,7 +10,7 @@ import TransferOutput
     import Darwin
 #endif
 
-/// Runs the commands of `transferq` that connect to the servers of accounts. The web server has no transports of its own.
+/// Runs the commands of `transferq` that connect to the servers of accounts. The web server itself has no transports.
 struct DiagnosticProgram: Sendable {
     /// The seconds to wait for each endpoint.
     private static let timeout = "20"
@@ -21,7 +21,7 @@ struct DiagnosticProgram: Sendable {
     let path: FilePath?
     /// The storage folder of the queue.
     let folder: FilePath
-    /// Whether a command runs. Only one can run at a time, because each is a process with its own connections.
+    /// Whether a command is running. Only one can run at a time, because each is a process with its own connections.
     private let isRunning = Locked(false)
 
     init(_ path: FilePath?, folder: FilePath) {
@@ -29,10 +29,10 @@ struct DiagnosticProgram: Sendable {
         self.folder = folder
     }
 
-    /// Returns what a command found.
+    /// Runs a command, and returns its findings.
     ///
     /// - Parameters:
-    ///   - command: The words of the command.
+    ///   - command: The words of the command, without options.
     ///   - account: The account to check; nil if the command checks everything.
     /// - Throws: A ``Problem`` if the command can't run now, or ends with an error instead of findings.
     func findings(_ command: [String], of account: String? = nil) async throws -> WebResponse {
@@ -50,7 +50,7 @@ struct DiagnosticProgram: Sendable {
         process.arguments = command + ["--json", "--store", folder.string, "--timeout", Self.timeout] + (account.map { ["--", $0] } ?? [])
         process.standardInput = FileHandle.nullDevice
         let output = Pipe()
-        // Findings are lines of JSON, and messages are not.
+        // Each finding is a line of JSON. All other lines are messages.
         (process.standardOutput, process.standardError) = (output, output)
         try process.run()
         let end = Task { [number = process.processIdentifier] in

@@ -27,8 +27,8 @@ actor QueueMetrics {
     /// The accounts and directions that had a rate, so that it becomes 0 at the end.
     private var rated: Set<[String]> = []
     private var accounts: Set<String> = []
-    /// The ended sessions whose accounts have not been read yet, at most 10,000. Many sessions can end within a moment, for example while the events that the
-    /// server missed are read, and the queue limits the connections.
+    /// The ended sessions whose accounts have not been read yet, at most 10,000. Many sessions can end within a moment, for example while the server
+    /// reads missed events. The queue limits the number of connections, so the accounts are read one at a time.
     private let ends: AsyncStream<(id: SessionID, result: String)>.Continuation
 
     init(_ queue: any ControllableQueue, _ registry: PrometheusMetrics) {

@@ -1,6 +1,6 @@
 import TransferOutput
 
-/// HTML in which every interpolated text is escaped, so that names of files and sessions can't become markup.
+/// HTML in which all interpolated text is escaped, so that names of files and sessions can't become markup.
 struct HTML: ExpressibleByStringInterpolation, Sendable {
     private(set) var markup: String
 
@@ -17,7 +17,7 @@ struct HTML: ExpressibleByStringInterpolation, Sendable {
 
         mutating func appendLiteral(_ literal: String) { markup += literal }
 
-        /// Inserts a text, for content or for an attribute value in double quotes.
+        /// Inserts text, for content or for an attribute value in double quotes.
         mutating func appendInterpolation(_ text: String) { markup += HTML.escaped(text) }
 
         mutating func appendInterpolation(_ number: some BinaryInteger) { markup += "\(number)" }
@@ -40,7 +40,7 @@ struct HTML: ExpressibleByStringInterpolation, Sendable {
             case ">": escaped += "&gt;"
             case "\"": escaped += "&quot;"
             case "'": escaped += "&#39;"
-            // Control characters can reverse the direction of text, so that a name looks like another name.
+            // Control characters can reverse the direction of text, so that one name looks like another.
             case _ where scalar.isControl: escaped.unicodeScalars.append("\u{FFFD}")
             default: escaped.unicodeScalars.append(scalar)
             }

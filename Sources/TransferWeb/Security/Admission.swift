@@ -13,7 +13,7 @@ final class Admission: Sendable {
 
     let tokens: AccessTokens
     private let requestGuard: RequestGuard
-    /// The limits for clients with a valid token, and for all others, which can't use up the requests of the former.
+    /// Separate limits for clients with a valid token and for all others, so that the others can't use up the requests of these clients.
     private let (clients, strangers): (RequestRate, RequestRate)
     private let isReadOnly: Bool
     private let isSecure: Bool

@@ -1,6 +1,6 @@
 import Locking
 
-/// Limits the number of requests per second of several clients together.
+/// Limits the total number of requests per second from several clients.
 final class RequestRate: Sendable {
     private let burst: Double
     private let perSecond: Double

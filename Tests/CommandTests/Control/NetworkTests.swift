@@ -7,7 +7,7 @@ import TransferKit
 /// Whether this process can create network namespaces. Without root, many systems don't allow it.
 private let hasNamespaces = (try? StartedProgram.run("unshare", ["--net", "true"]).status) == 0
 
-/// The agent in a network namespace and on a message bus of the test (network_namespaces(7), dbus-daemon(1)).
+/// The agent in a separate network namespace, with a separate message bus (network_namespaces(7), dbus-daemon(1)).
 @Suite(.timeLimit(.minutes(5)), .enabled(if: hasNamespaces)) struct NetworkTests {
     private let folder: TemporaryFolder
 
@@ -17,7 +17,8 @@ private let hasNamespaces = (try? StartedProgram.run("unshare", ["--net", "true"
         try Data(repeating: 7, count: 100_000).write(to: URL(filePath: folder.path.appending("file").string))
     }
 
-    /// Runs a script in a new network namespace without routes. `t` is `transferq` with a storage folder, and `state` the session's state.
+    /// Runs a script in a new network namespace without routes. `t` runs `transferq` with a storage folder, and `field` prints a field of the
+    /// session.
     private func run(_ script: String) async throws -> [String] {
         let (transferq, server) = (TransferQ.executable, TransferQ.executable.removingLastComponent().appending("tus-loopback"))
         let words = ["--net", "bash", "-c", Self.prelude + script, "test", transferq.string, server.string, folder.path.string]
@@ -44,7 +45,7 @@ private let hasNamespaces = (try? StartedProgram.run("unshare", ["--net", "true"
 
         """#
 
-    /// Without the route, the next attempt would begin at the time that `why` names.
+    /// Without the route, the next attempt would begin at the time that `why` reports.
     @Test func `a new route wakes a session that waits for its server`() async throws {
         let lines = try await run(
             #"""

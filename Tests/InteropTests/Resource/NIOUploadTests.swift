@@ -71,7 +71,7 @@ import TransportTUS
         await server.stop()
     }
 
-    /// A removed upload is gone, so the file restarts.
+    /// After its upload was removed, the file can't resume.
     @Test(arguments: versions) func removesUpload(version: String) async throws {
         let server = try await NIOUploadServer()
         let transport = try transport(version)

@@ -133,7 +133,7 @@ import TransportTUS
         await close(server)
     }
 
-    /// The producer is never more than 1 MiB ahead, so the file can't be read again.
+    /// The queue keeps at most 1 MiB of the stream, so the stream can't be read again.
     @Test(arguments: dialects) func comparesDigestOfStream(dialect: LoopbackDialect) async throws {
         let server = interop.loopbackServer(LoopbackOptions(dialect: dialect))
         let url = try await server.start()
@@ -154,7 +154,7 @@ import TransportTUS
         await server.stop()
     }
 
-    /// The server restarts with other software, which has kept the upload.
+    /// The server restarts with different software, which still has the upload.
     @Test(
         arguments: [(.draft6, .draft8), (.draft8, .draft10), (.draft10, .draft9), (.draft9, .final), (.final, .draft6)]
             as [(LoopbackDialect, LoopbackDialect)])

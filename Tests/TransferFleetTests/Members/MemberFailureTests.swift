@@ -26,7 +26,7 @@ import TransferKit
             try await fixture.wait("the member can't give the session up") {
                 Self.message(in: log, beginsWith: "Cannot remove a session from this member's queue")
             }
-            // If the run still sent, it could now finish the file.
+            // A run that is still sending could now finish the file.
             fixture.server.stopContent(at: nil)
             try await fixture.waitForRenewals(2, of: reel)
             #expect(try await fixture.owner(of: reel) == "a")
@@ -51,7 +51,7 @@ import TransferKit
         await member.stop()
         try await task.value
         try await store.accept()
-        // Nothing proves that the queue has forgotten the session, so it continues once the lease has ended.
+        // The queue of the first member may still have the session, so the session continues only after its lease ends.
         #expect(try await fixture.owner(of: reel) == "a")
         fixture.server.stopContent(at: nil)
         try await fixture.run([fixture.member("b")]) { try await fixture.waitForAll([reel]) }

@@ -64,7 +64,7 @@ import TransferKit
         try await fleet.add(1)
         let member = try await fleet.join("m")
         let lease = try #require(try await fleet.store.take(for: member).first)
-        // PostgreSQL compresses keys, so the address must not repeat.
+        // PostgreSQL compresses keys, so the address must not contain repetitions.
         let path = (0..<200).map { _ in UUID().uuidString }.joined(separator: "/")
         let events = (0..<2).map { number in
             FileEvent.checkpoint(

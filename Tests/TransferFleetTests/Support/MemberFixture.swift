@@ -134,7 +134,7 @@ final class MemberFixture: Sendable {
         try result.get()
     }
 
-    /// Waits until a member has renewed the lease of a session this number of times, or no member has the session.
+    /// Waits until a member has renewed the lease of a session `count` times, or until no member has the session.
     func waitForRenewals(_ count: Int, of id: SessionID) async throws {
         var renewals = 0
         var last: String?

@@ -9,8 +9,8 @@ import TransferKit
     import Glibc
 #endif
 
-/// A PostgreSQL server of Debian's package, in a temporary folder, on a Unix socket. It ends with the test process. The folder is
-/// removed at the latest then.
+/// A PostgreSQL server of Debian's package, in a temporary folder, on a Unix socket. When the test process ends, the server also
+/// ends, and its folder is removed.
 ///
 /// PostgreSQL refuses to run as root, so root starts the server as another user.
 final class PostgresServer: Sendable {

@@ -168,7 +168,7 @@ import TransportTesting
         }
     }
 
-    /// The description of an account shows not all of its properties, and no secrets.
+    /// The description of an account omits some properties and all secrets.
     @Test func `saving a described account keeps what the description omits`() async throws {
         try await WebFixture.with { fixture in
             let client = try fixture.client()

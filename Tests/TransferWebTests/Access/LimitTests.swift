@@ -98,7 +98,7 @@ import TransportTesting
             let reply = try await client.get("/api/v1/queue")
             #expect(reply.status == 429)
             #expect(reply.headers["retry-after"] != nil)
-            // Requests without a token don't use up those of other clients.
+            // Requests without a token don't use up the limit of other clients.
             let known = try fixture.client()
             for _ in 0..<12 { #expect(try await known.get("/api/v1/queue").status == 200) }
             #expect(try await known.get("/api/v1/queue").status == 429)

@@ -51,7 +51,7 @@ import TransportTesting
             let unknown = try await client.post("/api/v1/accounts/other/check")
             #expect(unknown.status == 404 && unknown.code == "noSuchAccount")
             #expect(try await client.post("/api/v1/doctor", json: #"{"x":1}"#).status == 400)
-            // A server in an app has no program for checks, and the token for reading allows none.
+            // A server in an app has no program for checks. The read-only token permits no checks.
             #expect(try await fixture.client().post("/api/v1/doctor").code == "noDiagnostics")
             #expect(try await fixture.client("web-read.token").post("/api/v1/doctor").status == 403)
             program.send(SIGTERM)

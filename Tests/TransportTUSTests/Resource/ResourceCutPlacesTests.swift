@@ -55,7 +55,7 @@ import TransportTUS
         }
     }
 
-    /// The server has the content, and the response to it breaks: in the middle of the upload, or at its end.
+    /// The server has the content, and the response to the content is truncated, in the middle of the upload or at its end.
     @Test(arguments: ResourceServer.versions, [true, false]) func recoversFromTruncatedResponseToPATCH(
         version: String, isLast: Bool
     ) async throws {
@@ -144,7 +144,7 @@ import TransportTUS
                         return isFirst
                     }
                 guard isCut else { return server.steps(request) }
-                // The server has obtained some bytes in another way.
+                // The server has obtained some bytes from another source.
                 server.state.withLock { $0.stored = 20 }
                 return [.read(nil), .raw(String(decoding: whole.utf8.prefix(position), as: UTF8.self))]
                     + (position == whole.utf8.count ? [] : [.close])

@@ -253,7 +253,7 @@ import TransportTUS
     }
 
     /// An earlier response was lost, and the server's state does not show whether the upload is complete. A later rejection of the empty request that
-    /// completes the upload changes nothing about that.
+    /// completes the upload does not change this.
     @Test(arguments: [401, 404, 410]) func rejectionKeepsOutcomeUnknown(status: Int) async throws {
         let upload = try TestUpload.resource(
             size: 10,

@@ -142,7 +142,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The same for the last of several requests.
+    /// The response to the last of several requests rejects the whole file.
     @Test(arguments: ["8", "10", "final"]) func reportsRejectionOfWholeFileAfterChunks(version: String) async throws {
         var upload = try TestUpload.resource(size: 10, version: version) { request, number in
             switch number {

@@ -34,7 +34,7 @@ import TransportTUS
         upload.requests.map { "\($0.method) \($0.headers["upload-draft-interop-version"] ?? "-")" }
     }
 
-    /// The server's software was replaced, and has kept its uploads. The version that the server names is tried first.
+    /// The server's software was replaced, and the uploads were kept. The version that the server names is tried first.
     @Test(
         arguments: [
             ("6", "8", true, ["8"]), ("3", "9", true, ["9"]), ("10", "6", true, ["6"]), ("final", "10", true, ["10"]),

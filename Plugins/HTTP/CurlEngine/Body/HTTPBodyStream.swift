@@ -25,7 +25,7 @@ package final class HTTPBodyStream: Sendable {
         /// Whether the stream's request has ended.
         var isAbandoned = false
         var wake: (@Sendable () -> Void)?
-        /// Whether the engine waits for bytes. The next change must then call `wake`.
+        /// Whether the engine is waiting for bytes. If so, the next change must call `wake`.
         var needsWakeUp = false
         var lastWriter: UInt64 = 0
         var writers: [UInt64: CheckedContinuation<Void, any Error>] = [:]
@@ -104,7 +104,7 @@ package final class HTTPBodyStream: Sendable {
 extension HTTPBodyStream {
     /// Binds the stream to a request.
     ///
-    /// - Parameter wake: Called from any thread when bytes arrive, or the body ends, after ``take()`` found no bytes.
+    /// - Parameter wake: Called from any thread if ``take()`` found no bytes, and then bytes arrive or the body ends.
     /// - Returns: False if the stream already belongs to a request; otherwise true.
     func attach(wake: @escaping @Sendable () -> Void) -> Bool {
         state.withLock { state in

@@ -38,7 +38,7 @@ package struct HTTPRequest: Sendable {
     package var observeBody: (@Sendable (_ bytes: RawSpan) -> Void)?
 
     /// Observes interim responses (1xx), such as 103 or 104, except 100 (Continue). Called on the engine's thread, in the order of arrival, when
-    /// the headers of a response are complete, even while the body is being sent. Must not block.
+    /// the headers of a response are complete. The engine may still be sending the body. Must not block.
     ///
     /// libcurl ends a request if the headers of its responses exceed 300 KiB in total. The error is the same as for a broken connection.
     package var observeInterimResponse: (@Sendable (_ head: HTTPResponseHead) -> Void)?
@@ -70,8 +70,8 @@ package struct HTTPRequest: Sendable {
         ["GET", "HEAD", "OPTIONS", "DELETE"].contains(method)
     }
 
-    /// The URL's scheme, host and port, for use in messages. Contains no secret: "a server" replaces a URL that is invalid or may contain a user
-    /// name.
+    /// The URL's scheme, host and port, for use in messages. To keep secrets out of messages, this is "a server" if the URL is invalid or may
+    /// contain a user name.
     package var originForMessages: String {
         let parts = url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
         guard parts.count > 2, parts[1].isEmpty else { return "a server" }

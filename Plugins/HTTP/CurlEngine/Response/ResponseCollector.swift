@@ -5,7 +5,7 @@ struct ResponseCollector {
     private var headerBytes: [UInt8] = []
     /// The number of header bytes of the current response, including its trailers.
     private var responseBytes = 0
-    /// Whether no header line arrived, not even of an interim response.
+    /// Whether no header line has arrived, not even one of an interim response.
     private(set) var isEmpty = true
     private(set) var body: [UInt8] = []
     private(set) var isBodyTruncated = false
@@ -17,7 +17,8 @@ struct ResponseCollector {
         self.maximumBody = maximumBody
     }
 
-    /// Adds one header line. libcurl also passes the headers of interim responses, which replace earlier headers, and trailers, which are ignored.
+    /// Adds one header line. libcurl also passes the headers of interim responses, and trailers. The headers of each response replace those of
+    /// the previous one. Trailers are ignored.
     ///
     /// - Returns: Whether the response is within the limit.
     mutating func addHeaderLine(_ line: UnsafeRawBufferPointer) -> Bool {
@@ -66,10 +67,10 @@ struct ResponseCollector {
         } ?? 0
     }
 
-    /// The status and the headers of the final response.
+    /// The status and the headers of the last response, which may be an interim response.
     var head: HTTPResponseHead { HTTPResponseHead(status: status, headers: headers) }
 
-    /// The headers of the final response.
+    /// The headers of the last response, which may be an interim response.
     var headers: HTTPHeaders {
         HTTPHeaders(parsing: headerBytes.split(whereSeparator: { $0 == UInt8(ascii: "\r") || $0 == UInt8(ascii: "\n") }).dropFirst())
     }

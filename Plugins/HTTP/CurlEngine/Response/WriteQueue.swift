@@ -48,8 +48,7 @@ final class WriteQueue: Sendable {
 
     /// Requests a notification of the loop when at most `count` chunks remain unwritten, or when a chunk fails.
     ///
-    /// - Returns: Whether at most `count` chunks are already unwritten, or the queue is closed. The loop is then notified only if a chunk
-    ///   fails.
+    /// - Returns: True if at most `count` chunks are unwritten now, or the queue is closed. The loop is then notified only if a chunk fails.
     func requestNotification(atUnwritten count: Int) -> Bool {
         state.withLock { state in
             let isMet = state.unwritten <= count || state.isClosed
@@ -61,8 +60,8 @@ final class WriteQueue: Sendable {
     /// Writes chunks to the sink, including chunks that arrive during the call, until no chunk is left or one fails. Returns after at most
     /// ``maximumChunksPerRun`` chunks, so that other downloads can use the thread. Called on a writer thread.
     ///
-    /// - Parameter notifyLoop: Notifies the loop. Called when the unwritten chunks have fallen to the requested number, and when a chunk
-    ///   fails.
+    /// - Parameter notifyLoop: Notifies the loop. Called when the number of unwritten chunks has fallen to the requested number, and when a
+    ///   chunk fails.
     /// - Returns: Whether the caller must request a writer thread again, because chunks may remain.
     func write(to sink: any HTTPResponseSink, notifyLoop: () -> Void) -> Bool {
         for _ in 0..<Self.maximumChunksPerRun {

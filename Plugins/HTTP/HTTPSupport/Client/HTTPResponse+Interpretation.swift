@@ -65,7 +65,7 @@ extension String {
         var hidden: Substring?
         for piece in split(separator: "<") {
             let parts = piece.split(separator: ">", maxSplits: 1, omittingEmptySubsequences: false)
-            // A piece without `>` is text before the first tag, or an incomplete tag. Only the text counts.
+            // A piece without `>` is text before the first tag, or an incomplete tag. Only the text is kept.
             guard parts.count == 2 else {
                 if words.isEmpty, hidden == nil, piece.startIndex == startIndex { words += piece.split(whereSeparator: \.isWhitespace) }
                 continue

@@ -31,8 +31,8 @@ package actor PostgresConnection {
 
     /// Runs statements in one transaction, on this actor's thread.
     ///
-    /// - Throws: ``QueueError``: the errors of the body; `statementRejected` or `invalidRequest` if the database rejected a statement, so that a
-    ///   repetition is useless; `storageUnavailable` if the database can't be reached. Then it is unknown whether the transaction took effect.
+    /// - Throws: ``QueueError``: the errors of the body; `statementRejected` or `invalidRequest` if the database rejected a statement, and would
+    ///   reject it again; `storageUnavailable` if the database can't be reached. In this case, the transaction may have taken effect.
     package func transaction<Value: Sendable>(_ body: @Sendable (PostgresLink) throws -> Value) throws -> Value {
         try translatingErrors {
             var repetitions = 0

@@ -27,7 +27,7 @@ package struct PostgresError: Error, CustomStringConvertible {
         return !["08", "25", "40", "42", "53", "55", "57", "58", "XX"].contains(state.prefix(2))
     }
 
-    /// The error for a text that PostgreSQL can't store: character_not_in_repertoire.
+    /// The error for text that PostgreSQL can't store: character_not_in_repertoire.
     static let zeroByte = PostgresError(
         kind: .statement(state: "22021"), message: "A text contains a zero byte, which PostgreSQL can't store.")
 

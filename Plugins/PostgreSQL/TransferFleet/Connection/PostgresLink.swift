@@ -49,7 +49,7 @@ import CPostgres
     /// Runs one statement with parameters, which are sent as text.
     @discardableResult
     package func query(_ statement: String, _ values: [String?] = []) throws(PostgresError) -> [PostgresRow] {
-        // libpq reads a text only up to its first zero byte.
+        // libpq reads text only up to the first zero byte.
         guard !values.contains(where: { $0?.utf8.contains(0) == true }) else { throw .zeroByte }
         guard let count = Int32(exactly: values.count) else { throw .unreadable("too many parameters") }
         let sent = unsafe Self.withCStrings(values) { values in

@@ -33,7 +33,7 @@ package struct PostgresURL: Sendable {
     /// The URL for use in messages, without a user, password or options.
     package var location: String { "postgresql://\(Self.split(text).rest.prefix { $0 != "?" })" }
 
-    /// The user with the password, if any, and the text after them.
+    /// Returns the user with the password, if any, and the text after them.
     private static func split(_ text: String) -> (user: Substring?, rest: Substring) {
         let rest = text.drop { $0 != ":" }.dropFirst(3)
         guard let at = rest.lastIndex(of: "@") else { return (nil, rest) }
@@ -46,7 +46,7 @@ package struct PostgresURL: Sendable {
         defer { unsafe PQconninfoFree(options) }
         var option = unsafe options
         while let keyword = unsafe option.pointee.keyword {
-            // Without a host after the password, the password is read as the port.
+            // Without a host after the password, libpq reads the password as the port.
             if unsafe String(cString: keyword) == "port", let port = unsafe option.pointee.val {
                 guard unsafe String(cString: port).utf8.allSatisfy({ (0x30...0x39).contains($0) || $0 == 0x2C }) else { return false }
             }

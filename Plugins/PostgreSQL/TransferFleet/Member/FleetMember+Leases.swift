@@ -1,9 +1,10 @@
 import Logging
 import TransferKit
 
-/// Keeps a member's leases, or stops their sessions in time. Independent of reports and takes, which can wait for the fleet's lock.
+/// Renews a member's leases, and stops a session in time if its lease can't be renewed. Does not wait for the fleet's lock, unlike the tasks that
+/// take sessions and report their ends.
 extension FleetMember {
-    /// Renews the leases at each request, until the task is cancelled.
+    /// Renews the leases on each request, until the task is cancelled.
     func sendHeartbeats() async {
         for await _ in heartbeatRequests {
             do {
@@ -11,7 +12,7 @@ extension FleetMember {
             } catch let error as QueueError where error.code == .evicted {
                 return end(with: error)
             } catch {
-                // The sessions continue until their leases end, and the next heartbeat tries again.
+                // The sessions continue until their leases end, and the next heartbeat retries.
                 logger.warning("\(error)")
             }
         }
@@ -35,7 +36,7 @@ extension FleetMember {
                 }
             }
             leases.append((session.lease, status?.statistics))
-            // The event may have been lost in a gap.
+            // The event about the session's end may have been lost in a gap.
             guard let status, held[id]?.lease == session.lease, held[id]?.phase == .running, outcomes[id] == nil else { continue }
             if status.state == .completed { outcomes[id] = .completed }
             if status.state == .failed, let error = status.error { outcomes[id] = .failed(error) }
@@ -48,7 +49,7 @@ extension FleetMember {
             } else if outcomes[lease.id] == nil {
                 await lose(lease.id)
             }
-            // Otherwise, the run has ended, and its report finds out whether the lease is valid.
+            // Otherwise, the run has ended, and its report will show whether the lease is valid.
         }
         for (id, request) in requests { follow(request, id) }
     }
@@ -68,7 +69,7 @@ extension FleetMember {
             do {
                 if try await listener.awaitNotification(timeout: .seconds(1)) { wake() }
             } catch {
-                // Heartbeats look for changes, too.
+                // Heartbeats also detect changes.
                 try? await Task.sleep(for: Self.heartbeatInterval)
             }
         }

@@ -8,10 +8,10 @@ extension FleetMember {
     private static let adoptionRetryDelay = Duration.seconds(30)
     /// The delay before the member asks its queue again to remove a session.
     private static let withdrawalRetryDelay = Duration.seconds(1)
-    /// The delay before a session starts again whose earlier run has not ended.
+    /// The delay before a session whose earlier run has not ended starts again.
     private static let rerunDelay = Duration.seconds(5)
 
-    /// Notes a taken session. From now on, the member renews its lease.
+    /// Records a taken session. The member then renews the session's lease.
     ///
     /// - Returns: False if the queue is still ending an earlier run of the session, whose lease was lost.
     func hold(_ lease: FleetLease, takenAt began: ContinuousClock.Instant) -> Bool {
@@ -21,7 +21,7 @@ extension FleetMember {
         return true
     }
 
-    /// Gives a session back that this member can't run yet.
+    /// Gives back a session that this member can't run yet.
     func returnEarly(_ lease: FleetLease) async {
         let reference = lease.reference
         _ = try? await store.locked { try $0.giveBack(reference, statistics: nil, delay: Self.rerunDelay, isInterrupted: true) }
@@ -29,7 +29,7 @@ extension FleetMember {
 
     /// Adds a taken session to the member's queue, which starts it.
     func adopt(_ lease: FleetLease) async {
-        // The lease may have been lost, or the fleet may have asked for the session, while other sessions were added.
+        // While other sessions were added, the lease may have been lost, or the fleet may have requested the session back.
         guard held[lease.id]?.lease == lease.reference, held[lease.id]?.phase == .running else { return }
         let adoption = Task {
             await recorder.begin(lease.reference)
@@ -50,7 +50,7 @@ extension FleetMember {
         }
     }
 
-    /// Handles an error of the member's queue, which could not add a session.
+    /// Gives back or ends a session that the member's queue could not add.
     private func giveUp(_ lease: FleetLease, _ error: any Error) async {
         let code = (error as? QueueError)?.code
         switch code {
@@ -62,7 +62,7 @@ extension FleetMember {
             let reason = TransferError(.permanent, .rejected, "\(error)")
             stop(lease.id) { try $0.finish($1, error: reason, statistics: nil) }
         default:
-            // The sessions that this session displaced do not wait for it.
+            // The sessions that this session displaced no longer wait for it.
             let reason = TransferError(.transient, .internalFailure, "A member can't run the session. \(error)")
             stop(lease.id) {
                 try $0.giveBack($1, statistics: nil, delay: Self.adoptionRetryDelay, isInterrupted: false, error: reason)
@@ -83,7 +83,7 @@ extension FleetMember {
         }
     }
 
-    /// Pauses or resumes a session in the member's queue. The next heartbeat repeats this after an error.
+    /// Pauses or resumes a session in the member's queue. After an error, the next heartbeat retries this.
     private func change(_ id: SessionID, _ lease: LeaseReference, pauses: Bool) async {
         var isDone = true
         do {
@@ -143,7 +143,7 @@ extension FleetMember {
 
     /// Interrupts a session, and gives it back once its run has ended.
     ///
-    /// - Parameter isInterrupted: Whether the member stops the session for its own reason.
+    /// - Parameter isInterrupted: Whether the member stops the session without a request from the fleet.
     private func stop(_ id: SessionID, isInterrupted: Bool = true) {
         stop(id) { try $0.giveBack($1, statistics: nil, isInterrupted: isInterrupted) }
     }
@@ -192,12 +192,12 @@ extension FleetMember {
         while let task = withdrawals.values.first { await task.value }
     }
 
-    /// Removes a session from the queue once its run has ended, and then calls the body, unless the lease was lost. Until then, the member holds the
-    /// session, because its run may still send.
+    /// Removes a session from the queue once its run has ended, and then calls `giveBack`, unless the lease was lost. Until then, the member
+    /// holds the session, because its run may still send.
     private func withdraw(_ id: SessionID, then giveBack: @escaping @Sendable () async -> Void) {
         let adoption = held[id]?.adoption
         withdrawals[id] = Task {
-            // Immediately, even if the queue is still adding the session.
+            // Revoke the session immediately, even if the queue is still adding it.
             await queue.revoke(id)
             _ = await adoption?.result
             guard await removeFromQueue(id) else {
@@ -213,9 +213,9 @@ extension FleetMember {
         }
     }
 
-    /// Removes a session from the queue. Tries again until the queue can do so.
+    /// Removes a session from the queue. Retries until this succeeds.
     ///
-    /// - Returns: False if the member ends before. The session then continues elsewhere after its lease.
+    /// - Returns: False if the member leaves the fleet first. Another member then continues the session after its lease ends.
     private func removeFromQueue(_ id: SessionID) async -> Bool {
         var message = ""
         while true {

@@ -53,7 +53,7 @@ public actor FleetMember {
         /// Whether the lease is lost, so that nothing may be written to the fleet.
         var isLost = false
         var isPaused = false
-        /// Whether a pause or a resumption is in progress in the queue.
+        /// Whether the queue is pausing or resuming the session.
         var isChanging = false
     }
 
@@ -87,9 +87,9 @@ public actor FleetMember {
     /// Sent when a session has left the member's queue.
     nonisolated let sessionsLeft = ChangeSignal()
     private var isStopping = false
-    /// Whether the member ends, so it does not wait until its queue can give a session up.
+    /// Whether the member is leaving the fleet, so it no longer waits for its queue to remove sessions.
     var isLeaving = false
-    /// The error if the fleet has removed this member.
+    /// The error if the fleet has removed this member; nil otherwise.
     private var eviction: QueueError?
 
     /// Opens a member's queue. The member takes no session before ``run()``.

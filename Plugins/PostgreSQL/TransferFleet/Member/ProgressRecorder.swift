@@ -58,7 +58,7 @@ actor ProgressRecorder {
             do {
                 try await write(batch)
             } catch  where !Self.isOutage(error) && batch.count > 1 {
-                // One report is enough to reject all of them, so each one gets a separate transaction.
+                // A single invalid report makes the whole batch fail, so write each report in a separate transaction.
                 var rest = batch[...]
                 while let report = rest.first, await writeAlone(report) { rest.removeFirst() }
                 if !rest.isEmpty { await wait(with: rest) }
@@ -96,8 +96,8 @@ actor ProgressRecorder {
         return true
     }
 
-    /// Puts reports back, because the database can't be reached. It may return before the leases end, so the transfers wait. Afterwards, `end` has
-    /// removed their epochs.
+    /// Requeues reports, because the database can't be reached. The transfers wait, because the database may return before the leases end. After
+    /// a lease ends, `end` has removed its epoch, so its reports fail.
     private func wait(with reports: ArraySlice<Report>) async {
         for report in reports where epochs[report.lease.id] != report.lease.epoch {
             report.continuation.resume(throwing: QueueError.leaseLost(report.lease.id))
@@ -106,7 +106,7 @@ actor ProgressRecorder {
         if !pending.isEmpty { try? await Task.sleep(for: Self.retryDelay) }
     }
 
-    /// Whether a later repetition can succeed, because the error is not due to the reports.
+    /// Whether a retry can succeed, because the reports did not cause the error.
     private static func isOutage(_ error: any Error) -> Bool {
         guard let error = error as? QueueError else { return false }
         return [.storageUnavailable, .storageTooNew].contains(error.code)

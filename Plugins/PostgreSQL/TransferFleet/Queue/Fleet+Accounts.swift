@@ -44,7 +44,7 @@ extension Fleet {
 
     /// Saves an account, and lets all members use it again.
     ///
-    /// - Parameter condition: Whether to save, given the stored account; nil to save in any case, for example because the stored account can't be
+    /// - Parameter condition: Whether to save, given the stored account; nil to save always, for example because the stored account can't be
     ///   read.
     private func save(_ account: Account, if condition: (@Sendable (Account?) -> Bool)?) async throws -> Bool {
         try account.validate()

@@ -92,7 +92,7 @@ public struct Fleet: ControllableQueue {
     /// The time after which an operation on a group continues in a new transaction, so that members can renew their leases and take sessions.
     private static let groupTime = Duration.seconds(1)
 
-    /// Like `TransferQueue.apply(_:to:)`. Changes large groups in several transactions, so after an error, some sessions may have changed.
+    /// Like `TransferQueue.apply(_:to:)`. Changes large groups in several transactions, so after an error, some sessions may already have changed.
     @discardableResult
     public func apply(_ operation: SessionOperation, to group: SessionGroup) async throws -> [SessionID] {
         var ids = try await sessions(in: group).map(\.id)

@@ -25,7 +25,7 @@ public enum FleetPlace: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The SQL condition that the member in the table `member` is in a place.
+    /// An SQL condition that is true if the place includes the member in the table `member`.
     ///
     /// - Parameter place: The SQL expression of the place's stored form.
     static func containsMember(_ place: String) -> String {

@@ -147,7 +147,7 @@ extension FleetTransaction {
 
     /// Applies an operation to sessions, one after the other, for a limited time. Skips sessions whose state does not allow the operation.
     ///
-    /// - Parameter limit: The time after which the operation is applied to no further session. Heartbeats wait for the rows of sessions that this
+    /// - Parameter limit: The time after which the operation is applied to no more sessions. Heartbeats wait for the rows of sessions that this
     ///   transaction has changed.
     /// - Returns: The changed sessions, and the number of sessions that were changed or skipped, at least 1.
     /// - Throws: ``QueueError``, including the code `hasDependents` if a session outside the group depends on a session that must be removed.

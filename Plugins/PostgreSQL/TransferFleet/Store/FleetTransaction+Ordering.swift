@@ -40,7 +40,7 @@ extension FleetTransaction {
         return count < 1 || isTooLong || overflows ? nil : (last + positionGap, positionGap)
     }
 
-    /// Gives all sessions new positions, between which a number of sessions have room.
+    /// Gives all sessions new positions, so that `count` sessions fit between each two of them.
     private func renumber(for count: Int) throws {
         try link.query(
             """

@@ -29,7 +29,7 @@ extension FleetTransaction {
 
     /// Takes a session. If the session can't be read, the session fails. If its account can't be read, the member refuses the account.
     ///
-    /// - Returns: Nil if the session can't be taken. It is then no longer the next one.
+    /// - Returns: Nil if the session can't be taken. The session is then no longer the next one.
     private func take(_ id: SessionID, for member: String) throws -> FleetLease? {
         let stored = try link.query(
             """
@@ -67,7 +67,7 @@ extension FleetTransaction {
         return FleetLease(id: id, epoch: try row.integer(0), draft: draft, account: account)
     }
 
-    /// Ends a session without an owner that no member can run.
+    /// Marks a session without an owner as failed, because no member can run it.
     private func fail(_ id: SessionID, _ error: TransferError) throws {
         try link.query(
             "UPDATE session SET state = 'failed', error = $2, ended_at = clock_timestamp(), displaced_by = NULL WHERE id = $1",
@@ -126,12 +126,13 @@ extension FleetTransaction {
         for row in rows { try released(try row.session(0), state: try row.text(1), isInterrupted: true) }
     }
 
-    /// Gives a session back that its owner has stopped.
+    /// Gives back a session that its owner has stopped.
     ///
     /// - Parameters:
     ///   - delay: The time before the session may start again; nil for no delay.
-    ///   - isInterrupted: Whether the owner stops for its own reason, such as its end. The sessions that this session displaced then keep waiting.
-    ///   - error: The reason why the owner could not run the session, which then has no priority over others; nil for another reason.
+    ///   - isInterrupted: Whether the owner interrupted the session, for example because it exits. The sessions that this session displaced then keep
+    ///     waiting.
+    ///   - error: The error if the owner could not run the session, which then loses its priority over others; otherwise nil.
     /// - Returns: Whether the lease was still valid.
     @discardableResult
     package func giveBack(
@@ -181,8 +182,8 @@ extension FleetTransaction {
         return true
     }
 
-    /// Handles the end of a lease: sessions that this session displaced, or that depend on it, may start, and a removed session is deleted. A
-    /// session that must run now can displace another one.
+    /// Handles the end of a lease. Sessions that this session displaced, or that depend on it, may start. A removed session is deleted. A session
+    /// that must run now can displace another one.
     private func released(_ id: SessionID, state: String, isInterrupted: Bool) throws {
         record(.willDeactivate(id))
         record(.didDeactivate(id))

@@ -62,7 +62,7 @@ package final class SSHConnection: Sendable {
         }
     }
 
-    /// Records a new connection for the backend that the app has chosen for swift-metrics.
+    /// Records a new connection in the app's backend for swift-metrics.
     private static func record(_ result: String, since start: ContinuousClock.Instant) {
         guard !(MetricsSystem.factory is NOOPMetricsHandler) else { return }
         Counter(label: "transferkit_ssh_connections", dimensions: [("result", result)]).increment()

@@ -63,7 +63,7 @@ extension TUSServer {
         }
     }
 
-    /// Sends a request without content to an existing upload. If the server does not accept the upload's version any more (IETF), tries the version that
+    /// Sends a request without content to an existing upload. If the server no longer accepts the upload's version (IETF), tries the version that
     /// the server names, and then all others.
     ///
     /// - Parameter send: Sends the request in the version of the given server.

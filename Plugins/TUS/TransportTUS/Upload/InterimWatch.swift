@@ -32,7 +32,7 @@ final class InterimWatch: Sendable {
         (changes, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
-    /// Adds an interim response to a request to the URL. Called on the HTTP client's thread.
+    /// Adds an interim response. `url` is the URL of the request. Called on the HTTP client's thread.
     func add(_ head: HTTPResponseHead, to url: String) {
         guard head.status == IETFTerms.interimStatus, let terms = dialect.ietf else { return }
         let version = head.headers[Dialect.interopHeader]

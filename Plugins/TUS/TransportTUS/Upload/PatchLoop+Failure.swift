@@ -28,7 +28,7 @@ extension PatchLoop {
                 retryAfter: failure.retryAfter ?? error.retryAfter)
         }
         // The running checksum covers only the content before this request, so it is useless at any other offset. With the IETF's protocol, the
-        // server compares the checksum of all content, so the server may have kept the content of this request without comparing it.
+        // server compares the checksum of all content, so the server may have kept the content of this request without verifying it.
         if currentOffset != offset {
             contentHash = server.dialect.ietf != nil && currentOffset == offset + count ? checksum.whole : nil
         }

@@ -41,7 +41,7 @@ extension PatchLoop {
 
     /// Rejects an offset beyond the bytes that were sent.
     func checkPlausible(_ offset: Int64) throws(TransferError) {
-        // With the IETF's protocol, the server may have obtained content in other ways.
+        // With the IETF's protocol, the server may have content from other sources.
         let reach = server.dialect.ietf == nil ? reach : max(reach, available)
         guard offset <= min(reach, RemoteUpload.sizes.upperBound) else {
             throw TransferError(

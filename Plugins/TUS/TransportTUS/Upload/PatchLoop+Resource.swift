@@ -14,7 +14,7 @@ struct ResourceProgress: Sendable {
     var digest: Checksum?
     /// The response to the request that completed the upload.
     var finalAnswer: TUSResponse?
-    /// Whether an earlier request may have completed the upload, when the current completing request began.
+    /// Whether an earlier request may already have completed the upload when the current completing request began.
     var mayHaveBeenComplete: Bool?
 }
 

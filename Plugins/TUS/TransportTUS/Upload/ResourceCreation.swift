@@ -129,7 +129,8 @@ struct ResourceCreation {
         try await record.confirm(offset, of: .whole)
     }
 
-    /// The error for responses with different URLs, which must be the same (draft-ietf-httpbis-resumable-upload, "Upload Creation").
+    /// The error if the responses to one request contain different URLs, although the URLs must be the same (draft-ietf-httpbis-resumable-upload,
+    /// "Upload Creation").
     private var changedLocation: TransferError {
         TransferError(
             .permanent, .invalidResponse,

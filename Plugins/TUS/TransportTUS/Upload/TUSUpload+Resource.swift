@@ -126,8 +126,8 @@ extension TUSUpload {
         }
     }
 
-    /// Returns the next version to try after a rejection: the one that the server names, or a lower one. If the server has accepted the current one
-    /// before, 400 rejects the file, and 412 shows that the server was updated.
+    /// Returns the next version to try after a rejection: the one that the server names, or a lower one. If the server has already
+    /// accepted the current version, 400 rejects the file, and 412 shows that the server was updated.
     private func otherVersion(after answer: TUSResponse, of server: TUSServer, among untried: [Dialect]) -> Dialect? {
         if let named = answer.namedVersion(among: untried) { return named }
         if server.isDialectConfirmed { return answer.status == 412 ? untried.first : nil }

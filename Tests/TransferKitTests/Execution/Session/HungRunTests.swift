@@ -93,7 +93,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Otherwise, another queue could send the same file at the same time.
+    /// An earlier withdrawal would let another queue send the same file at the same time.
     @Test func isNotWithdrawnBeforeItsEnd() async throws {
         let fixture = try QueueFixture()
         let transport = HangingTransport(fixture.memory) { $0 == "1" }

@@ -87,7 +87,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Another queue may soon send the same file, so this one must stop even if it can't store that.
+    /// Another queue may soon send the same file, so this queue must stop sending even if it can't store the interruption.
     @Test func interruptsWithdrawnSessionImmediately() async throws {
         let queue = try await fixture.openWithAccounts()
         let gate = fixture.memory.gate("1", atByte: 4_000)
