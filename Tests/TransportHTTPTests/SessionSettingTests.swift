@@ -43,7 +43,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test(arguments: [["upload": "post"], ["file.a": "relative"], ["file.a": ""], ["transferTimeout": "0"]])
+    @Test(arguments: [["upload": "patch"], ["file.a": "relative"], ["file.a": ""], ["transferTimeout": "0"]])
     func rejectsInvalidValues(settings: [String: String]) async throws {
         var transfer = try TestTransfer("form", size: 3, answers: [[.answer(200)]])
         transfer.options.settings = settings

@@ -32,7 +32,7 @@ import Testing
 
     @Test(arguments: [
         ["https+put://user:hunter2@one.example/"], ["https+put://one.example/", "--header", "Content-Length: 3"],
-        ["https+put://one.example/#hunter2"], ["https+post://one.example/"],
+        ["https+put://one.example/#hunter2"], ["https+patch://one.example/"],
     ])
     func rejectsInvalidArguments(arguments: [String]) async throws {
         let program = try TransferQ()

@@ -18,6 +18,7 @@ import TransportTUS
             let server = interop.loopbackServer(LoopbackOptions(maximumSize: 500_000))
             let queue = try await interop.openQueue(
                 Account("real", endpoints: [.tus(try await server.start().absoluteString)]), transports: [TUSTransport()])
+            try await queue.start()
             let files = try ["a", "b"].map { try interop.file($0, size: 300_000) }
             let good = try await queue.enqueue(.upload(files, to: "real"))
             #expect(try await good.value.state == .completed)
