@@ -113,7 +113,7 @@ extension TUSUpload {
                     server.dialect = other
                 } else if answer.status == 413, withContent {
                     // The server may have announced an upload for this request. The next request creates another one.
-                    if !record.checkpoint.ownURLs.isEmpty {
+                    if await !record.checkpoint.ownURLs.isEmpty {
                         _ = await server.removeIfAllowed(record.checkpoint.ownURLs)
                         try await record.save { $0 = TUSCheckpoint() }
                     }
