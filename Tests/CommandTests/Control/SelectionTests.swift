@@ -34,7 +34,7 @@ import TransferKit
         #expect(try await listed(program, "--state", "failed") == [])
         #expect(try await program.run("list", "--state", "odd").status == 2)
         #expect(try await program.run("list", "--max", "x").status == 2)
-        #expect(try await program.run("list", "--account", "nobody").status == 4)
+        #expect(try await program.run("list", "--account", "other").status == 4)
         let table = try await program.succeed("list")
         #expect(table.lines.count == 18)
         #expect(table.lines[17].contains("16  \(ids[16].prefix(8))  waiting"))
@@ -191,7 +191,7 @@ import TransferKit
         #expect(try await program.succeed("remove", ids[0], ids[2], ids[0]).lines == [ids[0], ids[2]])
         #expect(try await program.succeed("remove", "--failed").output == "")
         #expect(try await program.succeed("remove", "--account", "one", "--tag", "last").output == "")
-        #expect(try await program.run("remove", "--account", "nobody").status == 4)
+        #expect(try await program.run("remove", "--account", "other").status == 4)
         #expect(try await program.succeed("remove", "--tag", "last").lines == [ids[16]])
         #expect(try await listed(program) == [ids[1]] + ids[3..<16])
         #expect(try await program.succeed("remove", "--all", "--json").objects().count == 14)
@@ -205,7 +205,7 @@ import TransferKit
         #expect(try await program.succeed("retry", "--cancelled", "--tag", "last").lines == [ids[16]])
         // Each state option adds its sessions.
         #expect(try await program.succeed("remove", "--completed", "--cancelled", "--dry-run").lines == [ids[0], ids[2]])
-        #expect(try await program.run("remove", "--completed", "--account", "nobody").status == 4)
+        #expect(try await program.run("remove", "--completed", "--account", "other").status == 4)
         #expect(try await program.succeed("remove", "--cancelled").lines == [ids[0], ids[2]])
         #expect(try await listed(program) == [ids[1]] + ids[3...])
     }

@@ -177,8 +177,10 @@ import TransferCore
         _ = await owner?.command.result()
     }
 
-    /// If the command that sends the stream is killed, the owner has only a part of the file.
-    @Test func killedSenderFailsSession() async throws {
+    /// Passes an owner, a command that sends it an endless stream, and the ID of the session to a test, once the server has received bytes.
+    private static func withEndlessStream(
+        _ body: (RunningQueue, RunningCommand, String) async throws -> Void
+    ) async throws {
         try await LoopbackStudio.with { studio in
             let owner = try RunningQueue(studio.program, "--forever")
             try await owner.event("queueStarted")
@@ -187,27 +189,27 @@ import TransferCore
             var lines = sender.lines.makeAsyncIterator()
             let id = try #require(await lines.next())
             try await owner.progress(of: id)
+            try await body(owner, sender, id)
+            #expect(try content(of: studio, "log.txt") == nil)
+        }
+    }
+
+    /// If the command that sends the stream is killed, the owner has only a part of the file.
+    @Test func killedSenderFailsSession() async throws {
+        try await Self.withEndlessStream { owner, sender, id in
             sender.send(SIGKILL)
             try await owner.event("failed", of: id)
-            #expect(try Self.content(of: studio, "log.txt") == nil)
             owner.command.send(SIGTERM)
             _ = await owner.command.result()
         }
     }
 
     @Test func killedOwnerEndsSender() async throws {
-        try await LoopbackStudio.with { studio in
-            let owner = try RunningQueue(studio.program, "--forever")
-            try await owner.event("queueStarted")
-            let sender = try studio.program.start(
-                ["stream", "studio", "log.txt", "--command", "while echo a; do sleep 0.1; done"])
-            var lines = sender.lines.makeAsyncIterator()
-            try await owner.progress(of: try #require(await lines.next()))
+        try await Self.withEndlessStream { owner, sender, _ in
             owner.command.send(SIGKILL)
             let result = await sender.result()
             #expect(result.status == 3 && result.diagnostics.contains("the stream is incomplete"), "\(result.testDescription)")
             _ = await owner.command.result()
-            #expect(try Self.content(of: studio, "log.txt") == nil)
         }
     }
 

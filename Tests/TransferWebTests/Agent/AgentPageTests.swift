@@ -56,33 +56,32 @@ import TransportTesting
         while (try? await client.get("/api/v1/queue")) != nil {}
     }
 
-    @Test func `a page that hangs does not keep the agent from stopping`() async throws {
+    /// Starts an agent with a page, passes both to a test, and expects that the agent then stops.
+    private func stopAgent(_ prepare: (_ store: FilePath, _ port: UInt16) async throws -> Void) async throws {
         let folder = FilePath(NSTemporaryDirectory()).appending("agent-page-\(UUID().uuidString)")
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder.string) }
         let store = folder.appending("store")
         let program = try Commands.start(["agent", "run", "--web", "--web-listen", "127.0.0.1:0"], store: store, mergesErrors: true)
         let log = LineReader(program)
-        _ = try await port(log)
-        let page = try webServer(store)
-        kill(page, SIGSTOP)
+        try await prepare(store, try await port(log))
         program.send(SIGTERM)
         while try await log.next() != nil {}
         #expect(await Commands.end(of: program) == 0)
+    }
+
+    @Test func `a page that hangs does not keep the agent from stopping`() async throws {
+        var page: pid_t = 0
+        try await stopAgent { store, _ in
+            page = try webServer(store)
+            kill(page, SIGSTOP)
+        }
         #expect(kill(page, 0) != 0)
     }
 
     @Test func `the page ends before the agent that is stopped`() async throws {
-        let folder = FilePath(NSTemporaryDirectory()).appending("agent-page-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(atPath: folder.string) }
-        let store = folder.appending("store")
-        let program = try Commands.start(["agent", "run", "--web", "--web-listen", "127.0.0.1:0"], store: store, mergesErrors: true)
-        let log = LineReader(program)
-        let client = WebClient(port: try await port(log), token: nil)
-        program.send(SIGTERM)
-        while try await log.next() != nil {}
-        #expect(await Commands.end(of: program) == 0)
-        #expect(throws: (any Error).self) { try WebSocket(port: client.port) }
+        var port: UInt16 = 0
+        try await stopAgent { port = $1 }
+        #expect(throws: (any Error).self) { try WebSocket(port: port) }
     }
 }

@@ -77,7 +77,7 @@ import TransportTesting
             _ = try await engine.perform(HTTPRequest(method: "GET", url: server.url()))
             await engine.shutdown()
             // No SSH server listens on the discard port.
-            let settings = SSHSettings(host: "127.0.0.1", port: 9, user: "nobody")
+            let settings = SSHSettings(host: "127.0.0.1", port: 9, user: "me")
             await #expect(throws: TransferError.self) {
                 try await SSHConnection.open(settings, credentials: ReferencedCredentials(), logger: fixture.logger)
             }
