@@ -145,11 +145,8 @@ final class DestinationFolder: Sendable {
     /// downloads of this process still need does not count as free.
     private func requireSpace(_ bytes: Int64) throws(TransferError) {
         guard bytes > 0 else { return }
-        // Make the promise before reading the free space, so that the later of two concurrent downloads counts the earlier one.
-        let promise = (faults.promisedSpace ?? .shared).promise(bytes, on: try device())
-        let free = try freeSpace()
-        let others = promise.bytesPromisedEarlier
-        guard free - others < bytes else { return self.promise.withLock { $0 = promise } }
+        let (promise, free, others) = try (faults.promisedSpace ?? .shared).promise(bytes, on: try device(), free: freeSpace)
+        if let promise { return self.promise.withLock { $0 = promise } }
         let use = others > 0 ? ", and other downloads need \(others)" : ""
         throw TransferError(
             .noSpace, .diskFull,

@@ -1,5 +1,6 @@
 import Locking
 import Synchronization
+import TransferCore
 
 /// The disk space that the unfinished downloads of this process still need, by device.
 ///
@@ -32,10 +33,6 @@ package final class PromisedSpace: Sendable {
 
         /// The promised bytes that are not on the disk yet.
         fileprivate var remainingBytes: Int64 { max(0, bytes - storedBytes.load(ordering: .relaxed)) }
-
-        /// The bytes that earlier promises on the same device still need. If two downloads begin at the same time, only the later promise counts
-        /// the earlier one.
-        var bytesPromisedEarlier: Int64 { record.bytes(before: number, device) }
     }
 
     private struct Entry {
@@ -43,6 +40,7 @@ package final class PromisedSpace: Sendable {
     }
 
     private struct State: Sendable {
+        /// The number of the next promise.
         var next: UInt64 = 0
         var entries: [UInt64: [UInt64: Entry]] = [:]
     }
@@ -55,15 +53,31 @@ package final class PromisedSpace: Sendable {
     /// Creates an empty record.
     package init() {}
 
-    /// Promises space on a device to a download.
+    /// Promises space on a device to a download if the free space suffices for this download and all earlier promises.
     ///
-    /// - Returns: The promise, which lasts as long as the returned object.
-    func promise(_ bytes: Int64, on device: UInt64) -> Promise {
-        state.withLock { state in
-            state.next += 1
-            let promise = Promise(self, device: device, number: state.next, bytes: bytes)
-            state.entries[device, default: [:]][state.next] = Entry(promise: promise)
-            return promise
+    /// A download that does not fit gets no promise, not even for the time of this call. Otherwise, a server that reports an impossible
+    /// size could make other downloads fail.
+    ///
+    /// - Parameter free: Reads the free space of the device in bytes. May block. Called again if another download gets a promise at the same
+    ///   time.
+    /// - Returns: The promise, which lasts as long as the returned object. If the space does not suffice, nil, and the bytes that are free
+    ///   and that earlier promises still need.
+    func promise(
+        _ bytes: Int64, on device: UInt64, free: () throws(TransferError) -> Int64
+    ) throws(TransferError) -> (promise: Promise?, free: Int64, others: Int64) {
+        while true {
+            // Read the free space last: bytes that another download stores in between then count twice, not zero times.
+            let (next, others) = remaining(on: device)
+            let free = try free()
+            guard free - others >= bytes else { return (nil, free, others) }
+            let promise: Promise? = state.withLock { state in
+                guard state.next == next else { return nil }
+                state.next += 1
+                let promise = Promise(self, device: device, number: next, bytes: bytes)
+                state.entries[device, default: [:]][next] = Entry(promise: promise)
+                return promise
+            }
+            if let promise { return (promise, free, others) }
         }
     }
 
@@ -74,14 +88,14 @@ package final class PromisedSpace: Sendable {
         }
     }
 
-    private func bytes(before number: UInt64, _ device: UInt64) -> Int64 {
+    /// Returns the number of the next promise, and the bytes that the promises on a device still need.
+    private func remaining(on device: UInt64) -> (next: UInt64, bytes: Int64) {
         // Return the promises: their deinitializer takes the lock, so they must not be released under it.
-        let promises = state.withLock { state in
-            state.entries[device]?.compactMap { $0.key < number ? $0.value.promise : nil } ?? []
-        }
-        return promises.reduce(0) { sum, promise in
+        let (next, promises) = state.withLock { ($0.next, $0.entries[device]?.values.compactMap(\.promise) ?? []) }
+        let bytes = promises.reduce(Int64(0)) { sum, promise in
             let (total, overflow) = sum.addingReportingOverflow(promise.remainingBytes)
             return overflow ? .max : total
         }
+        return (next, bytes)
     }
 }

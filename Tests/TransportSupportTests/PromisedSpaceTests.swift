@@ -58,6 +58,27 @@ struct PromisedSpaceTests {
         #expect(writers.compactMap { $0 }.count == 1)
     }
 
+    /// A server reports an impossible size. While the free space is read for that download, another one begins.
+    @Test func impossibleDownloadDoesNotPreventOthers() async throws {
+        let (begun, hasBegun) = AsyncStream.makeStream(of: Void.self)
+        let canContinue = DispatchSemaphore(value: 0)
+        var faults = PlacingFaults()
+        faults.promisedSpace = promisedSpace
+        faults.freeSpace = {
+            hasBegun.yield()
+            canContinue.wait()
+            return 3 * Self.unit
+        }
+        let impossible = Task { [folder, threads, faults] in
+            try await FileWriter.open(
+                folder.destination("1"), from: 0, size: 1 << 55, on: threads, syncing: SyncSchedule(at: .now), faults: faults)
+        }
+        for await _ in begun { break }
+        _ = try await open("2", size: 2 * Self.unit, free: 3 * Self.unit)
+        canContinue.signal()
+        await #expect(throws: TransferError.self) { try await impossible.value }
+    }
+
     /// Bytes that are on the disk are no longer part of its free space, so they count only once.
     @Test func storedBytesCountOnce() async throws {
         let first = try await open("1", size: 2 * Self.unit, from: 0, free: 3 * Self.unit)
