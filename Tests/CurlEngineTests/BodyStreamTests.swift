@@ -49,6 +49,19 @@ import TransportSupport
         server.stop()
     }
 
+    /// The server closes a kept-alive connection when the next request arrives on it. A stream could not be sent again.
+    @Test func usesNewConnection() async throws {
+        let server = try ScriptedServer { _, number in number == 0 ? [.answer(200)] : [.read(nil), .answer(204)] }
+        let engine = CurlEngine()
+        _ = try await engine.perform(HTTPRequest(method: "GET", url: server.url()))
+        let stream = HTTPBodyStream()
+        stream.finish()
+        #expect(try await engine.perform(HTTPRequest(method: "PUT", url: server.url(), body: .stream(stream))).status == 204)
+        #expect(server.connectionCount == 2)
+        await engine.shutdown()
+        server.stop()
+    }
+
     @Test func sendsEmptyStream() async throws {
         let server = try ScriptedServer { _, _ in [.answer(204)] }
         let engine = CurlEngine()

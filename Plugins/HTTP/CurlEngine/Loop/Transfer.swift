@@ -84,7 +84,9 @@ import TransferCore
             handle.set(CURLOPT_CONNECT_ONLY, 1)
             handle.set(CURLOPT_HTTPPROXYTUNNEL, 1)
         } else {
-            if request.needsNewConnection { handle.set(CURLOPT_FRESH_CONNECT, 1) }
+            // A kept-alive connection may already be closed by the server. libcurl would then send the request again, which a stream does not
+            // allow.
+            if request.needsNewConnection || request.body.isStream { handle.set(CURLOPT_FRESH_CONNECT, 1) }
             try setMethodAndBody(request, uploadBufferSize: configuration.uploadBufferSize)
             try setHeaders(request)
         }

@@ -19,6 +19,10 @@ package enum HTTPBody: Sendable {
         if case .none = self { true } else { false }
     }
 
+    var isStream: Bool {
+        if case .stream = self { true } else { false }
+    }
+
     /// The number of bytes; nil if there is no body or its length is unknown. Also nil for a sequence that contains such a body.
     package var length: Int64? {
         switch self {
