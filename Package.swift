@@ -177,7 +177,8 @@ let package = Package(
             name: "TransferFleet", dependencies: ["Locking", "CPostgres", "TransferKit", "TransferCore", logging, system],
             path: "Plugins/PostgreSQL/TransferFleet", swiftSettings: settings),
         .executableTarget(
-            name: "transferq-fleet", dependencies: ["TransferFleet", "TransferCommands", "TransferKit", argumentParser, logging, system],
+            name: "transferq-fleet",
+            dependencies: ["TransferFleet", "TransferCommands", "TransferKit", "TransferWeb", argumentParser, logging, system],
             path: "Plugins/PostgreSQL/transferq-fleet", swiftSettings: settings),
 
         // Tests.

@@ -17,20 +17,19 @@ struct Site: Sendable {
     private let limits: WebLimits
 
     init(
-        _ queue: any ControllableQueue, events: @escaping EventSource, options: WebServerOptions, folder: FilePath,
-        _ registry: PrometheusMetrics
+        _ queue: any ControllableQueue, options: WebServerOptions, folder: FilePath, _ registry: PrometheusMetrics
     ) {
         self.queue = queue
         let metrics = QueueMetrics(queue, registry)
         self.metrics = metrics
         limits = options.limits
         let snapshots = SnapshotCache(age: limits.snapshotAge)
-        feed = EventFeed(events, status: { try await queue.status() }, limit: limits.recentEvents) { event in
+        feed = EventFeed(of: queue, limit: limits.recentEvents) { event in
             guard !event.isProgress else { return }
             metrics.count(event)
             await snapshots.invalidate()
         }
-        let stream = EventStream(feed: feed, source: events, status: { try await queue.status() }, clients: eventClients, limits: limits)
+        let stream = EventStream(feed: feed, queue: queue, clients: eventClients, limits: limits)
         api = APIRouter(
             queue: queue, events: stream, rates: rates, snapshots: snapshots,
             diagnostics: DiagnosticProgram(options.program, folder: folder))

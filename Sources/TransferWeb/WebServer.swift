@@ -22,23 +22,19 @@ public final class WebServer: Sendable {
     ///
     /// The owner of the queue need not run yet. While there is no owner, the page shows a message.
     public convenience init(_ queue: RemoteTransferQueue, options: WebServerOptions = WebServerOptions()) {
-        self.init(queue, events: EventSources.events(of: queue), folder: queue.folder, options: options)
+        self.init(queue, tokensIn: queue.folder, options: options)
     }
 
-    /// Creates a server for a queue of this process, without starting the server.
+    /// Creates a server for any queue, such as a queue of this process or a fleet, without starting the server.
     ///
     /// - Parameters:
     ///   - queue: The queue.
     ///   - folder: The folder for the tokens, which other users must not be able to write.
     ///   - options: The options of the server.
-    public convenience init(_ queue: TransferQueue, tokensIn folder: FilePath, options: WebServerOptions = WebServerOptions()) {
-        self.init(queue, events: EventSources.events(of: queue), folder: folder, options: options)
-    }
-
-    private init(_ queue: any ControllableQueue, events: @escaping EventSource, folder: FilePath, options: WebServerOptions) {
+    public init(_ queue: any ControllableQueue, tokensIn folder: FilePath, options: WebServerOptions = WebServerOptions()) {
         self.folder = folder
         self.options = options
-        site = Site(queue, events: events, options: options, folder: folder, metrics)
+        site = Site(queue, options: options, folder: folder, metrics)
     }
 
     /// Starts the server and returns when it is listening.

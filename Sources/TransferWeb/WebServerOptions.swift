@@ -33,6 +33,19 @@ public struct WebServerOptions: Sendable {
 
     /// Creates options with default values.
     public init() {}
+
+    /// Creates options for an address and a port, such as `127.0.0.1:8420` or `[::1]:0`; nil if one of them is invalid.
+    package init?(listeningOn text: String) {
+        guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else { return nil }
+        let address = text[..<colon]
+        self.port = port
+        if address.hasPrefix("["), address.hasSuffix("]") {
+            self.address = String(address.dropFirst().dropLast())
+        } else {
+            guard !address.isEmpty, !address.contains(":") else { return nil }
+            self.address = String(address)
+        }
+    }
 }
 
 /// The limits for clients of a web server.

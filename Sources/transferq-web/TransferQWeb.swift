@@ -38,11 +38,10 @@ struct TransferQWeb: AsyncParsableCommand {
         // The environment can contain the credentials that the checks of accounts need.
         ProcessMemoryProtection.enable()
         let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint, .sighup)
-        var options = WebServerOptions()
-        guard let (address, port) = Self.parse(listen) else {
+        guard var options = WebServerOptions(listeningOn: listen) else {
             throw Self.failure("--listen must be an address and a port, such as 127.0.0.1:8420 or [::1]:0.", 2)
         }
-        (options.address, options.port, options.hostNames, options.isReadOnly) = (address, port, name, readOnly)
+        (options.hostNames, options.isReadOnly) = (name, readOnly)
         // proc(5): the path of this program.
         if let own = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe") {
             options.program = FilePath(own).removingLastComponent().appending("transferq")
@@ -82,14 +81,5 @@ struct TransferQWeb: AsyncParsableCommand {
     private static func failure(_ message: String, _ status: Int32) -> ExitCode {
         FileHandle.standardError.write(Data("transferq: \(message)\n".utf8))
         return ExitCode(status)
-    }
-
-    /// Splits an address and a port; nil if one of them is invalid.
-    private static func parse(_ text: String) -> (String, UInt16)? {
-        guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else { return nil }
-        let address = text[..<colon]
-        if address.hasPrefix("["), address.hasSuffix("]") { return (String(address.dropFirst().dropLast()), port) }
-        guard !address.isEmpty, !address.contains(":") else { return nil }
-        return (String(address), port)
     }
 }

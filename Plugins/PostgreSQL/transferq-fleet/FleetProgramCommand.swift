@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import TransferFleet
 
 /// The commands of `transferq-fleet` that are not commands of `transferq`.
 struct FleetProgramCommand: ParsableCommand {
@@ -14,7 +15,7 @@ struct FleetProgramCommand: ParsableCommand {
             Example: transferq --fleet postgresql://owner@db.example.com/transferq fleet init
             Example: transferq --fleet postgresql://db.example.com/transferq agent run --slots 2
             Example: transferq --fleet postgresql://db.example.com/transferq --place anywhere upload studio reel.mov
-            """, subcommands: [FleetCommand.self, AgentCommand.self])
+            """, subcommands: [FleetCommand.self, AgentCommand.self, FleetWebCommand.self])
 
     struct AgentCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
@@ -34,7 +35,7 @@ struct FleetProgramCommand: ParsableCommand {
     /// Runs one of the commands on the fleet at a URL.
     ///
     /// - Returns: The exit status.
-    static func run(_ arguments: [String], at url: String) async throws -> Int32 {
+    static func run(_ arguments: [String], at url: String, place: FleetPlace) async throws -> Int32 {
         let command: any ParsableCommand
         do {
             command = try parse(command: arguments)
@@ -45,6 +46,7 @@ struct FleetProgramCommand: ParsableCommand {
             return 2
         }
         if let command = command as? MemberCommand { return try await command.run(at: url) }
+        if let command = command as? FleetWebCommand { return try await command.run(at: url, place: place) }
         return try await (command as? FleetCommand)?.run(at: url) ?? 2
     }
 
@@ -60,7 +62,7 @@ struct FleetProgramCommand: ParsableCommand {
     private static func parse(command arguments: [String]) throws -> any ParsableCommand {
         var command = try parseAsRoot(arguments)
         // The run of any other command throws the request for help.
-        if !(command is FleetCommand), !(command is MemberCommand) { try command.run() }
+        if !(command is FleetCommand || command is MemberCommand || command is FleetWebCommand) { try command.run() }
         return command
     }
 }

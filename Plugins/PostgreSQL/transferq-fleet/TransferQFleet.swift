@@ -23,8 +23,8 @@ enum TransferQFleet {
             if let help = FleetProgramCommand.help(words.rest) { return FleetProgramCommand.show(help) }
             throw QueueError(.invalidRequest, "The fleet is missing. Use --fleet URL, or set TRANSFERQ_FLEET.")
         }
-        if words.rest.first == "fleet" || words.rest.starts(with: ["agent", "run"]) {
-            return try await FleetProgramCommand.run(words.rest, at: url)
+        if ["fleet", "web"].contains(words.rest.first) || words.rest.starts(with: ["agent", "run"]) {
+            return try await FleetProgramCommand.run(words.rest, at: url, place: words.place)
         }
         let fleet = try Fleet(url, place: words.place)
         let status = await program.run(words.rest, on: fleet)

@@ -9,7 +9,7 @@ struct WatchCommand: AsyncParsableCommand {
         commandName: "watch", abstract: "Prints recorded events, then new events.",
         discussion: """
             Ends when the owner releases the queue. If no process owns the queue, ends after the last recorded event. With --follow, waits for \
-            the next owner instead. With --verbose, also prints the steps of each run; --json prints all events.
+            the next owner instead. The events of a fleet never end. With --verbose, also prints the steps of each run; --json prints all events.
 
             --exec runs a program for each event, with the event as JSON on its standard input. --webhook sends the same JSON with POST, with \
             the headers and the signature of Standard Webhooks. Events arrive in order. An event counts as handled when the program exits with \
@@ -93,6 +93,9 @@ struct WatchCommand: AsyncParsableCommand {
     /// Opens the hook. A hook that has run before continues after its last handled event.
     private func openHook() async throws -> (hook: EventHook, since: UInt64)? {
         guard hooks.isGiven else { return nil }
+        guard CommandContext.current.queue == nil else {
+            throw CommandFailure(.usage, "--exec and --webhook can't be used with --fleet.")
+        }
         let folder = try common.folder()
         // Creates a missing storage folder.
         _ = try await common.withQueue { try await $0.status().revision }
@@ -113,6 +116,9 @@ struct WatchCommand: AsyncParsableCommand {
         // Without the beginning of the log, the indices of sessions are unknown.
         var progress = Progress(indices: SessionIndices(since == 0 ? [] : nil), last: since, hook: opened?.hook)
         if last > 0 { progress.tail = ([], last) }
+        if let queue = CommandContext.current.queue {
+            return try await printEvents(queue.eventStream(since: since), of: queue, until: nil, &progress)
+        }
         var hasLostOwner = false
         while true {
             let lastBefore = progress.last

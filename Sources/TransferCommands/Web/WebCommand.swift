@@ -24,33 +24,15 @@ struct WebCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var common: CommonOptions
-
-    @Option(help: ArgumentHelp("The address and port (default: 127.0.0.1:8420).", valueName: "address"))
-    var listen: String?
-
-    @Option(help: ArgumentHelp("A host name in the URLs of the server; repeatable.", valueName: "host"), transform: TextArgument.text)
-    var name: [String] = []
-
-    @Flag(help: "Allow no changes.")
-    var readOnly = false
-
-    @Option(help: ArgumentHelp("The TLS certificate chain, as a PEM file.", valueName: "file"))
-    var certificate: PathArgument?
-
-    @Option(help: ArgumentHelp("The private key of the certificate, as a PEM file.", valueName: "file"))
-    var key: PathArgument?
-
-    func validate() throws {
-        if (certificate == nil) != (key == nil) { throw ValidationError("--certificate and --key must be used together.") }
-    }
+    @OptionGroup var web: WebOptions
 
     func run() async throws {
         var arguments = ["--store".utf8Bytes, try common.folder().bytes]
-        if let listen { arguments += ["--listen".utf8Bytes, ProcessArguments.bytes(of: listen)] }
-        for name in name { arguments += ["--name".utf8Bytes, name.utf8Bytes] }
-        if readOnly { arguments.append("--read-only".utf8Bytes) }
-        if let certificate, let key {
-            arguments += ["--certificate".utf8Bytes, certificate.path.absolute.bytes, "--key".utf8Bytes, key.path.absolute.bytes]
+        if let listen = web.listen { arguments += ["--listen".utf8Bytes, ProcessArguments.bytes(of: listen)] }
+        for name in web.name { arguments += ["--name".utf8Bytes, name.utf8Bytes] }
+        if web.readOnly { arguments.append("--read-only".utf8Bytes) }
+        if let (certificate, key) = web.certificateAndKey {
+            arguments += ["--certificate".utf8Bytes, certificate.bytes, "--key".utf8Bytes, key.bytes]
         }
         let program = WebProgram.path
         let error = Self.replaceProcess(program, arguments)

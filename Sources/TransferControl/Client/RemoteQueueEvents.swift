@@ -14,6 +14,11 @@ extension RemoteTransferQueue {
     /// - Parameter revision: The revision of the last known event; 0 for all events in the log.
     public func events(since revision: UInt64) -> RemoteQueueEvents { RemoteQueueEvents(queue: self, since: revision) }
 
+    /// The same events as ``events(since:)``.
+    public func eventStream(since revision: UInt64) -> AsyncThrowingStream<QueueEvent, any Error> {
+        AsyncThrowingStream(events(since: revision))
+    }
+
     /// Waits for a session to end, and returns its final status.
     ///
     /// - Throws: The session's `TransferError` if the session failed, or a `TransferError` with the code `cancelled` if the session was

@@ -1,5 +1,5 @@
-/// The common interface of a queue in this process, ``TransferQueue``, and a queue in another process, `RemoteTransferQueue` in the module
-/// `TransferControl`.
+/// The common interface of a queue in this process, ``TransferQueue``, a queue in another process, `RemoteTransferQueue` in the module
+/// `TransferControl`, and a queue of several hosts, `Fleet` in the module `TransferFleet`.
 ///
 /// Its extensions have a method for each ``SessionOperation`` on one session. For groups, use ``apply(_:to:)-(_,SessionGroup)``. For details and
 /// errors of all other methods, see the method with the same name in ``TransferQueue``. If another process owns the queue, a method can also throw
@@ -69,6 +69,11 @@ public protocol ControllableQueue: Sendable {
     /// Stops the queue. Returns when the queue has stopped, or was started again.
     @discardableResult
     func stopAndWait(_ mode: StopMode, deadline: Duration?) async throws -> StopResult
+
+    /// The recorded events after a revision, followed by new events, for one consumer. Ends when the queue shuts down.
+    ///
+    /// - Parameter revision: The revision of the last known event; 0 for all recorded events.
+    func eventStream(since revision: UInt64) -> AsyncThrowingStream<QueueEvent, any Error>
 
     // MARK: Sessions
 

@@ -37,7 +37,8 @@ struct DiagnosticProgram: Sendable {
     /// - Throws: A ``Problem`` if the command can't run now, or ends with an error instead of findings.
     func findings(_ command: [String], of account: String? = nil) async throws -> WebResponse {
         guard let path else {
-            throw Problem(503, "noDiagnostics", "This server can't check accounts. Start it with transferq web.")
+            throw Problem(
+                503, "noDiagnostics", "This server can't check accounts or the storage folder. Use transferq account check, or doctor.")
         }
         let mayRun = isRunning.withLock { isRunning in
             defer { isRunning = true }

@@ -27,8 +27,7 @@ actor EventFeed {
         var hasOnlyProgress: Bool { missedRevision == nil && entries.allSatisfy(\.event.isProgress) }
     }
 
-    private let source: EventSource
-    private let status: @Sendable () async throws -> QueueStatus
+    private let queue: any ControllableQueue
     private let limit: Int
     /// The delay before a new attempt to reach the queue.
     private static let retryDelay = Duration.milliseconds(500)
@@ -51,11 +50,9 @@ actor EventFeed {
     ///   - limit: The number of stored events to keep.
     ///   - didReceive: Called for each event before clients receive it.
     init(
-        _ source: @escaping EventSource, status: @escaping @Sendable () async throws -> QueueStatus, limit: Int,
-        didReceive: @escaping @Sendable (QueueEvent) async -> Void
+        of queue: any ControllableQueue, limit: Int, didReceive: @escaping @Sendable (QueueEvent) async -> Void
     ) {
-        self.source = source
-        self.status = status
+        self.queue = queue
         self.limit = limit
         self.didReceive = didReceive
     }
@@ -64,7 +61,7 @@ actor EventFeed {
     func run() async {
         while !Task.isCancelled {
             do {
-                let current = try await status().revision
+                let current = try await queue.status().revision
                 if let known = revision, known > current {
                     // Another store replaced the queue's store.
                     await append(QueueEvent(revision: current, time: .now, kind: .gap(from: 0, to: current)))
@@ -73,7 +70,7 @@ actor EventFeed {
                 let start = min(revision ?? current, current)
                 revision = start
                 setReachable(true)
-                for try await event in source(start) { await append(event) }
+                for try await event in queue.eventStream(since: start) { await append(event) }
             } catch {}
             setReachable(false)
             try? await Task.sleep(for: Self.retryDelay)

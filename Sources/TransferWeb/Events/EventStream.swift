@@ -8,8 +8,7 @@ import TransferOutput
 /// Sends the events of the queue to clients as server-sent events (HTML Standard, section 9.2).
 struct EventStream: Sendable {
     let feed: EventFeed
-    let source: EventSource
-    let status: @Sendable () async throws -> QueueStatus
+    let queue: any ControllableQueue
     /// The number of clients.
     let clients: Locked<Int>
     let limits: WebLimits
@@ -42,7 +41,7 @@ struct EventStream: Sendable {
     @concurrent
     private func presentRevision() async -> UInt64? {
         if let end = await feed.end { return end.revision }
-        return try? await status().revision
+        return try? await queue.status().revision
     }
 
     @concurrent
@@ -84,7 +83,7 @@ struct EventStream: Sendable {
             if let position = await feed.position(after: last) { return position }
             guard last <= end.revision else {
                 // The client can be ahead of the feed by a moment. A client with a revision of another store must read the current state.
-                let current = try? await status().revision
+                let current = try? await queue.status().revision
                 guard let current, last <= current else {
                     try await output.write(EventOutput.text(.gap(upTo: current ?? end.revision)))
                     return end.position
@@ -101,7 +100,7 @@ struct EventStream: Sendable {
     /// - Returns: The revision of the last sent event.
     @concurrent
     private func sendLog(after known: UInt64, upTo end: UInt64, _ output: inout EventOutput) async throws -> UInt64 {
-        for try await event in source(known) where !event.isProgress {
+        for try await event in queue.eventStream(since: known) where !event.isProgress {
             try await output.write(EventOutput.text(event))
             if event.revision >= end { return event.revision }
         }

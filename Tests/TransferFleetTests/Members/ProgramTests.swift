@@ -52,7 +52,7 @@ import TransferKit
         #expect(try await run(url, "fleet", "evict", "x").status != 0)
         #expect(try await run(url, "remove", "--yes", ids[0], ids[1], ids[2]).status == 0)
         #expect(try await fleet.sessionIDs().isEmpty)
-        let unsupported = try await run(url, "watch")
+        let unsupported = try await run(url, "run")
         #expect(
             unsupported.status == 2
                 && unsupported.lines == [

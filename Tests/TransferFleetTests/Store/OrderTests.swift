@@ -87,10 +87,10 @@ import TransferKit
             }
             try await group.waitForAll()
         }
-        let events = try await fleet.fleet.events(after: 0)
+        let events = try await fleet.store.changes(after: 0, limit: 1_000).events
         #expect(events.map(\.revision) == (1...UInt64(events.count)).map { $0 })
         #expect(try await fleet.fleet.status().revision == UInt64(events.count))
-        let page = try await fleet.fleet.events(after: 10, limit: 3)
+        let page = try await fleet.store.changes(after: 10, limit: 3).events
         #expect(page.map(\.revision) == [11, 12, 13])
         var order: UInt64 = 0
         for case .didChangeQueue(let revision) in events.map(\.kind) {

@@ -52,7 +52,7 @@ import TransferKit
         let fleet = try await FleetFixture()
         try await fleet.add(1)
         try await fleet.query("UPDATE event SET kind = '?' WHERE revision = 2")
-        let revisions = try await fleet.fleet.events(after: 0).map(\.revision)
+        let revisions = try await fleet.store.changes(after: 0, limit: 1_000).events.map(\.revision)
         #expect(revisions.starts(with: [1, 3]))
     }
 

@@ -46,9 +46,13 @@ public struct Fleet: ControllableQueue {
     /// - Throws: ``/TransferKit/QueueError`` with the code `noSuchMember`.
     public func evict(_ member: String) async throws { try await store.evict(member) }
 
-    /// The events after a revision, at most `limit`, in order. The revisions are dense: a missing revision means that the fleet has removed the event.
-    public func events(after revision: UInt64, limit: Int = 1_000) async throws -> [QueueEvent] {
-        try await store.events(after: revision, limit: limit)
+    /// The recorded events after a revision, followed by new events and the progress of running sessions, for one consumer. Reads the database once
+    /// a second.
+    ///
+    /// A gap replaces events that the fleet has removed. Throws the errors of the database; then start again with the last received revision.
+    public func eventStream(since revision: UInt64) -> AsyncThrowingStream<QueueEvent, any Error> {
+        let reader = FleetEventReader(store, since: revision)
+        return AsyncThrowingStream(unfolding: { try await reader.next() })
     }
 
     // MARK: Adding

@@ -83,12 +83,16 @@ extension FleetStore {
         }
     }
 
-    /// The events after a revision, at most `limit`.
-    package func events(after revision: UInt64, limit: Int) async throws -> [QueueEvent] {
+    /// The revision of the last event, at most `limit` events after a revision, and the statistics of all running sessions.
+    package func changes(
+        after known: UInt64, limit: Int
+    ) async throws -> (revision: UInt64, events: [QueueEvent], running: [SessionID: SessionStatistics]) {
         try await unlocked { link in
-            try link.query(
+            // Read the revision first, so that the list contains all events up to it.
+            let revision = try link.query("SELECT revision FROM fleet").first.map { UInt64(clamping: try $0.integer(0)) } ?? 0
+            let events = try link.query(
                 "SELECT revision, extract(epoch FROM at), kind FROM event WHERE revision > $1 ORDER BY revision LIMIT $2",
-                ["\(revision)", "\(limit)"]
+                ["\(Int64(clamping: known))", "\(limit)"]
             ).compactMap { row in
                 // Readers handle a missing revision like a removed event.
                 var problem: TransferError?
@@ -96,6 +100,12 @@ extension FleetStore {
                     QueueEvent(revision: UInt64(clamping: try row.integer(0)), time: try row.date(1) ?? .distantPast, kind: kind)
                 }
             }
+            var running: [SessionID: SessionStatistics] = [:]
+            for row in try link.query("SELECT id, statistics FROM session WHERE state = 'running' AND NOT is_removed") {
+                var problem: TransferError?
+                running[try row.session(0)] = try row.readable(SessionStatistics.self, 1, &problem)
+            }
+            return (revision, events, running)
         }
     }
 }

@@ -21,6 +21,11 @@ extension TransferQueue {
         hub.subscribe(after: revision, in: store)
     }
 
+    /// The same events as ``events(since:)``.
+    public nonisolated func eventStream(since revision: UInt64) -> AsyncThrowingStream<QueueEvent, any Error> {
+        AsyncThrowingStream(events(since: revision))
+    }
+
     /// Sets the delegate for all later events, replacing the previous delegate; nil for none.
     ///
     /// The queue keeps a weak reference to the delegate. It calls the event methods one at a time, in the order of the events. The last
@@ -38,5 +43,28 @@ extension TransferQueue {
     /// Waits until the delegate has received the last event. Call it after ``shutdown()``.
     package nonisolated func waitForDelegate() async {
         await delivery.finish()
+    }
+}
+
+extension AsyncThrowingStream<QueueEvent, any Error> {
+    /// Creates a stream of the elements of a sequence. The consumer requests each event, so the events of a slow consumer stay in the buffer of
+    /// the sequence.
+    package init<Events: AsyncSequence & Sendable>(_ events: Events) where Events.Element == QueueEvent {
+        let iterator = SharedIterator(events.makeAsyncIterator())
+        self.init(unfolding: { try await iterator.next() })
+    }
+}
+
+/// An iterator that several tasks can use, one after the other.
+private actor SharedIterator<Events: AsyncIteratorProtocol> where Events.Element == QueueEvent {
+    private var iterator: Events?
+
+    init(_ iterator: sending Events) { self.iterator = iterator }
+
+    func next() async throws -> QueueEvent? {
+        guard var current = iterator.take() else { return nil }
+        let event = try await current.next(isolation: #isolation)
+        iterator = current
+        return event
     }
 }

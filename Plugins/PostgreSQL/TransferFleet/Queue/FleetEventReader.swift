@@ -1,0 +1,61 @@
+import Foundation
+import TransferKit
+
+/// Reads the events of a fleet for one consumer: the recorded events, and the progress of running sessions.
+actor FleetEventReader {
+    private static let interval = Duration.seconds(1)
+    /// The maximum number of recorded events that one query reads.
+    private static let pageSize = 1_000
+
+    private let store: FleetStore
+    /// The revision of the last event that was read.
+    private var revision: UInt64
+    private var pending: ArraySlice<QueueEvent> = []
+    /// The last reported progress of the running sessions.
+    private var statistics: [SessionID: SessionStatistics] = [:]
+
+    init(_ store: FleetStore, since revision: UInt64) {
+        self.store = store
+        self.revision = revision
+    }
+
+    /// Waits for the next event.
+    ///
+    /// - Throws: ``/TransferKit/QueueError`` if the database can't be read, or `CancellationError`.
+    func next() async throws -> QueueEvent {
+        while pending.isEmpty {
+            try await read()
+            if pending.isEmpty { try await Task.sleep(for: Self.interval) }
+        }
+        return pending.removeFirst()
+    }
+
+    private func read() async throws {
+        let changes = try await store.changes(after: revision, limit: Self.pageSize)
+        var found: [QueueEvent] = []
+        if changes.revision < revision {
+            // The database was restored from a backup.
+            found.append(gap(from: changes.revision + 1, to: revision, at: changes.revision))
+            revision = changes.revision
+        }
+        for event in changes.events {
+            if event.revision - revision > 1 { found.append(gap(from: revision + 1, to: event.revision - 1, at: event.revision - 1)) }
+            found.append(event)
+            revision = event.revision
+        }
+        // The events were removed, or this version can't read them.
+        if changes.events.isEmpty, changes.revision > revision {
+            found.append(gap(from: revision + 1, to: changes.revision, at: changes.revision))
+            revision = changes.revision
+        }
+        for (id, figures) in changes.running where statistics[id] != figures {
+            found.append(QueueEvent(revision: revision, time: .now, kind: .progress(id, figures)))
+        }
+        statistics = changes.running
+        pending = found[...]
+    }
+
+    private func gap(from first: UInt64, to last: UInt64, at revision: UInt64) -> QueueEvent {
+        QueueEvent(revision: revision, time: .now, kind: .gap(from: first, to: last))
+    }
+}
