@@ -2,8 +2,8 @@
 
 Usage: receiver.py FOLDER
 
-PUT /NAME stores the body as FOLDER/NAME. POST stores the files of a form under their names, and responds with JSON that lists the
-fields and files.
+PUT /NAME stores the body as FOLDER/NAME. If its length is unknown, prints a line when its first bytes arrive. POST stores the files of a
+form under their names, and responds with JSON that lists the fields and files.
 """
 
 import email.parser
@@ -47,6 +47,8 @@ class Receiver(http.server.BaseHTTPRequestHandler):
             return self.rfile.read(int(self.headers["Content-Length"]))
         content = b""
         while size := int(self.rfile.readline(), 16):
+            if not content:
+                print(f"receiving {self.path}", flush=True)
             content += self.rfile.read(size)
             self.rfile.readline()
         self.rfile.readline()

@@ -91,13 +91,7 @@ public struct CommandLineProgram: Sendable {
 
     private func statusOfRun(_ arguments: [String]) async -> ExitStatus {
         do {
-            let arguments = CommandWords.replacingFormerName(in: CommonOptions.movingAfterCommand(arguments))
-            if !Self.isCompletionRequest(arguments) {
-                try CommandWords.check(arguments)
-                try ShortOptions.check(arguments)
-                try CommandWords.checkDirection(arguments)
-            }
-            var command = try await RootCommand.asyncParseAsRoot(arguments)
+            var command = try await Self.command(for: arguments)
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
             } else {
@@ -111,6 +105,29 @@ public struct CommandLineProgram: Sendable {
             return await fail(message, status)
         } catch {
             return await handle(parserError: error, isAboutCompletion: arguments.contains { $0.hasPrefix("--generate-completion-script") })
+        }
+    }
+
+    /// Returns the command for arguments, without running it.
+    private static func command(for arguments: [String]) async throws -> any ParsableCommand {
+        let arguments = CommandWords.replacingFormerName(in: CommonOptions.movingAfterCommand(arguments))
+        if !isCompletionRequest(arguments) {
+            try CommandWords.check(arguments)
+            try ShortOptions.check(arguments)
+            try CommandWords.checkDirection(arguments)
+        }
+        return try await RootCommand.asyncParseAsRoot(arguments)
+    }
+
+    /// Returns why the arguments of a command are wrong; nil if it can run with them. Does not run the command.
+    package static func usageError(in arguments: [String]) async -> String? {
+        do {
+            _ = try await command(for: arguments)
+            return nil
+        } catch let failure as CommandFailure {
+            return failure.message
+        } catch {
+            return RootCommand.message(for: error)
         }
     }
 

@@ -79,7 +79,8 @@ import Testing
         var words: Set<String> = []
         for folder in ["Sources", "Plugins"].map({ Catalog.package.appending(path: $0) }) {
             for name in (try? FileManager.default.subpathsOfDirectory(atPath: folder.path)) ?? [] where name.hasSuffix(".swift") {
-                words.formUnion(name.split(separator: "/").map(String.init))
+                // The module of a program has an underscore for each hyphen in the program's name.
+                words.formUnion(name.replacing("-", with: "_").split(separator: "/").map(String.init))
                 let bytes = [UInt8]((try? Data(contentsOf: folder.appending(path: name))) ?? Data())
                 for word in bytes.split(whereSeparator: { !isInWord($0) }) { words.insert(String(decoding: word, as: UTF8.self)) }
             }

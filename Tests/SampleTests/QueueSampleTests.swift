@@ -72,13 +72,21 @@ import Testing
             ("now 9", "There is no such row."),
             ("undo\nundo", "a waiting, b waiting, c waiting, d waiting"),
             ("undo\nmove 3 0", "d waiting, a waiting, b waiting, c waiting"),
-            ("now 2\nstart", "d completed, a completed, b completed, c completed"),
-            ("pause 0", "The session"),
+            ("now 2\nstart", "d waiting, a waiting, b running, c waiting"),
+            ("pause 2", "d waiting, a waiting, b paused, c waiting"),
+            ("undo", "d waiting, a waiting, b running, c waiting"),
         ]
+        // The first upload can't complete before it was paused.
+        tus.stopContent(at: 5_000)
         for (command, line) in steps {
             try sample.input(command)
             #expect(await sample.lines(through: line).last?.hasPrefix(line) == true, "\(command)")
         }
+        tus.stopContent(at: nil)
+        let completed = "d completed, a completed, b completed, c completed"
+        #expect(await sample.lines(through: completed).last == completed)
+        try sample.input("pause 0")
+        #expect(await sample.lines(through: "The session").last?.hasPrefix("The session") == true)
         sample.endInput()
         #expect(await sample.finish().status == 0)
         #expect(tus.statistics.uploads.map(\.filename) == ["b", "d", "a", "c"], "the order of the uploads")
@@ -125,9 +133,7 @@ import Testing
         let url = try await tus.start().absoluteString
         try folder.file("report.pdf", size: 2 << 20)
         tus.stopContent(at: 1 << 20)
-        let first = try Sample("Ingest", url, "0", in: folder)
-        let port = try #require(await first.lines(through: "Listening on port ").last?.split(separator: " ").last)
-        let web = "http://127.0.0.1:\(port)"
+        let (first, web) = try await startIngest(url)
 
         let put = try await curl("--upload-file", folder.url.appending(path: "report.pdf").path, "\(web)/files/report.pdf")
         #expect(put.last == "202" && put.count == 2, "\(put)")
@@ -136,18 +142,33 @@ import Testing
         let metrics = try await curl("\(web)/metrics")
         #expect(metrics.contains("ingest_sessions{state=\"failed\"} 0") && metrics.contains { $0.hasPrefix("ingest_bytes_remaining ") })
 
+        // The upload is under way.
+        while tus.statistics.bytesStored < 1 << 20 { _ = try await curl("\(web)/health") }
         first.send(SIGTERM)
         let stopped = await first.finish()
         #expect(stopped.lines == ["Stopped"] && stopped.status == 0)
-        #expect(tus.storedFiles(named: "report.pdf").count <= 1)
 
         tus.stopContent(at: nil)
-        let second = try Sample("Ingest", url, "0", in: folder)
-        #expect(await second.lines(through: "report.pdf ").last == "report.pdf arrived")
+        let second = try await startIngest(url)
+        #expect(await second.sample.lines(through: "report.pdf ").last == "report.pdf arrived")
         #expect(hasArrived("report.pdf", from: "report.pdf"))
-        second.send(SIGTERM)
-        #expect(await second.finish().status == 0)
+        #expect(tus.statistics.bytesStored == 2 << 20, "no stored byte is sent again")
+
+        // The server no longer accepts the credentials.
+        for _ in 0..<4 { tus.inject(.answer(status: 401)) }
+        _ = try await curl("--upload-file", folder.url.appending(path: "report.pdf").path, "\(second.web)/files/second.pdf")
+        #expect(await second.sample.lines(through: "store is blocked: ").last?.hasPrefix("store is blocked: ") == true)
+        #expect(try await curl("\(second.web)/health") == ["unhealthy", "503"])
+        second.sample.send(SIGTERM)
+        #expect(await second.sample.finish().status == 0)
         await tus.stop()
+    }
+
+    /// Starts the sample, and returns the address of its service.
+    private func startIngest(_ server: String) async throws -> (sample: Sample, web: String) {
+        let sample = try Sample("Ingest", server, "0", in: folder)
+        let port = try #require(await sample.lines(through: "Listening on port ").last?.split(separator: " ").last)
+        return (sample, "http://127.0.0.1:\(port)")
     }
 
     /// Returns the lines of a response, and its status as the last line.

@@ -1,4 +1,5 @@
 import Foundation
+import ProcessFixture
 import SSHFixture
 import SystemPackage
 import TUSLoopback
@@ -48,10 +49,50 @@ import Testing
 
     @Test func liveStreamArrives() async throws {
         let receiver = try await Receiver.start(in: folder)
-        let (lines, status) = try await Sample("LiveStream", "http+put://\(receiver.address)", in: folder).finish()
-        let expected = (1...200).map { "\($0),\(20 + $0 % 7)\n" }.joined()
-        #expect(lines == ["\(expected.utf8.count) bytes arrived."] && status == 0, "\(lines) \(folder.errors)")
-        #expect(try String(contentsOf: receiver.files.appending(path: "readings.csv"), encoding: .utf8) == expected)
+        let sample = try Sample("LiveStream", "http+put://\(receiver.address)", in: folder)
+        // The server receives the stream before it ends.
+        #expect(try await receiver.nextLine() == "receiving /readings.csv")
+        sample.endInput()
+        let (lines, status) = await sample.finish()
+        let received = try String(contentsOf: receiver.files.appending(path: "readings.csv"), encoding: .utf8)
+        let count = received.count { $0 == "\n" }
+        #expect(count > 0 && received == (1...max(count, 1)).map { "\($0),\(20 + $0 % 7)\n" }.joined())
+        #expect(
+            lines == ["Press Return to stop the sensor.", "\(received.utf8.count) bytes arrived."] && status == 0,
+            "\(lines) \(folder.errors)")
+    }
+
+    /// The other tests use servers of this package. These samples also work with servers of other projects.
+    @Test func samplesWorkWithIndependentServers() async throws {
+        let names = ["a.mov", "b.mov", "c.mov"]
+        let clips = try names.map { try folder.file("clips/\($0)", size: 300_000) }
+        let place = folder.url.appending(path: "tuspyserver")
+        let tus = try await PythonProcess.runBlocking { try PythonProcess("tuspyserver_server.py", [place.path, "0"]) }
+        let batch = try await Sample(
+            "BatchUploader", "http://127.0.0.1:\(tus.port)/files/", folder.url.appending(path: "clips").path, in: folder
+        ).finish()
+        #expect(batch.lines == ["3 sessions, 0 completed"] + names.map { "\($0) completed" } && batch.status == 0, "\(folder.errors)")
+        let uploads = try FileManager.default.contentsOfDirectory(at: place.appending(path: "uploads"), includingPropertiesForKeys: nil)
+        for clip in clips { #expect(uploads.count { SampleFolder.equal($0, clip) } == 1, "\(clip.lastPathComponent)") }
+
+        let nginxFolder = folder.url.appending(path: "nginx")
+        let nginx = try await PythonProcess.runBlocking { try PythonProcess("nginx_put.py", [nginxFolder.path, "1000000"]) }
+        let stream = try Sample("LiveStream", "http+put://127.0.0.1:\(nginx.port)/", in: folder)
+        _ = await stream.lines(through: "Press Return")
+        stream.endInput()
+        let (lines, status) = await stream.finish()
+        let received = try Data(contentsOf: nginxFolder.appending(path: "files/readings.csv"))
+        #expect(lines == ["\(received.count) bytes arrived."] && status == 0, "\(folder.errors)")
+
+        let formFolder = folder.url.appending(path: "flask")
+        let flask = try await PythonProcess.runBlocking { try PythonProcess("form_server.py", [formFolder.path, "1000000"]) }
+        let form = try await Sample("FormUpload", "http+form://127.0.0.1:\(flask.port)/upload?path={name}", clips[0].path, in: folder)
+            .finish()
+        #expect(
+            form.lines == ["Fields: id, title", "reel: a.mov, video/quicktime, 300000 bytes", "note: note.txt, text/plain, 18 bytes"],
+            "\(folder.errors)")
+        #expect(form.status == 0)
+        withExtendedLifetime((tus, nginx, flask)) {}
     }
 
     @Test func formUploadReadsResponse() async throws {

@@ -83,6 +83,7 @@ struct QueueService: Service {
             switch event.kind {
             case .completed(let id): print("\(await name(of: id)) arrived")
             case .failed(let id, let error): print("\(await name(of: id)) failed: \(error.message)")
+            case .accountBlocked(let account, let error): print("\(account) is blocked: \(error.message)")
             default: break
             }
         }

@@ -2,7 +2,7 @@ import Foundation
 import TransferKit
 import TransportHTTP
 
-/// Sends the readings of a sensor while it produces them, as one file of unknown length.
+/// Sends the readings of a sensor while it produces them, as one file of unknown length. Return ends the file.
 ///
 ///     LiveStream ADDRESS    for example http+put://127.0.0.1:8080/
 @main
@@ -16,8 +16,8 @@ struct LiveStream {
         let session = try await queue.enqueue(.upload(items: [item], to: "collector"))
         try await queue.start()
 
-        let sensor = Sensor(readings: 200, to: writer)
-        sensor.start()
+        print("Press Return to stop the sensor.")
+        Sensor(writer).start()
         // Waits until the server has the whole stream. If the sensor fails, this throws.
         let end = try await session.value
         print("\(end.statistics.bytesDone) bytes arrived.")
@@ -27,32 +27,42 @@ struct LiveStream {
 
 /// A sensor with a timer. The timer can't wait while the connection is slow, so it writes what fits, and keeps the rest for the next time.
 final class Sensor {
-    private let readings: Int
     private let writer: StreamWriter
-    private let timer = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "sensor"))
-    // Only the timer uses these variables.
+    private let timer: any DispatchSourceTimer
+    private let input: any DispatchSourceRead
+    // Only the dispatch queue of the timer and the input uses these variables.
     private var next = 1
+    private var isStopped = false
     private var pending = Data()
 
-    init(readings: Int, to writer: StreamWriter) {
-        (self.readings, self.writer) = (readings, writer)
+    init(_ writer: StreamWriter) {
+        let queue = DispatchQueue(label: "sensor")
+        self.writer = writer
+        timer = DispatchSource.makeTimerSource(queue: queue)
+        input = DispatchSource.makeReadSource(fileDescriptor: 0, queue: queue)
     }
 
     func start() {
         timer.schedule(deadline: .now(), repeating: .milliseconds(5))
         timer.setEventHandler { [self] in fire() }
         timer.activate()
+        input.setEventHandler { [self] in
+            isStopped = true
+            input.cancel()
+        }
+        input.activate()
     }
 
     private func fire() {
         do {
-            if next <= readings {
+            // While the connection is too slow, this sensor skips readings.
+            if !isStopped, pending.count < 64 << 10 {
                 pending.append(Data("\(next),\(20 + next % 7)\n".utf8))
                 next += 1
             }
             // Returns 0 if the buffer is full.
             pending.removeFirst(try writer.tryWrite(pending))
-            guard next > readings, pending.isEmpty else { return }
+            guard isStopped, pending.isEmpty else { return }
             // Without this call, the upload would fail as incomplete. To end it as incomplete, call `writer.fail(_:)`.
             writer.finish()
         } catch {

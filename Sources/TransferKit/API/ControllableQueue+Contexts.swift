@@ -13,13 +13,26 @@ extension ControllableQueue {
     /// }
     /// ```
     ///
-    /// - Returns: nil if the event concerns no session or several sessions (see ``QueueEvent/session``), if the session has no context, or if it was
-    ///   removed before it ran.
+    /// - Returns: nil if the event concerns no session or several sessions, if the session has no context, or if the event does not contain the
+    ///   context and the session no longer exists. For an event that concerns several sessions, call ``contexts(of:as:)``.
     /// - Throws: ``QueueError`` if the store can't be read, or `DecodingError` if the context has another type.
     public func context<Value: Decodable>(of event: QueueEvent, as type: Value.Type) async throws -> Value? {
         if let context = event.context { return try JSONDecoder().decode(type, from: context) }
         guard let id = event.session else { return nil }
         return try await context(of: id, as: type)
+    }
+
+    /// Returns the app's context values for all sessions that an event concerns, such as those of ``QueueEvent/Kind/added(_:index:)``. Decodes them
+    /// only when called.
+    ///
+    /// - Returns: The values by session, without the sessions that have no context or no longer exist.
+    /// - Throws: ``QueueError`` if the store can't be read, or `DecodingError` if a context has another type.
+    public func contexts<Value: Decodable>(of event: QueueEvent, as type: Value.Type) async throws -> [SessionID: Value] {
+        if let id = event.session {
+            guard let context = try await context(of: event, as: type) else { return [:] }
+            return [id: context]
+        }
+        return try await sessions(in: .sessions(event.sessions)).reduce(into: [:]) { $0[$1.id] = try $1.context(as: type) }
     }
 
     /// Returns the app's current context value for a session, for example in ``TransferQueueDelegate/queue(_:endpointFor:among:)``.

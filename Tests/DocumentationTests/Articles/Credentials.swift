@@ -127,4 +127,25 @@ private struct NoSecret: Error {
         await #expect(throws: ProgramFailed.self) { try await output(of: "/bin/sh", ["-c", "exit 1"]) }
         await #expect(throws: (any Error).self) { try await output(of: "/missing", []) }
     }
+
+    /// Uses a separate keyring on a separate session bus.
+    @Test func readsSecretFromKeyring() async throws {
+        let home = FileManager.default.temporaryDirectory.appending(path: "transferkit-keyring-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: home, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        defer { try? FileManager.default.removeItem(at: home) }
+        let commands = """
+            printf password | gnome-keyring-daemon --unlock --components=secrets >&2
+            printf 'a secret' | secret-tool store --label "Studio uploads" service com.example.uploader account api-key
+            exec /usr/bin/secret-tool lookup service com.example.uploader account "$1"
+            """
+        // Foundation starts programs with blocked signals, but dbus-run-session ends the session with one.
+        let unblocking = "import os, signal, sys; signal.pthread_sigmask(signal.SIG_SETMASK, []); os.execvp(sys.argv[1], sys.argv[1:])"
+        let keyring = { (name: String) in
+            let variables = ["HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"].map { "\($0)=\(home.path)" }
+            let words = ["python3", "-c", unblocking, "dbus-run-session", "--", "sh", "-c", commands, "sh", name]
+            return try await output(of: "/usr/bin/env", variables + words)
+        }
+        #expect(try await keyring("api-key") == "a secret")
+        await #expect(throws: ProgramFailed.self) { try await keyring("another") }
+    }
 }

@@ -253,7 +253,17 @@ import TransportHTTP
         #expect(try server.content(of: RemotePath("in/live")) == content)
         let requests = try await proxy.requests.map { "\($0.version) \($0.method) \($0.status)" }
         #expect(requests == ["HTTP/\(version == "2" ? "2.0" : version) PUT 201"])
+
+        // The server must not store a file whose producer failed.
+        let (broken, failing) = TransferItem.stream(as: "broken")
+        let failed = try await queue.enqueue(.upload(items: [broken], to: "real"))
+        try await failing.write(content.prefix(1_000_000))
+        await failed.waitUntilSent(500_000)
+        failing.fail(TransferError(.permanent, .unsupported, "The sensor is broken."))
+        await #expect(throws: (any Error).self) { try await failed.value }
         await queue.shutdown()
+        #expect(try server.content(of: RemotePath("in/broken")) == nil)
+        #expect(try await proxy.requests.count { $0.status == 201 } == 1)
     }
 
     @Test func rejectsUntrustedCertificate() async throws {

@@ -1,4 +1,5 @@
 import Foundation
+import ProcessFixture
 import ScriptedHTTP
 import SystemPackage
 import Testing

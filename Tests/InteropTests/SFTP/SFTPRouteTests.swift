@@ -1,5 +1,6 @@
 import Foundation
 import Locking
+import ProcessFixture
 import SSHFixture
 import ScriptedHTTP
 import Testing

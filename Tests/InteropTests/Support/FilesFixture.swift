@@ -1,5 +1,6 @@
 import Foundation
 import Locking
+import ProcessFixture
 import SystemPackage
 import TransferCore
 import TransportTUS

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import ProcessFixture
 
 /// Debian's nginx in front of a server, with TLS, HTTP/1.1 and HTTP/2. By default, nginx buffers each request body until it is complete.
 final class NginxProxy {

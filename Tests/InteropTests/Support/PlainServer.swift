@@ -1,4 +1,5 @@
 import Foundation
+import ProcessFixture
 import SystemPackage
 import TransferCore
 

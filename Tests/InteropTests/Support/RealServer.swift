@@ -1,4 +1,5 @@
 import Foundation
+import ProcessFixture
 import ScriptedHTTP
 
 /// An independent tus server in its own process.

@@ -9,7 +9,8 @@ final class Receiver: Sendable {
     let files: URL
     private let program: StartedProgram
 
-    struct DidNotStart: Error {}
+    /// The receiver has ended.
+    struct Ended: Error {}
 
     /// Starts the receiver, and returns once it accepts connections.
     static func start(in folder: SampleFolder) async throws -> Receiver {
@@ -34,13 +35,25 @@ final class Receiver: Sendable {
         let servers = root.appending(path: "Tests/InteropTests/Servers").path
         program = try StartedProgram(
             "python3", ["-c", script, servers, root.appending(path: "Samples/receiver.py").path, files.path])
+        let line = try Self.line(of: program)
+        address = line.replacing("listening on http://", with: "")
+    }
+
+    /// Waits for the next line of the standard output.
+    func nextLine() async throws -> String {
+        try await withCheckedThrowingContinuation { [program] continuation in
+            Thread.detachNewThread { continuation.resume(with: Result { try Self.line(of: program) }) }
+        }
+    }
+
+    private static func line(of program: StartedProgram) throws -> String {
         var line = Data()
         // Python can write the line and its end separately.
         while line.last != UInt8(ascii: "\n") {
             let part = try program.read()
-            guard !part.isEmpty else { throw DidNotStart() }
+            guard !part.isEmpty else { throw Ended() }
             line += part
         }
-        address = String(decoding: line.dropLast(), as: UTF8.self).replacing("listening on http://", with: "")
+        return String(decoding: line.dropLast(), as: UTF8.self)
     }
 }

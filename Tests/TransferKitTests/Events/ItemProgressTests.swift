@@ -145,13 +145,37 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// The files of a form are sent one after the other, so the progress of the form determines the progress of each file.
+    @Test func progressOfFormCountsItsFiles() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let events = queue.events
+        let form = TransferItem.form(
+            files: try [.file(fixture.folder.file("a", size: 2_500)), .file(fixture.folder.file("b", size: 1_500), field: "other")])
+        var request = try SessionRequest.upload(items: [form], to: "a")
+        request.options.reportsItemProgress = true
+        let gate = fixture.memory.gate("a", atByte: 3_000)
+        let session = try await queue.enqueue(request)
+        try await queue.start()
+        try await gate.reached()
+        await tick()
+        let item = try #require(try await queue.items(of: session.id).first)
+        for await event in events {
+            guard case .itemProgress(session.id, position: 0, let progress) = event.kind else { continue }
+            #expect(item.formProgress(at: progress.bytesSent) == [2_500, 500])
+            break
+        }
+        gate.open()
+        _ = try await session.value
+        await queue.shutdown()
+    }
+
     @Test func contextsOfEventsAreDecodedOnRequest() async throws {
         let queue = try await fixture.openWithAccounts()
         let events = queue.events
         var request = try fixture.upload("1")
         request.context = try JSONEncoder().encode(Ticket(id: 7))
-        let session = try await queue.enqueue(request)
-        let other = try await queue.enqueue(try fixture.upload("2"))
+        let sessions = try await queue.enqueue([request, try fixture.upload("2")])
+        let (session, other) = (sessions[0], sessions[1])
         try await queue.start()
         _ = try await other.value
         #expect(try await session.status.context(as: Ticket.self) == Ticket(id: 7))
@@ -159,12 +183,15 @@ import TransportTesting
         #expect(try await queue.context(of: other.id, as: Ticket.self) == nil)
         #expect(try await queue.context(of: SessionID(), as: Ticket.self) == nil)
         var tickets: [String: Ticket?] = [:]
+        var added: [SessionID: Ticket] = [:]
         for await event in events {
+            if case .added = event.kind { added.merge(try await queue.contexts(of: event, as: Ticket.self)) { $1 } }
             if event.session == session.id { tickets[event.kind.name] = try await queue.context(of: event, as: Ticket.self) }
             if case .queueBecameIdle = event.kind { break }
         }
         #expect(
             tickets["didActivate"] == Ticket(id: 7) && tickets["itemCompleted"] == Ticket(id: 7) && tickets["completed"] == Ticket(id: 7))
+        #expect(added == [session.id: Ticket(id: 7)])
         await queue.shutdown()
     }
 

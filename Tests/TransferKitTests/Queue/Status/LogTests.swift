@@ -19,6 +19,20 @@ import TransportTesting
         log.messages.withLock { $0.filter { $0.level >= .info && $0.text.hasPrefix(start) } }
     }
 
+    @Test func respectsLogLevel() async throws {
+        fixture.memory.failNext(with: TransferError(.permanent, .unsupported, "No."), for: "1")
+        var logger = Logger(label: "test") { _ in log }
+        logger.logLevel = .error
+        let queue = try await fixture.open(logger: logger)
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        let session = try await queue.enqueue(fixture.upload("1"))
+        try await queue.start()
+        _ = try? await session.value
+        await queue.shutdown()
+        let levels = log.messages.withLock { $0.map(\.level) }
+        #expect(!levels.isEmpty && levels.allSatisfy { $0 >= .error })
+    }
+
     @Test func logsStartAndEndOfSessions() async throws {
         fixture.memory.failNext(with: TransferError(.permanent, .unsupported, "No."), for: "2")
         let queue = try await fixture.open(logger: Logger(label: "test") { _ in log })

@@ -1,0 +1,62 @@
+import Foundation
+import Testing
+import TransferCommands
+
+/// The commands in the README, the articles and the samples' texts.
+@Suite struct ArticleCommandTests {
+    @Test func commandsAreValid() async throws {
+        var count = 0
+        for (text, words) in try Self.commands() {
+            count += 1
+            let error = await CommandLineProgram.usageError(in: words)
+            // The files of the examples do not exist.
+            #expect(error == nil || error?.hasPrefix("Cannot read the file") == true, "\(text): \(words.joined(separator: " "))")
+        }
+        #expect(count > 50)
+    }
+
+    /// The words of each command `transferq` in a code block, with the name of its text.
+    private static func commands() throws -> [(text: String, words: [String])] {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let files = try ["README.md", "Sources", "Plugins", "Samples"].flatMap { name in
+            let paths = FileManager.default.enumerator(atPath: root.appending(path: name).path)?.compactMap { $0 as? String } ?? []
+            return try ([name] + paths.map { "\(name)/\($0)" }).filter { $0.hasSuffix(".md") }.map { path in
+                (path, try String(contentsOf: root.appending(path: path), encoding: .utf8))
+            }
+        }
+        return files.flatMap { path, text in
+            // Every second part is a code block. A backslash continues a line.
+            let blocks = text.components(separatedBy: "```").enumerated().filter { !$0.offset.isMultiple(of: 2) }.map(\.element)
+            let lines = blocks.joined(separator: "\n").replacing("\\\n", with: "").split(separator: "\n")
+            return lines.flatMap { line in
+                line.ranges(of: #/(^|\$ |\| |xargs -r |\$\()transferq( |$)/#).map { range in
+                    let words = words(of: line[range.upperBound...])
+                    // xargs adds the IDs of sessions.
+                    return (path, line[..<range.upperBound].hasSuffix("xargs -r transferq ") ? words + ["9cee718f"] : words)
+                }
+            }
+        }
+    }
+
+    /// Splits a command as a shell would, up to an operator or a comment. A variable becomes a 1.
+    private static func words(of command: Substring) -> [String] {
+        var (words, word, quote) = ([String](), String?.none, Character?.none)
+        for character in command {
+            if character == quote {
+                quote = nil
+            } else if quote != nil {
+                word?.append(character)
+            } else if "|;<>)&".contains(character) || (character == "#" && word == nil) {
+                break
+            } else if character == " " {
+                if let word { words.append(word) }
+                word = nil
+            } else {
+                word = word ?? ""
+                if "'\"".contains(character) { quote = character } else { word?.append(character) }
+            }
+        }
+        return (words + (word.map { [$0] } ?? [])).map { $0.replacing(#/\$[A-Za-z]+/#, with: "1") }
+    }
+}
