@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import Logging
 import SystemPackage
+import TransferControl
 import TransferCore
 package import TransferKit
 import TransferOutput
@@ -118,6 +119,12 @@ public struct CommandLineProgram: Sendable {
         }
         return try await RootCommand.asyncParseAsRoot(arguments)
     }
+
+    /// Prevents other processes of the same user from reading the secrets in the memory of this process.
+    package static func protectMemory() { ProcessMemoryProtection.enable() }
+
+    /// Returns arguments that begin with the command: moves common options before the command to the end.
+    package static func beginningWithCommand(_ arguments: [String]) -> [String] { CommonOptions.movingAfterCommand(arguments) }
 
     /// Returns why the arguments of a command are wrong; nil if it can run with them. Does not run the command.
     package static func usageError(in arguments: [String]) async -> String? {

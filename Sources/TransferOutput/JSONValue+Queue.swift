@@ -30,7 +30,7 @@ extension JSONValue {
     /// The output of `queue set`.
     package init(limitsOf status: QueueStatus) {
         self = [
-            "maxSessions": JSONValue(status.maxConcurrentSessions), "rateLimit": JSONValue(status.rateLimit),
+            "maxSessions": JSONValue(status.sessionLimit), "rateLimit": JSONValue(status.rateLimit),
             "timetable": JSONValue(status.timetable?.text), "currentRateLimit": JSONValue(status.currentRateLimit),
             "minFree": .integer(status.diskFloor),
             "keepCompletedCount": JSONValue(status.retention.count),

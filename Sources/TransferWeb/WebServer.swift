@@ -6,10 +6,10 @@ public import TransferKit
 
 /// A web page and an HTTP interface for a queue.
 ///
-/// The server reads and changes the queue of another process through its control socket, so an error of the server can't affect the queue. Clients need
-/// one of two tokens, which are files in the storage folder: `web.token` allows everything, and `web-read.token` only reading.
+/// Clients need one of two tokens, which are files in the storage folder: `web.token` allows everything, and `web-read.token` only reading.
 ///
-/// Create the server with a `RemoteTransferQueue` for the storage folder, and call ``start()``, which returns the address of the page.
+/// Create the server with a queue, and call ``start()``, which returns the address of the page. With a `RemoteTransferQueue`, the server uses the
+/// queue of another process through its control socket, so an error of the server can't affect the queue.
 public final class WebServer: Sendable {
     private let folder: FilePath
     private let options: WebServerOptions

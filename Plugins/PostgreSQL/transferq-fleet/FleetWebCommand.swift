@@ -11,12 +11,13 @@ struct FleetWebCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "web", abstract: "Serves a page and an HTTP interface for the fleet.",
         discussion: """
-            Prints the URL of the page, with a token. The storage folder contains the tokens. See transferq web --help.
+            Prints the URL of the page, with a token. Sessions that the page adds may run at --place, by default on the member with this \
+            host's name. For access from other machines, a TLS certificate is required.
 
             Example: transferq --fleet postgresql://db.example.com/transferq web
             """)
 
-    @Option(help: ArgumentHelp("The storage folder of the tokens.", valueName: "dir")) var store: String?
+    @Option(help: ArgumentHelp("The folder of the tokens (default: one for each fleet).", valueName: "dir")) var store: String?
     @OptionGroup var web: WebOptions
 
     /// Returns after SIGTERM, SIGINT or SIGHUP.
@@ -28,10 +29,13 @@ struct FleetWebCommand: ParsableCommand {
         }
         (options.hostNames, options.isReadOnly) = (web.name, web.readOnly)
         options.certificate = web.certificateAndKey.map { .init(chain: $0.certificate, key: $0.key) }
-        let folder = store.map { FilePath($0) } ?? Storage.variable("TRANSFERQ_STORE") ?? Storage.xdgStateFolder(of: "transferq-fleet")
+        // The environment can contain the password of the database.
+        CommandLineProgram.protectMemory()
         let fleet = try Fleet(url, place: place)
-        // A wrong URL ends the command. Later, the page reports that the database is away.
-        _ = try await fleet.status()
+        // Fail early if the URL is wrong. Later, the page shows that the database is unreachable.
+        let identity = try await fleet.identity()
+        // The tokens of one queue must not open another one.
+        let folder = store.map { FilePath($0) } ?? Storage.xdgStateFolder(of: "transferq-fleet").appending(identity)
         let server = WebServer(fleet, tokensIn: folder, options: options)
         let (ends, end) = AsyncStream.makeStream(of: Void.self)
         let signals = TerminationSignals {}
@@ -44,7 +48,6 @@ struct FleetWebCommand: ParsableCommand {
         signals.whenReceived { end.yield() }
         for await _ in ends { break }
         await server.stop()
-        await fleet.close()
         return 0
     }
 }

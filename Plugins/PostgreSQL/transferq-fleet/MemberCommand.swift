@@ -29,6 +29,8 @@ struct MemberCommand: ParsableCommand {
     ///
     /// - Returns: The exit status.
     func run(at url: String) async throws -> Int32 {
+        // The environment can contain credentials and the password of the database.
+        CommandLineProgram.protectMemory()
         var logger = Logger(label: "transferq")
         logger.logLevel = verbose ? .debug : .notice
         var configuration = FleetMemberConfiguration(slots: slots, labels: label, logger: logger)

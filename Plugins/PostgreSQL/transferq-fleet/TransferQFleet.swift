@@ -23,8 +23,9 @@ enum TransferQFleet {
             if let help = FleetProgramCommand.help(words.rest) { return FleetProgramCommand.show(help) }
             throw QueueError(.invalidRequest, "The fleet is missing. Use --fleet URL, or set TRANSFERQ_FLEET.")
         }
-        if ["fleet", "web"].contains(words.rest.first) || words.rest.starts(with: ["agent", "run"]) {
-            return try await FleetProgramCommand.run(words.rest, at: url, place: words.place)
+        let command = CommandLineProgram.beginningWithCommand(words.rest)
+        if ["fleet", "web"].contains(command.first) || command.starts(with: ["agent", "run"]) {
+            return try await FleetProgramCommand.run(command, at: url, place: words.place)
         }
         let fleet = try Fleet(url, place: words.place)
         let status = await program.run(words.rest, on: fleet)

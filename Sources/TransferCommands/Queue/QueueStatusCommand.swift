@@ -43,7 +43,7 @@ struct QueueStatusCommand: AsyncParsableCommand {
         }
         if statistics.removalsDue > 0 { lines.append("Removals:  \(statistics.removalsDue) pending on servers") }
         if let date = status.nextDue { lines.append("Next due:  \(Figures.date(date))") }
-        lines.append("Limit:     \(Figures.count(status.maxConcurrentSessions, "concurrent session"))")
+        lines.append("Limit:     \(status.sessionLimit.map { Figures.count($0, "concurrent session") } ?? "none")")
         lines.append("Max rate:  \(status.rateLimit.map { Figures.rate(Double($0)) } ?? "no limit")")
         if let timetable = status.timetable {
             lines.append("Timetable: \(timetable.text)")

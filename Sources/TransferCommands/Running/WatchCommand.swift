@@ -9,7 +9,7 @@ struct WatchCommand: AsyncParsableCommand {
         commandName: "watch", abstract: "Prints recorded events, then new events.",
         discussion: """
             Ends when the owner releases the queue. If no process owns the queue, ends after the last recorded event. With --follow, waits for \
-            the next owner instead. The events of a fleet never end. With --verbose, also prints the steps of each run; --json prints all events.
+            the next owner instead. On a fleet, runs until it is interrupted, with --follow also while the database is unreachable. With --verbose, also prints the steps of each run; --json prints all events.
 
             --exec runs a program for each event, with the event as JSON on its standard input. --webhook sends the same JSON with POST, with \
             the headers and the signature of Standard Webhooks. Events arrive in order. An event counts as handled when the program exits with \
@@ -117,7 +117,7 @@ struct WatchCommand: AsyncParsableCommand {
         var progress = Progress(indices: SessionIndices(since == 0 ? [] : nil), last: since, hook: opened?.hook)
         if last > 0 { progress.tail = ([], last) }
         if let queue = CommandContext.current.queue {
-            return try await printEvents(queue.eventStream(since: since), of: queue, until: nil, &progress)
+            return try await watch(queue, &progress)
         }
         var hasLostOwner = false
         while true {
@@ -150,6 +150,18 @@ struct WatchCommand: AsyncParsableCommand {
             hasLostOwner = false
             // If this process has printed events, it checks again immediately, because other processes may have added events during the printing.
             if progress.last == lastBefore { try await FolderChange(in: try common.folder()).wait() }
+        }
+    }
+
+    /// Prints the events of a queue that never ends, such as a fleet. With `--follow`, continues after the queue was unreachable.
+    private func watch(_ queue: any ControllableQueue, _ progress: inout Progress) async throws {
+        while true {
+            do {
+                return try await printEvents(queue.eventStream(since: progress.last), of: queue, until: nil, &progress)
+            } catch let error as QueueError where follow && error.code == .storageUnavailable {
+                await common.note(error.message)
+                try await Task.sleep(for: .seconds(1))
+            }
         }
     }
 

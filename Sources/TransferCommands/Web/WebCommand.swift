@@ -27,6 +27,8 @@ struct WebCommand: AsyncParsableCommand {
     @OptionGroup var web: WebOptions
 
     func run() async throws {
+        // The page of another queue must not appear instead.
+        guard CommandContext.current.queue == nil else { throw CommandFailure(.usage, "Use transferq --fleet URL web.") }
         var arguments = ["--store".utf8Bytes, try common.folder().bytes]
         if let listen = web.listen { arguments += ["--listen".utf8Bytes, ProcessArguments.bytes(of: listen)] }
         for name in web.name { arguments += ["--name".utf8Bytes, name.utf8Bytes] }

@@ -190,8 +190,10 @@ public struct QueueStatus: Hashable, Sendable, Codable {
     public var orderRevision: UInt64
     /// The number of the last event; see ``TransferQueue/events(since:)``.
     public var revision: UInt64 = 0
-    /// The maximum number of active sessions.
+    /// The maximum number of active sessions; `Int.max` for no limit, as in a fleet.
     public var maxConcurrentSessions: Int
+    /// The same as ``maxConcurrentSessions``, but nil for no limit.
+    package var sessionLimit: Int? { maxConcurrentSessions == .max ? nil : maxConcurrentSessions }
     /// The rate limit of all sessions together, in bytes per second; nil for no limit.
     public var rateLimit: Int64?
     /// The rate limits that replace ``rateLimit`` at some times of the week; nil for none.

@@ -38,7 +38,7 @@ struct DiagnosticProgram: Sendable {
     func findings(_ command: [String], of account: String? = nil) async throws -> WebResponse {
         guard let path else {
             throw Problem(
-                503, "noDiagnostics", "This server can't check accounts or the storage folder. Use transferq account check, or doctor.")
+                503, "noDiagnostics", "This server can't check accounts or the storage folder. Use transferq account check on its host.")
         }
         let mayRun = isRunning.withLock { isRunning in
             defer { isRunning = true }
@@ -49,6 +49,8 @@ struct DiagnosticProgram: Sendable {
         let process = Process()
         process.executableURL = URL(filePath: path.string)
         process.arguments = command + ["--json", "--store", folder.string, "--timeout", Self.timeout] + (account.map { ["--", $0] } ?? [])
+        // The variable would make the program check a fleet.
+        process.environment = ProcessInfo.processInfo.environment.filter { $0.key != "TRANSFERQ_FLEET" }
         process.standardInput = FileHandle.nullDevice
         let output = Pipe()
         // Each finding is a line of JSON. All other lines are messages.

@@ -102,7 +102,8 @@ struct EventStream: Sendable {
     private func sendLog(after known: UInt64, upTo end: UInt64, _ output: inout EventOutput) async throws -> UInt64 {
         for try await event in queue.eventStream(since: known) where !event.isProgress {
             try await output.write(EventOutput.text(event))
-            if event.revision >= end { return event.revision }
+            // After the queue was restored from a backup, the revisions are lower.
+            if event.revision >= end || event.revision < known { return event.revision }
         }
         // The owner has exited. The client connects again.
         throw CancellationError()

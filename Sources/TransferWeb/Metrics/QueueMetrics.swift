@@ -111,7 +111,7 @@ actor QueueMetrics {
         ]
         for (state, count) in states { set("transferq_sessions", Double(count), [("state", state.rawValue)]) }
         set("transferq_queue_running", status.mode == .running ? 1 : 0)
-        set("transferq_slots", Double(status.maxConcurrentSessions))
+        if let limit = status.sessionLimit { set("transferq_slots", Double(limit)) }
         set("transferq_remaining_bytes", Double(statistics.bytesRemaining))
         var rates: [[String]: Double] = [:]
         for session in try await queue.sessions(in: .state(.running)) {

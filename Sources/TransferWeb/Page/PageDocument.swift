@@ -80,7 +80,7 @@ struct PageDocument {
 
     private var settings: HTML {
         let status = state.status
-        let (limit, rate) = ("\(status.maxConcurrentSessions)", status.rateLimit.map { "\($0)" } ?? "")
+        let (limit, rate) = (status.sessionLimit.map { "\($0)" } ?? "", status.rateLimit.map { "\($0)" } ?? "")
         let before = [("maxSessions", limit), ("rateLimit", rate), ("timetable", status.timetable?.text ?? "")].map { name, value in
             "<input type=\"hidden\" name=\"\(name)\(FormAction.renderedSuffix)\" value=\"\(value)\">" as HTML
         }

@@ -81,10 +81,13 @@ struct PageRouter: Sendable {
     }
 
     private static func unreachable(_ error: QueueError) -> WebResponse {
+        // The message about an unreachable database contains the next step.
+        let advice: HTML =
+            error.code == .storageUnavailable
+            ? "" : "<p>No process runs this queue. Start one, and then reload the page:</p><pre>transferq agent start</pre>"
         let html: HTML = """
             \(PageDocument.head)<body class="sign-in"><main><h1><img src="/icon.svg" alt="" width="28" height="28"> transferq</h1>
-            <p class="notice" role="alert">\(error.message)</p><p>No process runs this queue. Start one, and then reload the page:</p>
-            <pre>transferq agent start</pre><p><a class="button" href="/">Reload</a></p></main></body></html>
+            <p class="notice" role="alert">\(error.message)</p>\(advice)<p><a class="button" href="/">Reload</a></p></main></body></html>
             """
         return WebResponse(503, "text/html; charset=utf-8", html.markup)
     }

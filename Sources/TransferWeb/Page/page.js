@@ -416,7 +416,7 @@
       refreshSoon(1000);
     };
     source.addEventListener("owner", (message) => {
-      warn(JSON.parse(message.data).isReachable ? "" : "No process runs the queue. Start one with: transferq agent start");
+      warn(JSON.parse(message.data).isReachable ? "" : "The queue does not respond. Reload the page to see why.");
       refreshSoon(0);
     });
     source.onerror = () => {

@@ -50,6 +50,10 @@ import TransferKit
             if event.revision == 3 { break }
         }
         #expect(kinds.count == 3 && kinds[1] == .gap(from: 2, to: 2))
+        // A page of unreadable events does not hide the later events.
+        try await fleet.query("UPDATE event SET kind = '?' WHERE revision < 3")
+        let unreadable = try await fleet.store.changes(after: 0, limit: 2)
+        #expect(unreadable.events.isEmpty && unreadable.end == 2 && unreadable.running == nil)
         try await fleet.query("DELETE FROM event")
         for (revision, gap) in [(UInt64(1), QueueEvent.Kind.gap(from: 2, to: last)), (last + 5, .gap(from: last + 1, to: last + 5))] {
             for try await event in fleet.fleet.eventStream(since: revision) {
@@ -57,6 +61,28 @@ import TransferKit
                 break
             }
         }
+    }
+
+    /// With `--follow`, watch continues after the database was restarted. Without it, watch ends with a message.
+    @Test(arguments: [true, false]) func `watch survives an outage with --follow`(follows: Bool) async throws {
+        let database = try PostgresServer()
+        let fleet = try await FleetFixture(server: database)
+        let program = FilePath(MemberFixture.program).removingLastComponent().appending("transferq").string
+        let watch = try StartedProgram(program, ["--fleet", fleet.url, "watch"] + (follows ? ["--follow"] : []))
+        defer { watch.kill() }
+        let first = try await fleet.add([FleetFixture.draft("first")])
+        try await fleet.fleet.hold(first[0])
+        _ = try await output(of: watch, through: "first")
+        await BlockingIO.run { database.stop() }
+        if !follows {
+            let end = await BlockingIO.run { watch.waitForEnd() }
+            #expect(end?.status == 3)
+        }
+        try await BlockingIO.run { try database.restart() }
+        guard follows else { return }
+        try await fleet.add([FleetFixture.draft("second")])
+        try await fleet.fleet.hold(try await fleet.fleet.sessionIDs()[1])
+        #expect(try await output(of: watch, through: "second").contains("second"))
     }
 
     /// Reads the output of a program until it contains a text, or ends.
@@ -94,8 +120,8 @@ import TransferKit
         let folder = FileManager.default.temporaryDirectory.appending(path: "fleet-web-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }
         let program = FilePath(MemberFixture.program).removingLastComponent().appending("transferq").string
-        let web = try StartedProgram(
-            program, ["--fleet", fleet.url, "web", "--store", folder.path, "--listen", "127.0.0.1:0"])
+        // Options before the command must not lead to the page of a local queue.
+        let web = try StartedProgram(program, ["--store", folder.path, "--fleet", fleet.url, "web", "--listen", "127.0.0.1:0"])
         defer { web.kill() }
         let line = try await BlockingIO.run { String(decoding: try web.read(), as: UTF8.self) }
         let login = try #require(URL(string: line.trimmingCharacters(in: .newlines)))
@@ -107,7 +133,7 @@ import TransferKit
             return try await BlockingIO.run { String(decoding: try StartedProgram.run("curl", words).output, as: UTF8.self) }
         }
         let page = try await curl("\(site)/")
-        #expect(page.contains("s0") && page.contains("s1"), "\(page.prefix(2_000))")
+        #expect(page.contains("s0") && page.contains("s1") && !page.contains("\(Int.max)"), "\(page.prefix(2_000))")
         let events = try StartedProgram(
             "curl", ["--silent", "--no-buffer", "--header", "Authorization: Bearer \(token)", "\(site)/api/v1/events"])
         defer { events.kill() }

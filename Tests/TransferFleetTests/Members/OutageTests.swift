@@ -27,6 +27,22 @@ import TransferKit
         #expect(fixture.server.statistics.bytesStored == 6_100_000)
     }
 
+    /// The hosts of a fleet can start in any order.
+    @Test func `a member that starts before the database joins later`() async throws {
+        let database = try PostgresServer()
+        let fixture = try await MemberFixture(database: database)
+        let id = try await fixture.add("reel", sizes: [100_000])
+        await BlockingIO.run { database.stop() }
+        let member = try await fixture.member("a")
+        let task = Task { try await member.run() }
+        await #expect(throws: QueueError.self) { try await fixture.fleet.fleet.status() }
+        try await BlockingIO.run { try database.restart() }
+        try await fixture.waitForAll([id])
+        await member.stop()
+        try await task.value
+        try fixture.checkArrived("reel", files: 1)
+    }
+
     @Test func `after a long outage, the session continues once the database is back`() async throws {
         let database = try PostgresServer()
         let fixture = try await MemberFixture(database: database)

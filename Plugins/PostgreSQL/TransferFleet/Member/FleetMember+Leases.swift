@@ -28,6 +28,10 @@ extension FleetMember {
                 do {
                     status = try await queue.status(of: id)
                 } catch let error as QueueError where error.code == .noSuchSession && session.phase == .running {
+                    // The member may have stopped the session during the call.
+                    guard let current = held[id], current.lease == session.lease, !current.isLost, current.phase == .running else {
+                        continue
+                    }
                     // The queue has lost the session, for example to the quarantine. Without a renewal, another member continues it.
                     logger.error("The queue has lost a session. \(error)", metadata: ["session": "\(id)"])
                     continue

@@ -168,7 +168,7 @@ public actor FleetMember {
     }
 
     private func work() async throws {
-        try await store.join(description)
+        guard try await join() else { return }
         // Sessions of an earlier process of this member: the fleet has reclaimed them when the member joined.
         for id in await queue.sessionIDs() { try await queue.withdraw(id) }
         for status in await queue.accounts() where status.blockingError == nil { accounts[status.account.name] = status.account }
@@ -189,6 +189,24 @@ public actor FleetMember {
             throw error
         }
         await giveAllBack()
+    }
+
+    /// Joins the fleet. While the database can't be reached, tries again, because the hosts of a fleet can start in any order.
+    ///
+    /// - Returns: False if the member must stop.
+    private func join() async throws -> Bool {
+        var delay = Duration.milliseconds(500)
+        while !isStopping {
+            do {
+                try await store.join(description)
+                return true
+            } catch let error as QueueError where error.code == .storageUnavailable {
+                logger.warning("\(error)")
+                try await Task.sleep(for: delay)
+                delay = min(delay * 2, .seconds(8))
+            }
+        }
+        return false
     }
 
     /// One round: reports the ends of sessions, and takes sessions for free slots.

@@ -24,16 +24,15 @@ extension Fleet {
     /// Like `TransferQueue.statistics()`.
     public func statistics() async throws -> QueueStatistics {
         var total = QueueStatistics()
-        for session in try await sessions(in: .all) {
-            let figures = session.statistics
+        for (state, figures) in try await store.statistics() {
             total.files += figures.files
             total.filesDone += figures.filesDone
             total.filesFailed += figures.filesFailed
             total.bytesTotal = total.bytesTotal.addingSaturated(figures.bytesKnown)
             total.bytesDone = total.bytesDone.addingSaturated(figures.bytesDone)
             total.bytesSent = total.bytesSent.addingSaturated(figures.bytesSent)
-            if session.state == .running, let rate = figures.rate { total.rate = (total.rate ?? 0) + rate }
-            if [.running, .waiting].contains(session.state) {
+            if state == .running, let rate = figures.rate { total.rate = (total.rate ?? 0) + rate }
+            if state == .running || state == .waiting {
                 total.bytesRemaining = total.bytesRemaining.addingSaturated(max(0, figures.bytesKnown - figures.bytesDone))
             }
         }
@@ -61,7 +60,13 @@ extension Fleet {
             case .state(let state): ("session.state = $1", [state.rawValue])
             case .sessions(let ids): ("session.id = ANY($1::uuid[])", [PostgresValue.array(ids.map { "\($0)" })])
             }
-        let (state, rows) = try await store.sessions(where: condition, values)
+        let areFew =
+            switch group {
+            case .sessions(let ids): ids.count <= 100
+            case .state(let state): state == .running
+            default: false
+            }
+        let (state, rows) = try await store.sessions(where: condition, values, areFew: areFew)
         return rows.map { SessionStatus($0.row, index: $0.index, in: state) }
     }
 
@@ -84,7 +89,7 @@ extension Fleet {
 
     /// Like `TransferQueue.items(of:from:limit:)`.
     public func items(of id: SessionID, from position: Int64, limit: Int) async throws -> [ItemStatus] {
-        let (_, rows) = try await store.sessions(where: "session.id = $1", ["\(id)"])
+        let (_, rows) = try await store.sessions(where: "session.id = $1", ["\(id)"], areFew: true)
         guard let draft = rows.first?.row.draft else { throw QueueError(.noSuchSession, "There is no session \(id).") }
         let progress = Dictionary(grouping: try await store.progress(of: id), by: \.position)
         let start = min(Int(clamping: max(0, position)), draft.items.count)

@@ -36,6 +36,9 @@ public struct Fleet: ControllableQueue {
         await store.connection.close()
     }
 
+    /// The ID of the fleet, which its database keeps.
+    package func identity() async throws -> String { try await store.identity() }
+
     // MARK: Members
 
     /// The members, by name. A member that has not renewed its membership for 15 s stays in the list until it is evicted.
@@ -46,8 +49,8 @@ public struct Fleet: ControllableQueue {
     /// - Throws: ``/TransferKit/QueueError`` with the code `noSuchMember`.
     public func evict(_ member: String) async throws { try await store.evict(member) }
 
-    /// The recorded events after a revision, followed by new events and the progress of running sessions, for one consumer. Reads the database once
-    /// a second.
+    /// The recorded events after a revision, followed by new events and the progress of running sessions, for one consumer. Reads the database at
+    /// most once a second.
     ///
     /// A gap replaces events that the fleet has removed. Throws the errors of the database; then start again with the last received revision.
     public func eventStream(since revision: UInt64) -> AsyncThrowingStream<QueueEvent, any Error> {

@@ -11,6 +11,8 @@ actor FleetEventReader {
     /// The revision of the last event that was read.
     private var revision: UInt64
     private var pending: ArraySlice<QueueEvent> = []
+    /// The time of the next read.
+    private var nextRead = ContinuousClock.now
     /// The last reported progress of the running sessions.
     private var statistics: [SessionID: SessionStatistics] = [:]
 
@@ -24,8 +26,9 @@ actor FleetEventReader {
     /// - Throws: ``/TransferKit/QueueError`` if the database can't be read, or `CancellationError`.
     func next() async throws -> QueueEvent {
         while pending.isEmpty {
+            try await Task.sleep(until: nextRead, clock: .continuous)
+            nextRead = .now + Self.interval
             try await read()
-            if pending.isEmpty { try await Task.sleep(for: Self.interval) }
         }
         return pending.removeFirst()
     }
@@ -33,25 +36,30 @@ actor FleetEventReader {
     private func read() async throws {
         let changes = try await store.changes(after: revision, limit: Self.pageSize)
         var found: [QueueEvent] = []
-        if changes.revision < revision {
+        if changes.end < revision {
             // The database was restored from a backup.
-            found.append(gap(from: changes.revision + 1, to: revision, at: changes.revision))
-            revision = changes.revision
+            found.append(gap(from: changes.end + 1, to: revision, at: changes.end))
+            revision = changes.end
         }
         for event in changes.events {
             if event.revision - revision > 1 { found.append(gap(from: revision + 1, to: event.revision - 1, at: event.revision - 1)) }
             found.append(event)
             revision = event.revision
         }
-        // The events were removed, or this version can't read them.
-        if changes.events.isEmpty, changes.revision > revision {
-            found.append(gap(from: revision + 1, to: changes.revision, at: changes.revision))
-            revision = changes.revision
+        // The last events were removed, or this version can't read them.
+        if changes.end > revision {
+            found.append(gap(from: revision + 1, to: changes.end, at: changes.end))
+            revision = changes.end
         }
-        for (id, figures) in changes.running where statistics[id] != figures {
-            found.append(QueueEvent(revision: revision, time: .now, kind: .progress(id, figures)))
+        if let running = changes.running {
+            for (id, figures) in running where statistics[id] != figures {
+                found.append(QueueEvent(revision: revision, time: .now, kind: .progress(id, figures)))
+            }
+            statistics = running
+        } else {
+            // More events are recorded.
+            nextRead = .now
         }
-        statistics = changes.running
         pending = found[...]
     }
 

@@ -48,11 +48,20 @@ extension FleetStore {
         try await unlocked { try $0.fleetState() }
     }
 
-    /// The sessions that a condition selects, in order, with the index of the first one.
-    func sessions(where condition: String, _ values: [String?], offset: Int = 0, limit: Int? = nil) async throws
+    /// The sessions that a condition selects, in order, with their indices.
+    ///
+    /// - Parameter areFew: Whether the condition selects only a few sessions. Their indices are then counted one by one.
+    func sessions(where condition: String, _ values: [String?], offset: Int = 0, limit: Int? = nil, areFew: Bool = false) async throws
         -> (state: FleetState, rows: [(index: Int, row: FleetSessionRow)])
     {
-        try await unlocked { link in
+        let numbered =
+            areFew
+            ? """
+            SELECT *, (SELECT count(*) FROM session AS other
+                WHERE NOT other.is_removed AND (other.position, other.id) <= (session.position, session.id)) AS n
+            FROM session WHERE NOT is_removed AND \(condition)
+            """ : "SELECT *, row_number() OVER (ORDER BY position, id) AS n FROM session WHERE NOT is_removed"
+        return try await unlocked { link in
             let rows = try link.query(
                 """
                 SELECT session.id, session.state, owner, place, extract(epoch FROM not_before), after_id, after_any,
@@ -64,7 +73,7 @@ extension FleetStore {
                         AND \(FleetPlace.containsMember("place"))
                         AND NOT EXISTS (SELECT FROM refusal WHERE refusal.account = session.account AND refusal.member = member.name)),
                     session.n - 1, session.account
-                FROM (SELECT *, row_number() OVER (ORDER BY position, id) AS n FROM session WHERE NOT is_removed) AS session
+                FROM (\(numbered)) AS session
                 LEFT JOIN content ON content.session = session.id JOIN account ON account.name = session.account
                 WHERE \(condition) ORDER BY n OFFSET \(offset) \(limit.map { "LIMIT \($0)" } ?? "")
                 """, values)
@@ -83,30 +92,63 @@ extension FleetStore {
         }
     }
 
-    /// The revision of the last event, at most `limit` events after a revision, and the statistics of all running sessions.
-    package func changes(
-        after known: UInt64, limit: Int
-    ) async throws -> (revision: UInt64, events: [QueueEvent], running: [SessionID: SessionStatistics]) {
+    /// The recorded changes after a revision.
+    package struct Changes: Sendable {
+        /// At most the requested number of events, without those that this version can't read.
+        package var events: [QueueEvent] = []
+        /// The list contains all readable events up to this revision.
+        package var end: UInt64 = 0
+        /// The statistics of all running sessions; nil if more events are recorded.
+        package var running: [SessionID: SessionStatistics]?
+    }
+
+    /// Reads at most `limit` events after a revision, and the progress of the running sessions.
+    package func changes(after known: UInt64, limit: Int) async throws -> Changes {
         try await unlocked { link in
-            // Read the revision first, so that the list contains all events up to it.
-            let revision = try link.query("SELECT revision FROM fleet").first.map { UInt64(clamping: try $0.integer(0)) } ?? 0
-            let events = try link.query(
+            var changes = Changes()
+            // Read the revision first, so that the events contain all up to it.
+            changes.end = try link.query("SELECT revision FROM fleet").first.map { UInt64(clamping: try $0.integer(0)) } ?? 0
+            let rows = try link.query(
                 "SELECT revision, extract(epoch FROM at), kind FROM event WHERE revision > $1 ORDER BY revision LIMIT $2",
-                ["\(Int64(clamping: known))", "\(limit)"]
-            ).compactMap { row in
+                ["\(Int64(clamping: known))", "\(limit)"])
+            changes.events = try rows.compactMap { row in
                 // Readers handle a missing revision like a removed event.
                 var problem: TransferError?
                 return try row.readable(QueueEvent.Kind.self, 2, &problem).map { kind in
                     QueueEvent(revision: UInt64(clamping: try row.integer(0)), time: try row.date(1) ?? .distantPast, kind: kind)
                 }
             }
+            let last = try rows.last.map { UInt64(clamping: try $0.integer(0)) }
+            guard rows.count < limit else {
+                changes.end = last ?? changes.end
+                return changes
+            }
+            changes.end = max(changes.end, last ?? 0)
             var running: [SessionID: SessionStatistics] = [:]
-            for row in try link.query("SELECT id, statistics FROM session WHERE state = 'running' AND NOT is_removed") {
+            for row in try link.query("SELECT id, statistics FROM session WHERE owner IS NOT NULL AND state = 'running'") {
                 var problem: TransferError?
                 running[try row.session(0)] = try row.readable(SessionStatistics.self, 1, &problem)
             }
-            return (revision, events, running)
+            changes.running = running
+            return changes
         }
+    }
+
+    /// The states and statistics of all sessions.
+    func statistics() async throws -> [(state: SessionState?, statistics: SessionStatistics)] {
+        let rows = try await unlocked { try $0.query("SELECT state, statistics FROM session WHERE NOT is_removed") }
+        return try rows.map { row in
+            var problem: TransferError?
+            return (SessionState(rawValue: try row.text(0)), try row.readable(SessionStatistics.self, 1, &problem) ?? SessionStatistics())
+        }
+    }
+
+    /// The ID of the fleet, which its database keeps.
+    package func identity() async throws -> String {
+        guard let row = try await unlocked({ try $0.query("SELECT id FROM fleet") }).first else {
+            throw PostgresError.unreadable("the table fleet is empty")
+        }
+        return try row.text(0)
     }
 }
 

@@ -70,14 +70,27 @@ extension FleetTransaction {
                 throw QueueError(.invalidRequest, "The session \(draft.id) already exists.")
             }
             try link.query("INSERT INTO content(session, draft) VALUES ($1, $2)", ["\(draft.id)", try PostgresValue.json(stored)])
-            for tag in Set(draft.tags).sorted() {
-                try link.query("INSERT INTO session_tag(tag, session) VALUES ($1, $2)", [tag, "\(draft.id)"])
-            }
+            try setTags(draft.tags, of: draft.id)
+        }
+    }
+
+    func setTags(_ tags: [String], of id: SessionID) throws {
+        for tag in Set(tags).sorted() {
+            try link.query("INSERT INTO session_tag(tag, session) VALUES ($1, $2)", [tag, "\(id)"])
         }
     }
 
     private func depend(_ draft: SessionDraft) throws {
-        guard let dependency = draft.dependency else { return }
+        guard let dependency = draft.dependency, try isUnmet(dependency) else { return }
+        try link.query(
+            "UPDATE session SET after_id = $2, after_any = $3 WHERE id = $1",
+            ["\(draft.id)", "\(dependency.session)", "\(dependency.acceptsAnyEnd)"])
+    }
+
+    /// Whether a session with this dependency must wait.
+    ///
+    /// - Throws: ``QueueError`` with the code `noSuchSession`.
+    func isUnmet(_ dependency: SessionDependency) throws -> Bool {
         let row = try link.query(
             "SELECT state, owner IS NULL FROM session WHERE id = $1 AND NOT is_removed", ["\(dependency.session)"]
         ).first
@@ -87,11 +100,7 @@ extension FleetTransaction {
         let state = try row.text(0)
         // The member of a cancelled session may still be sending.
         let hasEnded = try row.flag(1)
-        let isMet = hasEnded && (state == "completed" || dependency.acceptsAnyEnd && ["failed", "cancelled"].contains(state))
-        guard !isMet else { return }
-        try link.query(
-            "UPDATE session SET after_id = $2, after_any = $3 WHERE id = $1",
-            ["\(draft.id)", "\(dependency.session)", "\(dependency.acceptsAnyEnd)"])
+        return !hasEnded || state != "completed" && !(dependency.acceptsAnyEnd && ["failed", "cancelled"].contains(state))
     }
 
     /// Existing sessions can't depend on new ones, so only new sessions can form a cycle.

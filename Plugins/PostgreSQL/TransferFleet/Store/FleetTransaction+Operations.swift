@@ -60,7 +60,7 @@ extension FleetTransaction {
         case .move(let destination): try move(id, to: destination)
         case .remove(let isForced): try remove(target, isForced: isForced)
         case .enqueue: throw QueueError.unsupportedByFleet("A draft")
-        case .update: throw QueueError.unsupportedByFleet("Changing a session")
+        case .update(let changes): try update(id, state, isOwned: target.isOwned, changes)
         }
         return nil
     }

@@ -148,7 +148,7 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
     /// Checks the values that do not depend on the session.
     ///
     /// - Throws: ``QueueError`` with the code `invalidRequest`.
-    func validate() throws(QueueError) {
+    package func validate() throws(QueueError) {
         if case .bytesPerSecond(let limit) = rateLimit, limit < 1 {
             throw QueueError(.invalidRequest, "A rate limit must be at least 1 byte per second. Use .unlimited to remove it.")
         }
@@ -190,7 +190,7 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
 
     /// The name, for messages, of the first changed property that must not change after the session has transferred content; nil if there is no
     /// such property.
-    var fixedProperty: String? {
+    package var fixedProperty: String? {
         if account != nil { return "account" }
         if metadata != nil { return "metadata" }
         if creation != nil { return "creation mode" }
@@ -201,7 +201,7 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
     }
 
     /// The name, for messages, of the first changed property that determines when the session starts; nil if there is no such property.
-    var startProperty: String? {
+    package var startProperty: String? {
         if notBefore != nil { return "start time" }
         return dependency == nil ? nil : "dependency"
     }
