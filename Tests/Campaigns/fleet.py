@@ -3,12 +3,12 @@
 Every file must arrive exactly once. If the other members are healthy, they must continue the sessions of a killed member within 30 s.
 """
 
-import getpass
 import glob
 import os
 import pathlib
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -27,7 +27,7 @@ def campaign(seed, rounds, seconds, program):
     """Injects `rounds` faults, or faults for half of `seconds`. Returns the anomalies and a line of statistics."""
     studio = Studio("fleet", seed, program, only=["loop", "sftp"])
     for server in studio.servers.values():
-        server.relay.rate = 12 << 20
+        server.relay.rate = 4 << 20
     studio.folder.chmod(0o711)
     begin = time.monotonic()
     end = begin + seconds * 0.5 if seconds else None
@@ -36,8 +36,9 @@ def campaign(seed, rounds, seconds, program):
         while (sum(faults.values()) < rounds if rounds else number == 0 or time.monotonic() < end) and len(studio.anomalies) < 100:
             number += 1
             goal = min(faults_per_fleet, rounds - sum(faults.values())) if rounds else faults_per_fleet
-            fleet = Fleet(studio, number, random.Random(f"{seed}-{number}"), 3 * goal)
+            fleet = Fleet(studio, number, random.Random(f"{seed}-{number}"))
             try:
+                fleet.begin(6 * goal if rounds else int(seconds))
                 fleet.run(goal, end)
             finally:
                 fleet.close()
@@ -54,29 +55,35 @@ def campaign(seed, rounds, seconds, program):
 
 
 class Database:
-    """A PostgreSQL server, which runs as an unprivileged user, because it refuses to run as root."""
+    """A PostgreSQL server, which runs as an unprivileged user, because it refuses to run as root. It ends with this process."""
 
     def __init__(self, folder):
         self.folder = folder
         self.programs = pathlib.Path(sorted(glob.glob("/usr/lib/postgresql/*/bin"))[-1])
-        self.prefix = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"] if os.getuid() == 0 else []
+        self.prefix = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"] if os.getuid() == 0 else ["setpriv"]
         folder.mkdir()
-        if self.prefix:
+        if os.getuid() == 0:
             subprocess.run(["chown", "nobody:nogroup", folder], check=True)
-        self.call("initdb", "-D", folder / "data", "-U", "owner", "--auth=trust", "--no-sync")
-        self.port = None
+        subprocess.run(
+            [*self.prefix, self.programs / "initdb", "-D", folder / "data", "-U", "owner", "--auth=trust", "--no-sync"], check=True, cwd="/",
+            stdout=subprocess.DEVNULL)
+        self.port = free_port()
         self.start()
 
-    def call(self, program, *arguments):
-        subprocess.run([*self.prefix, self.programs / program, *map(str, arguments)], check=True, cwd="/", stdout=subprocess.DEVNULL)
-
     def start(self):
-        options = f"-k {self.folder} -c listen_addresses=127.0.0.1 -c port={self.port or free_port()} -c max_connections=100"
-        self.call("pg_ctl", "-D", self.folder / "data", "-l", self.folder / "log", "-o", options, "-w", "start")
-        self.port = int((self.folder / "data/postmaster.pid").read_text().splitlines()[3])
+        with open(self.folder / "log", "a") as log:
+            self.process = subprocess.Popen(
+                [*self.prefix, "--pdeathsig=QUIT", self.programs / "postgres", "-D", self.folder / "data", "-k", self.folder, "-p", str(self.port),
+                 "-c", "listen_addresses=127.0.0.1"], cwd="/", stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        ready = [self.programs / "pg_isready", "-q", "-h", self.folder, "-p", str(self.port)]
+        while subprocess.run(ready).returncode != 0:
+            if self.process.poll() is not None:
+                raise SystemExit(f"PostgreSQL did not start: {(self.folder / 'log').read_text()[-500:]}")
+            time.sleep(0.05)
 
-    def stop(self, mode):
-        self.call("pg_ctl", "-D", self.folder / "data", "-m", mode, "-w", "stop")
+    def stop(self, mode=signal.SIGQUIT):
+        self.process.send_signal(mode)
+        self.process.wait()
 
     def query(self, statement):
         """Returns the rows of a query, as lists of texts."""
@@ -86,10 +93,15 @@ class Database:
 
 
 def free_port():
-    import socket
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
+    """Returns a port that the kernel gives to no client, so that it is still free after a restart of the server."""
+    first = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        with socket.socket() as found:
+            try:
+                found.bind(("127.0.0.1", random.randrange(first // 2, first)))
+                return found.getsockname()[1]
+            except OSError:
+                continue
 
 
 class Member:
@@ -128,19 +140,24 @@ class FleetQueue(Queue):
 class Fleet:
     """A database, its members, and sessions for all faults."""
 
-    def __init__(self, studio, number, draw, count):
+    def __init__(self, studio, number, draw):
         self.studio, self.draw = studio, draw
+        self.number = number
         self.folder = studio.folder / f"fleet-{number}"
         self.folder.mkdir()
         self.folder.chmod(0o711)
         self.faults, self.rescues, self.bytes = {}, [], 0
+        self.sessions, self.members = {}, []
+        self.files = []  # The kind of the server, the remote name, and the digest of each file.
         self.database = Database(self.folder / "postgresql")
+
+    def begin(self, count):
+        """Adds `count` sessions, and starts the members."""
+        studio, number = self.studio, self.number
         self.queue = FleetQueue(studio, number, self.url(self.database.port))
         self.queue.succeed("fleet", "init")
         self.queue.add_accounts()
-        self.queue.succeed("queue", "set", "--sessions", session_limit)
-        self.sessions = {}
-        self.files = []  # The kind of the server, the remote name, and the digest of each file.
+        self.queue.succeed("queue", "set", "--max-sessions", session_limit)
         for index in range(count):
             self.add(f"{number}-{index}")
         self.members = [Member(self, f"m{index}") for index in range(member_count)]
@@ -153,7 +170,7 @@ class Fleet:
         paths = []
         for index in range(self.draw.randint(1, 5)):
             path = self.queue.sources / f"{name}-{index}"
-            size = self.draw.choice([1, 5_000, 200_000, 1 << 20, 6 << 20])
+            size = self.draw.choice([32, 5_000, 200_000, 1 << 20, 6 << 20])
             write_file(path, size + self.draw.randrange(size), self.draw)
             self.bytes += path.stat().st_size
             paths.append(path)
@@ -206,7 +223,7 @@ class Fleet:
         member.process.send_signal(signal.SIGCONT)
 
     def restart(self, _):
-        self.database.stop(self.draw.choice(["fast", "immediate"]))
+        self.database.stop(self.draw.choice([signal.SIGINT, signal.SIGQUIT]))
         time.sleep(self.draw.uniform(0, 4))
         self.database.start()
 
@@ -220,7 +237,7 @@ class Fleet:
 
     def complete(self):
         """Waits until all sessions are completed, and checks all files."""
-        end = time.monotonic() + 300
+        end = time.monotonic() + 120 + self.bytes / (1 << 20)
         while rows := self.database.query("SELECT draft::json->>'name', state, error FROM session JOIN content ON session = id WHERE state <> 'completed'"):
             if time.monotonic() > end or any(state in ["failed", "cancelled"] for _, state, _ in rows):
                 self.studio.anomaly(f"{len(rows)} sessions are not completed: {rows[:5]}")
@@ -251,6 +268,8 @@ class Fleet:
             member.process.kill()
             member.process.wait()
             member.relay.refuse()
-        self.database.stop("immediate")
-        for path in (self.studio.servers["sftp"].folder / "files").iterdir():
-            path.unlink()
+        self.database.stop()
+        for folder in [self.studio.servers["sftp"].folder / "files", self.studio.servers["loop"].folder / "uploads"]:
+            for path in folder.rglob("*"):
+                if path.is_file():
+                    path.unlink()
