@@ -40,9 +40,11 @@ package final class PromisedSpace: Sendable {
     }
 
     private struct State: Sendable {
-        /// The number of the next promise.
+        /// The number of the last promise.
         var next: UInt64 = 0
         var entries: [UInt64: [UInt64: Entry]] = [:]
+        /// The number of promises made on each device.
+        var counts: [UInt64: UInt64] = [:]
     }
 
     /// The record of this process.
@@ -67,14 +69,15 @@ package final class PromisedSpace: Sendable {
     ) throws(TransferError) -> (promise: Promise?, free: Int64, others: Int64) {
         while true {
             // Read the free space last: bytes that another download stores in between then count twice, not zero times.
-            let (next, others) = remaining(on: device)
+            let (count, others) = remaining(on: device)
             let free = try free()
             guard free - others >= bytes else { return (nil, free, others) }
             let promise: Promise? = state.withLock { state in
-                guard state.next == next else { return nil }
+                guard state.counts[device, default: 0] == count else { return nil }
+                state.counts[device] = count + 1
                 state.next += 1
-                let promise = Promise(self, device: device, number: next, bytes: bytes)
-                state.entries[device, default: [:]][next] = Entry(promise: promise)
+                let promise = Promise(self, device: device, number: state.next, bytes: bytes)
+                state.entries[device, default: [:]][state.next] = Entry(promise: promise)
                 return promise
             }
             if let promise { return (promise, free, others) }
@@ -88,14 +91,14 @@ package final class PromisedSpace: Sendable {
         }
     }
 
-    /// Returns the number of the next promise, and the bytes that the promises on a device still need.
-    private func remaining(on device: UInt64) -> (next: UInt64, bytes: Int64) {
+    /// Returns the number of promises made on a device so far, and the bytes that they still need.
+    private func remaining(on device: UInt64) -> (count: UInt64, bytes: Int64) {
         // Return the promises: their deinitializer takes the lock, so they must not be released under it.
-        let (next, promises) = state.withLock { ($0.next, $0.entries[device]?.values.compactMap(\.promise) ?? []) }
+        let (count, promises) = state.withLock { ($0.counts[device, default: 0], $0.entries[device]?.values.compactMap(\.promise) ?? []) }
         let bytes = promises.reduce(Int64(0)) { sum, promise in
             let (total, overflow) = sum.addingReportingOverflow(promise.remainingBytes)
             return overflow ? .max : total
         }
-        return (next, bytes)
+        return (count, bytes)
     }
 }

@@ -49,7 +49,7 @@ import TransportSupport
         server.stop()
     }
 
-    /// The server closes a kept-alive connection when the next request arrives on it. A stream could not be sent again.
+    /// A server can close a kept-alive connection at any time, and libcurl can't send a stream again.
     @Test func usesNewConnection() async throws {
         let server = try ScriptedServer { _, number in number == 0 ? [.answer(200)] : [.read(nil), .answer(204)] }
         let engine = CurlEngine()

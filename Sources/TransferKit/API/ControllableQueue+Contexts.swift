@@ -32,6 +32,7 @@ extension ControllableQueue {
             guard let context = try await context(of: event, as: type) else { return [:] }
             return [id: context]
         }
+        guard !event.sessions.isEmpty else { return [:] }
         return try await sessions(in: .sessions(event.sessions)).reduce(into: [:]) { $0[$1.id] = try $1.context(as: type) }
     }
 

@@ -70,7 +70,9 @@ public protocol ControllableQueue: Sendable {
     @discardableResult
     func stopAndWait(_ mode: StopMode, deadline: Duration?) async throws -> StopResult
 
-    /// The recorded events after a revision, followed by new events, for one consumer. Ends when the queue shuts down.
+    /// The recorded events after a revision, followed by new events, for one consumer.
+    ///
+    /// Ends when the queue shuts down. Throws ``QueueError`` if the queue can't be reached; then start again after the last received event.
     ///
     /// - Parameter revision: The revision of the last known event; 0 for all recorded events.
     func eventStream(since revision: UInt64) -> AsyncThrowingStream<QueueEvent, any Error>
