@@ -181,6 +181,20 @@ import TransportTUS
         await upload.end()
     }
 
+    /// The requests of the final protocol have no version, so an interim response with a version does not belong to it.
+    @Test func ignoresInterimResponseOfDraftInFinalProtocol() async throws {
+        let upload = try TestUpload.resource(
+            size: 10,
+            answers: [
+                [.raw(ResourceServer.interim("8")), .answer(201, ["Location": "/up/2", "Upload-Complete": "?0"])],
+                [.answer(200, ["Upload-Complete": "?1"])],
+            ])
+        _ = try await upload.run(from: Checkpoint(data: Data(#"{"dialect":"ietf-final"}"#.utf8), confirmed: 0))
+        #expect(upload.requests.map { "\($0.method) \($0.path)" } == ["POST /files/", "PATCH /up/2"])
+        #expect(upload.requests.allSatisfy { $0.headers["upload-draft-interop-version"] == nil })
+        await upload.end()
+    }
+
     @Test func restartsIfServerLostConfirmedBytes() async throws {
         var upload = try TestUpload.resource(
             size: 100,
@@ -210,31 +224,6 @@ import TransportTUS
         await upload.end()
     }
 
-    /// From version 9 on, the response to a wrong offset contains the right one.
-    @Test(arguments: [("8", true), ("9", false), ("10", false)]) func resolvesConflict(version: String, asks: Bool) async throws {
-        var upload = try TestUpload.resource(size: 100, version: version) { request, number in
-            switch request.method {
-            case "POST": [.answer(201, ["Location": "/up/1"])]
-            case "HEAD": [.answer(204, ["Upload-Offset": "20", "Upload-Complete": "?0"])]
-            default:
-                number == 1
-                    ? [
-                        .answer(
-                            409, ["Upload-Offset": "20", "Upload-Complete": "?0", "Content-Type": "application/problem+json"],
-                            body:
-                                "{\"type\":\"https://iana.org/assignments/http-problem-types#mismatching-upload-offset\",\"expected-offset\":20}"
-                        )
-                    ]
-                    : [.answer(200, ["Upload-Complete": "?1"])]
-            }
-        }
-        upload.options.creation = .separate
-        _ = try await upload.run()
-        #expect(upload.methods == ["POST", "PATCH"] + (asks ? ["HEAD"] : []) + ["PATCH"])
-        #expect(upload.requests.last?.headers["upload-offset"] == "20")
-        await upload.end()
-    }
-
     @Test func acceptsProblemOfCompletedUpload() async throws {
         let upload = try TestUpload.resource(
             size: 10,
@@ -242,7 +231,7 @@ import TransportTUS
                 [.raw(ResourceServer.interim("8")), .answer(503)], [.answer(204, ["Upload-Offset": "10"])],
                 [
                     .answer(
-                        400, ["Upload-Complete": "?1"],
+                        400, ["Upload-Complete": "?1", "Content-Type": "application/problem+json"],
                         body: "{\"type\":\"https://iana.org/assignments/http-problem-types#completed-upload\"}")
                 ],
             ])

@@ -57,20 +57,6 @@ package struct IETFTerms: Hashable, Sendable {
     }
 }
 
-/// The problem types of the protocol (RFC 9457), which explain a rejection.
-enum UploadProblem: String {
-    case mismatchingOffset = "mismatching-upload-offset"
-    case completedUpload = "completed-upload"
-    case inconsistentLength = "inconsistent-upload-length"
-
-    /// Finds the problem's type in the body of a response; nil if the body contains no type of this protocol.
-    init?(_ body: [UInt8]) {
-        let text = String(decoding: body, as: UTF8.self)
-        guard let name = text.firstMatch(of: /http-problem-types#([a-z-]+)/)?.1 else { return nil }
-        self.init(rawValue: String(name))
-    }
-}
-
 extension Dialect {
     /// The header with the version of a draft.
     static let interopHeader = "Upload-Draft-Interop-Version"

@@ -69,7 +69,16 @@ struct TUSResponse {
     var limits: UploadLimits? { dialect.ietf?.limits(in: response.headers) }
 
     /// The problem that a rejection explains (IETF); nil if there is none.
-    var problem: UploadProblem? { dialect.ietf == nil ? nil : UploadProblem(response.body) }
+    var problem: UploadProblem? { dialect.ietf == nil ? nil : UploadProblem(response) }
+
+    /// The server's offset in a response to a request with another one (IETF), from the header or the problem document. Nil if its version does not
+    /// permit to rely on it, or if header and document differ.
+    var conflictOffset: Int64? {
+        guard status == 409, dialect.ietf?.conflictHasOffset == true else { return nil }
+        let explained = problem?.expectedOffset
+        guard let offset, let explained else { return offset ?? explained }
+        return offset == explained ? offset : nil
+    }
 
     /// Whether this is a web page without any sign of the protocol, for example a login page.
     var isUnrelatedPage: Bool {

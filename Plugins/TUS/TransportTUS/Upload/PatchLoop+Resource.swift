@@ -136,7 +136,7 @@ extension PatchLoop {
     }
 
     private mutating func settleFailure(_ answer: TUSResponse, at offset: Int64, count: Int64, _ completes: Bool) async throws -> Int64? {
-        if completes, count == 0, answer.problem == .completedUpload {
+        if completes, count == 0, answer.problem?.kind == .completedUpload {
             resource.isClosed = true
             return offset
         }
@@ -156,9 +156,7 @@ extension PatchLoop {
             if current != offset { contentHash = nil }
             return current
         }
-        guard answer.status == 409, server.dialect.ietf?.conflictHasOffset == true, let current = answer.offset, current != offset,
-            conflicts < Self.maximumConflicts
-        else { return nil }
+        guard let current = answer.conflictOffset, current != offset, conflicts < Self.maximumConflicts else { return nil }
         conflicts += 1
         contentHash = nil
         try checkPlausible(current)
