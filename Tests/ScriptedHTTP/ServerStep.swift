@@ -10,6 +10,8 @@ package enum ServerStep: Sendable {
     case raw(String)
     /// Waits until the client closes the connection or the server is stopped.
     case silence
+    /// Waits until the client closes the connection or the server is stopped, and calls a closure of the test.
+    case end(@Sendable () -> Void)
     /// Closes the connection normally. The bytes that were sent before still arrive.
     case close
     /// Resets the connection.
@@ -71,6 +73,10 @@ struct StepPlayer {
             return stream.write(text)
         case .silence:
             stream.waitForEnd()
+            return false
+        case .end(let body):
+            stream.waitForEnd()
+            body()
             return false
         case .close:
             stream.endWriting()
