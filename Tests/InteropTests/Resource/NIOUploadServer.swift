@@ -44,9 +44,11 @@ final class NIOUploadServer: Sendable {
     private let channel: any Channel
 
     /// Starts a server.
-    init() async throws {
+    ///
+    /// - Parameter usesRelativeLocation: Whether the URLs of uploads are relative, for a server behind a proxy.
+    init(usesRelativeLocation: Bool = false) async throws {
         reservedPort = try ReservedPort()
-        let context = HTTPResumableUploadContext(origin: "http://127.0.0.1:\(reservedPort.port)")
+        let context = HTTPResumableUploadContext(origin: usesRelativeLocation ? "" : "http://127.0.0.1:\(reservedPort.port)")
         let complete = complete
         // One loop, because the uploads of different connections belong together.
         channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton.next())

@@ -1,4 +1,5 @@
 import Foundation
+import Locking
 import ScriptedHTTP
 import SystemPackage
 import Testing
@@ -13,12 +14,14 @@ import TransportTUS
         interop = try InteropFixture()
     }
 
-    private static let versions = ["6", "5", "3"]
+    static let versions = ["6", "5", "3"]
 
     /// A transport that sends the version, without asking the server for others.
-    private func transport(_ version: String) throws -> TUSTransport {
+    static func transport(_ version: String) throws -> TUSTransport {
         TUSTransport(dialect: try #require(Dialect.ietfVersions.first { $0.version == version }), now: { .now })
     }
+
+    private func transport(_ version: String) throws -> TUSTransport { try Self.transport(version) }
 
     @Test func findsVersionOfServer() async throws {
         let server = try await NIOUploadServer()
@@ -67,6 +70,27 @@ import TransportTUS
             _ = try await upload.run(path)
             #expect(try server.files.last == interop.content(path))
         }
+        await transport.shutdown()
+        await server.stop()
+    }
+
+    /// The length of the stream is unknown. The connection breaks in the first and the last request with content, and between them. Confirmed bytes
+    /// of the stream can't be read again.
+    @Test(arguments: versions, [nil, 1 << 10, 700_000, (2 << 20) - 1] as [Int?]) func sendsStream(version: String, cut: Int?) async throws {
+        let size = 2 << 20
+        let server = try await NIOUploadServer(usesRelativeLocation: true)
+        let transport = try transport(version)
+        let relay = try CuttingRelay(to: Int(server.reservedPort.port))
+        if let cut { relay.cut(.fromClient, inAllAfter: cut) }
+        let upload = DirectUpload(transport, to: "http://127.0.0.1:\(relay.port)/files")
+        let file = try TemporaryFile(size: size)
+        let stream = try TestStream(file, total: size, ahead: 300_000)
+        let (receipt, failures) = try await upload.complete(file.path, stream: stream.source)
+        #expect(receipt.bytes == Int64(size) && !stream.wasRequested.withLock { $0 }, "the stream is sent while it grows")
+        #expect(server.files == [Data(TemporaryFile.content(size: size))])
+        #expect(failures <= (cut == nil ? 0 : 1))
+        #expect(cut == nil || relay.connectionCount > 1)
+        relay.stop()
         await transport.shutdown()
         await server.stop()
     }

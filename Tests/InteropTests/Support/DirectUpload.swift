@@ -27,9 +27,12 @@ struct DirectUpload: Sendable {
     func checkpoint(of path: FilePath) -> Checkpoint? { checkpoints.withLock { $0[path] } }
 
     /// Performs one attempt, which resumes from the last checkpoint.
-    func run(_ path: FilePath) async throws -> TransferReceipt {
+    ///
+    /// - Parameter stream: The stream whose bytes the file contains; nil for an ordinary file.
+    func run(_ path: FilePath, stream: UploadSource? = nil) async throws -> TransferReceipt {
         let attempt = FileAttempt(
-            transferID: "t-1", endpoint: endpoint, source: UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path)),
+            transferID: "t-1", endpoint: endpoint,
+            source: try stream ?? UploadSource(path: path, identity: SourceIdentity(ofFileAt: path)),
             remotePath: try RemotePath(path.lastComponent?.string ?? "file.bin"), checkpoint: checkpoints.withLock { $0[path] },
             options: options,
             credentials: Passphrase(), logger: Logger(label: "test"))
@@ -43,11 +46,11 @@ struct DirectUpload: Sendable {
     /// Performs attempts until one succeeds. Throws the first error that is not transient, or the error of the 21st attempt.
     ///
     /// - Returns: The receipt, and the number of failed attempts.
-    func complete(_ path: FilePath) async throws -> (receipt: TransferReceipt, failures: Int) {
+    func complete(_ path: FilePath, stream: UploadSource? = nil) async throws -> (receipt: TransferReceipt, failures: Int) {
         var failures = 0
         while true {
             do {
-                return (try await run(path), failures)
+                return (try await run(path, stream: stream), failures)
             } catch let error as TransferError where error.failureClass == .transient && failures < 20 {
                 failures += 1
             }

@@ -1,14 +1,13 @@
-import Locking
-import ScriptedHTTP
+package import Locking
 import SystemPackage
-import TransferCore
+package import TransferCore
 
 /// A stream that an app writes to a file, a given number of bytes ahead of the confirmed offset. Confirmed bytes are overwritten with
 /// zeros, because the queue returns their space to the disk.
-struct TestStream {
-    let source: UploadSource
+package struct TestStream {
+    package let source: UploadSource
     /// Whether the transport requested all remaining bytes of the stream.
-    let wasRequested: Locked<Bool>
+    package let wasRequested: Locked<Bool>
 
     /// - Parameters:
     ///   - ahead: The number of bytes that the app writes ahead of the confirmed offset. The transport learns the end of the stream when
@@ -16,7 +15,7 @@ struct TestStream {
     ///   - length: The length that the app announces, or nil.
     ///   - end: The state that follows the last byte, such as a failure. Nil for a complete stream.
     ///   - onEnd: Called before the end is reported.
-    init(
+    package init(
         _ file: TemporaryFile, total: Int, ahead: Int, length: Int? = nil, end: SourceGrowth.Extent? = nil,
         onEnd: @escaping @Sendable () -> Void = {}
     ) throws {
