@@ -70,6 +70,9 @@ final class ServerProfileCache: Sendable {
         }
     }
 
+    /// Removes the features of a server that no longer speaks tus.
+    func forgetFeatures(of address: String) { state.withLock { _ = $0.features.removeValue(forKey: address) } }
+
     /// Returns from the cache whether trailers arrive at a server. If this is unknown, makes one trial for all waiting callers.
     ///
     /// - Parameter trial: Makes the trial. Returns nil if the result is inconclusive; this call then returns false, and the next call makes
@@ -100,6 +103,9 @@ final class ServerProfileCache: Sendable {
             state.dialects[address] = (dialect, until)
         }
     }
+
+    /// Removes the version of a server that no longer speaks the IETF's protocol.
+    func forgetDialect(of address: String) { state.withLock { _ = $0.dialects.removeValue(forKey: address) } }
 
     func quirks(of address: String) -> Quirks {
         state.withLock { $0.quirks[address] ?? Quirks() }

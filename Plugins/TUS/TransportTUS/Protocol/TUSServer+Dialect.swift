@@ -69,7 +69,8 @@ extension TUSServer {
     /// - Parameter send: Sends the request in the version of the given server.
     /// - Returns: The response in the version that the server accepts. If the server rejects all versions, and does not show the protocol, the
     ///   response in the upload's version.
-    /// - Throws: The error of `send`, or a ``TransferError`` of the class ``FailureClass/unsupported`` if the server rejects all versions.
+    /// - Throws: The error of `send`, or a ``TransferError`` of the class ``FailureClass/unsupported`` if the server rejects all versions. Its class is
+    ///   ``FailureClass/resumeLost`` if the server now speaks tus instead.
     func askInAcceptedVersion(
         _ request: TUSRequest, at url: String, _ send: (TUSServer) async throws -> TUSResponse
     ) async throws -> TUSResponse {
@@ -87,7 +88,7 @@ extension TUSServer {
             }
         }
         guard first.isFromTUSServer || first.status == 412 else { return first }
-        throw rejectedVersions(first)
+        throw changeToTUS(first) ?? rejectedVersions(first)
     }
 
     /// Returns the version that a response to `OPTIONS` shows; nil if it shows none, or rejects the requested version without naming another one.

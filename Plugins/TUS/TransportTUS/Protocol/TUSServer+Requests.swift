@@ -272,20 +272,18 @@ extension TUSServer {
 
     /// Returns the error for a response. If the response lacks information, sends an `OPTIONS` request first. After a 412, that request
     /// returns the server's versions. After a `HEAD` with the status 400, whose response has no body, it shows whether a proxy rejects the
-    /// client certificate.
+    /// client certificate. After a response that may come from a server without tus, it shows the server's protocol.
     func refused(_ answer: TUSResponse) async throws -> TransferError {
-        if answer.request == .head, answer.status == 400, !answer.isFromTUSServer {
-            let options = try? await send(.options, to: address)
-            try Task.checkCancellation()
-            if let options, options.refusesCertificate { return options.failure() }
-        }
-        guard answer.status == 412, answer.request != .options, dialect.versionsHeader != nil,
-            answer.response.headers[dialect.versionsHeader] == nil
-        else {
-            return answer.failure()
-        }
+        if let change = changeToTUS(answer) { return change }
+        let mayRefuseCertificate = answer.request == .head && answer.status == 400 && !answer.isFromTUSServer
+        let lacksVersions =
+            answer.status == 412 && answer.request != .options && dialect.versionsHeader != nil
+            && answer.response.headers[dialect.versionsHeader] == nil
+        guard mayRefuseCertificate || lacksVersions || answer.mayComeFromServerWithoutTUS else { return answer.failure() }
         let options = try? await send(.options, to: address)
         try Task.checkCancellation()
+        if let options, mayRefuseCertificate, options.refusesCertificate { return options.failure() }
+        if let options, let change = try await changeFromTUS(answer, options) { return change }
         return answer.failure(versions: options?.response.headers[dialect.versionsHeader])
     }
 

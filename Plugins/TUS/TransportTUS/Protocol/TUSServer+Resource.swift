@@ -50,10 +50,15 @@ extension TUSServer {
     ///
     /// - Returns: nil if the server reports none.
     func reportedDigest(of url: String) async throws -> Checksum? {
-        let answer = try await askInAcceptedVersion(.head, at: url) {
-            try await $0.send(.head, to: url, headers: ["Want-Repr-Digest": Checksum.wantedDigest])
+        do {
+            let answer = try await askInAcceptedVersion(.head, at: url) {
+                try await $0.send(.head, to: url, headers: ["Want-Repr-Digest": Checksum.wantedDigest])
+            }
+            return answer.isSuccess ? answer.reportedDigest : nil
+        } catch let error as TransferError where error.failureClass == .resumeLost {
+            // The upload is complete, so it must not restart.
+            return nil
         }
-        return answer.isSuccess ? answer.reportedDigest : nil
     }
 }
 

@@ -49,7 +49,7 @@ extension PatchLoop {
             return currentOffset
         }
         guard let status, try await canContinue(after: status, failure, from: offset, count: count, at: currentOffset) else {
-            throw failure
+            throw try await explained(failure)
         }
         return currentOffset
     }

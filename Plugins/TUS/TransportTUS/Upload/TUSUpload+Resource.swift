@@ -136,7 +136,7 @@ extension TUSUpload {
 
     private func failure(_ answer: TUSResponse, of server: TUSServer) -> TransferError {
         let wasLast = [400, 412].contains(answer.status) && !server.isDialectConfirmed
-        return wasLast ? server.rejectedVersions(answer) : answer.failure()
+        return wasLast ? server.rejectedVersions(answer) : server.changeToTUS(answer) ?? answer.failure()
     }
 
     /// Whether the creation contains the whole content. An interrupted attempt without an upload shows that interim responses do not arrive, and over

@@ -16,7 +16,7 @@ struct TUSUpload {
     let isRepeated: Bool
     let remotePath: RemotePath
     /// The server's features, if they were requested to choose the protocol.
-    private(set) var knownFeatures: TUSFeatures?
+    var knownFeatures: TUSFeatures?
     /// Whether an upload that the app supplied may have content of an earlier version of the file.
     private let mayHaveOtherContent: Bool
 
@@ -50,35 +50,9 @@ struct TUSUpload {
         do {
             return try await upload.perform()
         } catch let error as TransferError where upload.mayHaveOtherDialect(error) {
-            // The endpoint is not a tus endpoint, but it may speak the IETF's protocol.
-            guard await record[.whole].url == nil, let known = try? await server.negotiatedDialect() else { throw error }
-            upload.server.dialect = known.dialect
+            guard try await upload.chooseOtherDialect(tus: server.dialect) else { throw error }
             return try await upload.perform()
         }
-    }
-
-    /// Chooses the protocol of the earlier attempts or, for a new upload, the one that the endpoint's options and the server's response select.
-    private mutating func chooseDialect() async throws {
-        let known = await record.checkpoint
-        if let dialect = known.whole.dialect.flatMap({ Dialect(storedName: $0) }) {
-            server.dialect = dialect
-            return
-        }
-        let isNew = known.whole.url == nil && known.segments == nil
-        guard server.dialect.ietf == nil, isNew || options.uploadURL != nil else { return }
-        switch server.options.dialect {
-        case .tus: return
-        case .ietf: server.dialect = try await server.negotiatedDialect()?.dialect ?? Dialect.ietfVersions[0]
-        case .auto where isNew:
-            let features = try await server.features(for: options.verification)
-            if let dialect = try await server.dialect(for: features) { server.dialect = dialect } else { knownFeatures = features }
-        case .auto: return
-        }
-    }
-
-    private func mayHaveOtherDialect(_ error: TransferError) -> Bool {
-        server.options.dialect == .auto && knownFeatures?.isDeclared == false && error.failureClass == .unreachable
-            && error.code == .notThisProtocol
     }
 
     private func perform() async throws -> TransferReceipt {

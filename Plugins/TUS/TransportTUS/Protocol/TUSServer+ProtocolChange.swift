@@ -1,0 +1,55 @@
+import CurlEngine
+import HTTPSupport
+import TransferCore
+
+/// Servers that were replaced by a server of the other protocol at the same address. An upload can't continue with the other protocol.
+extension TUSServer {
+    /// Returns the error for a request about an upload of the IETF's protocol that a tus server rejected; nil for any other response.
+    func changeToTUS(_ answer: TUSResponse) -> TransferError? {
+        // Servers of both protocols may send other rejections without a header of the IETF's protocol.
+        guard answer.showsOnlyTUS, [412, 415].contains(answer.status) else { return nil }
+        // If the endpoint must not use tus, a restart could not succeed.
+        guard options.dialect != .ietf, answer.request == .head || answer.request == .patch else { return rejectedVersions(answer) }
+        return cannotResume(answer, with: Dialect.tus)
+    }
+
+    /// Returns the error for a rejected tus request, if the server now speaks only the IETF's protocol; nil if it may still speak tus.
+    ///
+    /// - Parameter features: The server's response to `OPTIONS`.
+    func changeFromTUS(_ answer: TUSResponse, _ features: TUSResponse) async throws -> TransferError? {
+        guard answer.mayComeFromServerWithoutTUS, TUSFeatures(features.response.headers, in: dialect) == nil else { return nil }
+        let known = try? await negotiatedDialect(cached: false)
+        try Task.checkCancellation()
+        guard let known else { return nil }
+        profiles.forgetFeatures(of: address)
+        if answer.request == .head, options.dialect != .tus { return cannotResume(answer, with: known.dialect) }
+        return answer.endpointResponse.error(
+            .unreachable, .notThisProtocol, by: "The server \(origin)",
+            "speaks \(known.dialect.name) instead of \(dialect.name) at this address; use auto or ietf in the setting dialect")
+    }
+
+    private func cannotResume(_ answer: TUSResponse, with other: Dialect) -> TransferError {
+        answer.endpointResponse.error(
+            .resumeLost, .uploadGone, by: "The server \(origin)",
+            "now speaks \(other.name) instead of \(dialect.name), so the upload can't resume")
+    }
+}
+
+extension TUSResponse {
+    /// Whether the response to a request of the IETF's protocol shows tus, and no sign of the IETF's protocol.
+    var showsOnlyTUS: Bool {
+        let (headers, tus) = (response.headers, Dialect.tus)
+        return dialect.ietf != nil && !isFromTUSServer && (headers[tus.versionHeader] != nil || headers[tus.versionsHeader] != nil)
+    }
+
+    /// Whether a server that does not speak tus might send this response to a tus request. ``TUSServer/features(for:)`` and the creation of an
+    /// upload recognize other responses.
+    var mayComeFromServerWithoutTUS: Bool {
+        guard dialect.ietf == nil, !isFromTUSServer, !refusesCertificate else { return false }
+        switch request {
+        case .create: return [400, 412, 415].contains(status)
+        case .head: return (200..<300).contains(status) || [400, 405, 412, 415, 501].contains(status)
+        default: return false
+        }
+    }
+}
