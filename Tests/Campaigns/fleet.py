@@ -213,7 +213,8 @@ class Fleet:
         member.start()
 
     def cut(self, member):
-        member.relay.refuse()
+        # The relay keeps its port, which another connection could take otherwise.
+        member.relay.accept_and_close()
         time.sleep(self.draw.choice([0.1, 2, 8, 20]))
         member.relay.listen()
 
