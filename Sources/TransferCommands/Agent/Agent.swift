@@ -41,16 +41,15 @@ struct Agent {
         do {
             // Unlike a foreground run, an agent is useless without its socket.
             server = try ControlServer(for: queue, as: .agent, logger: logger, onStopRequest: { end.yield() })
-            let condition = await RouteWatch.begin(queue)
+            let routes = await RouteWatch.start(for: queue)
+            defer { routes.cancel() }
             try await queue.start()
             logger.notice("The agent is ready.", metadata: ["process": "\(getpid())", "version": "\(RootCommand.version)"])
             starter?.reportReady()
-            let routes = Task { await RouteWatch.run(queue, from: condition) }
             let page = web.web ? WebProgram(try common.folder(), address: web.webListen, logger: logger) : nil
             let pageRun = Task { if let page { await page.run() } }
             for await _ in ends { break }
             logger.notice("The agent is stopping and interrupts running sessions.")
-            routes.cancel()
             page?.stop()
             pageRun.cancel()
             await server.shutDownQueue()

@@ -33,6 +33,8 @@ struct ForegroundRun {
         async let showing: Void = Self.show(shown, on: display)
         async let tally = RunTally(counting: counted)
         signals.whenReceived { Task { await shutDown() } }
+        let routes = await RouteWatch.start(for: queue)
+        defer { routes.cancel() }
         do {
             try await queue.start()
         } catch {

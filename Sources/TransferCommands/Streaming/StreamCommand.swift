@@ -113,6 +113,8 @@ struct StreamCommand: AsyncParsableCommand {
         try await placement.position.start([session.id], in: queue)
         if !placement.isGiven { try await session.run() }
         await printID(session.id)
+        let routes = await RouteWatch.start(for: queue)
+        defer { routes.cancel() }
         try await queue.start()
         return try await send(
             input,

@@ -108,8 +108,13 @@ extension TransferQueue {
         try await mailbox.send(.command(.setNetwork(condition)))
     }
 
+    /// Records that this machine has no route to other machines. Until the next route, sessions that can't reach their servers keep trying: they
+    /// neither fail nor continue at other endpoints for this reason.
+    package nonisolated func noteLackOfRoutes() { routes.begin() }
+
     /// Ends the waits for unreachable servers after this machine gets a new route. Other failures keep their delays.
     package nonisolated func noteNewRoute() async throws {
+        routes.end(at: configuration.clock.now())
         try await mailbox.send(.command(.newRoute))
     }
 

@@ -63,6 +63,7 @@ public actor TransferQueue: ControllableQueue {
     package nonisolated let pacer: Pacer
     nonisolated let streams = StreamRegistry()
     nonisolated let endpointStates = EndpointStates()
+    nonisolated let routes = RouteGap()
     /// Sent after each transaction that leaves no removed session with a run. Needed because no event reports the end of such a run.
     nonisolated let removedRunsEnded = ChangeSignal()
 

@@ -205,6 +205,7 @@ extension TransferQueue {
                 guard let self, let delegate = delivery.delegate else { return nil }
                 return await delegate.queue(self, endpointFor: id, among: endpoints)
             })
+        context.routes = routes
         context.progressObserver = configuration.progressObserver
         context.localReadObserver = configuration.localReadObserver
         context.maximumListedNames = configuration.maximumListedNames

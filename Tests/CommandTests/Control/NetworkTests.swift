@@ -4,11 +4,11 @@ import SystemPackage
 import Testing
 import TransferKit
 
-/// Whether this process can create network namespaces. Without root, many systems don't allow it.
-private let hasNamespaces = (try? StartedProgram.run("unshare", ["--net", "true"]).status) == 0
+/// Whether this process can create network and mount namespaces. Without root, many systems don't allow it.
+private let hasNamespaces = (try? StartedProgram.run("unshare", ["--net", "--mount", "true"]).status) == 0
 
-/// The agent in a separate network namespace, with a separate message bus (network_namespaces(7), dbus-daemon(1)).
-@Suite(.timeLimit(.minutes(5)), .enabled(if: hasNamespaces)) struct NetworkTests {
+/// The command in a separate network namespace, with a separate message bus (network_namespaces(7), dbus-daemon(1)).
+@Suite(.timeLimit(.minutes(5)), .enabled(if: hasNamespaces, "unshare --net --mount needs root")) struct NetworkTests {
     private let folder: TemporaryFolder
 
     init() throws {
@@ -17,11 +17,12 @@ private let hasNamespaces = (try? StartedProgram.run("unshare", ["--net", "true"
         try Data(repeating: 7, count: 100_000).write(to: URL(filePath: folder.path.appending("file").string))
     }
 
-    /// Runs a script in a new network namespace without routes. `t` runs `transferq` with a storage folder, and `field` prints a field of the
-    /// session.
+    /// Runs a script in a new network namespace without routes. `t` runs `transferq` with a storage folder, `field` prints a field of the session,
+    /// and `far` waits until the session waits for an attempt that is at least some seconds away, and prints the time of this attempt. `imitate`
+    /// replaces `busctl` by a script.
     private func run(_ script: String) async throws -> [String] {
         let (transferq, server) = (TransferQ.executable, TransferQ.executable.removingLastComponent().appending("tus-loopback"))
-        let words = ["--net", "bash", "-c", Self.prelude + script, "test", transferq.string, server.string, folder.path.string]
+        let words = ["--net", "--mount", "bash", "-c", Self.prelude + script, "test", transferq.string, server.string, folder.path.string]
         let result = try await BlockingIO.run { try StartedProgram.run("unshare", words) }
         let output = String(decoding: result.output, as: UTF8.self)
         try #require(result.status == 0, "\(output)")
@@ -41,7 +42,21 @@ private let hasNamespaces = (try? StartedProgram.run("unshare", ["--net", "true"
             pids="$pids $COPROC_PID"
             read -r <&"${COPROC[0]}"
         }
-        trap 'kill $pids; wait' EXIT
+        retry() { field why | grep --only-matching '[0-9-]*T[0-9:]*Z' || true; }
+        far() {
+            local at=
+            until [ -n "$at" ] && [ $(($(date --date="$at" +%s) - $(date +%s))) -ge "$1" ] || [ "$(field state)" = failed ]; do
+                at=$(retry)
+            done
+            date --date="$at" +%s
+        }
+        imitate() {
+            printf '#!/bin/bash\nfolder=%s\necho $$ >>"$folder/asked"\n%s\n' "$folder" "$1" >"$folder/busctl"
+            chmod +x "$folder/busctl"
+            mount --bind "$folder/busctl" /usr/bin/busctl
+            export DBUS_SYSTEM_BUS_ADDRESS=unix:path=/none
+        }
+        trap 'kill $pids $(cat "$folder/asked" 2>/dev/null) 2>/dev/null || true; wait' EXIT
 
         """#
 
@@ -52,20 +67,56 @@ private let hasNamespaces = (try? StartedProgram.run("unshare", ["--net", "true"
             account 8421
             id=$(t upload a "$folder/file")
             agent
-            # Wait for a retry that is at least 4 s away.
-            while :; do
-                retry=$(field why | grep --only-matching '[0-9-]*T[0-9:]*Z' || true)
-                [ -n "$retry" ] && [ $(($(date --date="$retry" +%s) - $(date +%s))) -ge 4 ] && break
-            done
+            far 4
             ip link set lo up
             serve 8421
             ip route add 198.51.100.0/24 dev lo
             until [ "$(field state)" = completed ]; do :; done
-            date --date="$retry" +%s
             date --date="$(field endedAt)" +%s.%N
             """#)
         let dates = lines.suffix(2).compactMap(Double.init)
         #expect(dates.count == 2 && dates[1] < dates[0], "\(lines)")
+    }
+
+    @Test func `each new route wakes a session, although NetworkManager does not respond`() async throws {
+        let lines = try await run(
+            #"""
+            imitate 'mkdir "$folder/begun" 2>/dev/null || exec sleep infinity'
+            account 8423
+            id=$(t upload a "$folder/file")
+            agent
+            far 8
+            before=$(retry)
+            ip link set lo up
+            ip route add 198.51.100.0/24 dev lo
+            # No server runs yet, so the attempt fails, and the next one is due at another time.
+            until now=$(retry) && [ -n "$now" ] && [ "$now" != "$before" ]; do :; done
+            date +%s.%N
+            far 4
+            serve 8423
+            ip route delete 198.51.100.0/24 dev lo
+            ip route add 198.51.100.0/24 dev lo
+            until [ "$(field state)" = completed ]; do :; done
+            date --date="$(field endedAt)" +%s.%N
+            """#)
+        let dates = lines.suffix(4).compactMap(Double.init)
+        #expect(dates.count == 4 && dates[1] < dates[0] && dates[3] < dates[2], "\(lines)")
+    }
+
+    @Test func `failures without a route don't count`() async throws {
+        let lines = try await run(
+            #"""
+            "$transferq" account add a "tus+https://198.51.100.1:9/files/" --store "$folder/store" >/dev/null
+            id=$(t upload a "$folder/file" --give-up-after 1)
+            agent
+            far 4 >/dev/null
+            field state
+            ip link set lo up
+            ip address add 198.51.100.1/24 dev lo
+            until [ "$(field state)" = failed ]; do :; done
+            field state
+            """#)
+        #expect(lines.suffix(2) == ["waiting", "failed"], "\(lines)")
     }
 
     /// python-dbusmock imitates NetworkManager on a bus of the test.
@@ -94,5 +145,27 @@ private let hasNamespaces = (try? StartedProgram.run("unshare", ["--net", "true"
             field state
             """#)
         #expect(lines.last == "completed" && lines.contains { $0.contains("expensive") }, "\(lines)")
+    }
+
+    @Test func `a run in the foreground and a stream respect --only-unmetered, too`() async throws {
+        let lines = try await run(
+            #"""
+            imitate 'cat "$folder/metered"'
+            echo u 1 >"$folder/metered"
+            ip link set lo up
+            serve 8424
+            account 8424
+            t upload a "$folder/file" --only-unmetered >/dev/null
+            "$transferq" run --store "$folder/store" && exit 1
+            field state
+            t stream a sent --only-unmetered <"$folder/file" &
+            stream=$!
+            until [ $(t list --json | grep --count '"state":"waiting","phase":null,"why":"[^"]*expensive') = 2 ]; do kill -0 "$stream"; done
+            echo u 2 >"$folder/metered"
+            ip route add 198.51.100.0/24 dev lo
+            wait "$stream"
+            echo sent
+            """#)
+        #expect(lines.contains { $0.contains("expensive") } && lines.contains("waiting") && lines.last == "sent", "\(lines)")
     }
 }

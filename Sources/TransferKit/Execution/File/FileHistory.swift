@@ -168,18 +168,21 @@ package struct FileHistory: Equatable, Sendable {
         waitsAfter = nil
     }
 
-    /// Whether an endpoint has been unreachable for at least `limit`; false if `limit` is nil, which means no limit.
-    func isOutage(of endpoint: Endpoint, longerThan limit: Duration?, uptime: Duration) -> Bool {
-        guard let outage = outages[endpoint], let limit else { return false }
-        return uptime - outage.since >= limit
+    /// Whether an endpoint has been unreachable for at least `limit`, not counting time without a route; false if `limit` is nil, which means no
+    /// limit.
+    package func isOutage(of endpoint: Endpoint, longerThan limit: Duration?, uptime: Duration, _ routes: RouteGap) -> Bool {
+        guard let outage = outages[endpoint], let limit, let since = routes.start(ofOutageSince: outage.since, at: endpoint) else {
+            return false
+        }
+        return uptime - since >= limit
     }
 
     /// Whether the file may abandon its bytes at an endpoint.
     ///
-    /// - Parameter delay: The minimum time since the endpoint's outage began.
-    func mayFallBack(from endpoint: Endpoint, after delay: Duration, uptime: Duration) -> Bool {
-        guard let outage = outages[endpoint] else { return false }
-        return outage.attempts >= Self.attemptsBeforeFallback && uptime - outage.since >= delay
+    /// - Parameter delay: The minimum time since the endpoint's outage began, not counting time without a route.
+    package func mayFallBack(from endpoint: Endpoint, after delay: Duration, uptime: Duration, _ routes: RouteGap) -> Bool {
+        guard let outage = outages[endpoint], let since = routes.start(ofOutageSince: outage.since, at: endpoint) else { return false }
+        return outage.attempts >= Self.attemptsBeforeFallback && uptime - since >= delay
     }
 
     /// Whether the file may restart after its endpoint lost the file's bytes.

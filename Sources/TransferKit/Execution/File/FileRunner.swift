@@ -101,7 +101,7 @@ struct FileRunner: Sendable {
         history.stopWaiting()
         let avoided = record.avoided(at: now)
         let choice = EndpointChoice(
-            availability, kept: keptBytes, history: history, avoided: avoided, preferred: preferred, uptime: now)
+            availability, kept: keptBytes, history: history, avoided: avoided, preferred: preferred, uptime: now, routes: context.routes)
         switch choice {
         case .none:
             return .over(.endpointsUnavailable(availability.error))
@@ -211,10 +211,11 @@ struct FileRunner: Sendable {
             failures: history.failures, violations: history.violations, mustNotRestart: !history.mayRestart,
             mismatches: history.mismatches, sourceChanges: history.sourceChanges,
             hasCheckpoint: keptBytes[endpoint.address, default: 0] > 0,
-            mayFallBack: history.mayFallBack(from: endpoint, after: availability.account.fallbackAfter, uptime: uptime),
+            mayFallBack: history.mayFallBack(from: endpoint, after: availability.account.fallbackAfter, uptime: uptime, context.routes),
             hasNextEndpoint: !others.isEmpty, othersMayWork: history.failedEndpoints.values.contains { $0 != .unsupported },
             isAuthenticated: context.endpoints.isAuthenticated(endpoint), outageAttempts: history.outages[endpoint]?.attempts ?? 0,
-            isOutageTooLong: history.isOutage(of: endpoint, longerThan: context.options.retry.giveUpAfter, uptime: uptime),
+            isOutageTooLong: history.isOutage(
+                of: endpoint, longerThan: context.options.retry.giveUpAfter, uptime: uptime, context.routes),
             concernsOnlyThisFile: !history.isOutage, isCostly: history.isCostly)
     }
 

@@ -13,9 +13,9 @@ package enum EndpointChoice: Equatable {
     ///   - avoided: Endpoints that were recently unreachable for a file of the session.
     ///   - preferred: The app's choice. Takes precedence over the account's order, but not over bytes that an endpoint keeps or recent
     ///     failures.
-    init(
+    package init(
         _ availability: EndpointAvailability, kept: [String: Int64], history: FileHistory, avoided: Set<Endpoint> = [],
-        preferred: Endpoint? = nil, uptime: Duration
+        preferred: Endpoint? = nil, uptime: Duration, routes: RouteGap = RouteGap()
     ) {
         guard !availability.available.isEmpty else {
             self = .none
@@ -41,7 +41,11 @@ package enum EndpointChoice: Equatable {
             }
             // The queue makes no attempts at an unavailable endpoint, so there are no failed attempts to count. Only the elapsed time
             // decides.
-            let since = history.outages[bound]?.since ?? uptime
+            guard let since = routes.start(ofOutageSince: history.outages[bound]?.since ?? uptime, at: bound) else {
+                // Without a route, no other endpoint is better.
+                self = .wait(bound, until: uptime + availability.account.fallbackAfter)
+                return
+            }
             let fallbackTime = since + availability.account.fallbackAfter
             if uptime < fallbackTime {
                 self = .wait(bound, until: fallbackTime)

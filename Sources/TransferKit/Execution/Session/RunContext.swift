@@ -15,6 +15,8 @@ package struct RunContext: Sendable {
     package var credentials: any CredentialProvider
     /// Shared by all runs of a queue.
     package var endpoints: EndpointStates
+    /// Shared by all runs of a queue.
+    package var routes = RouteGap()
     /// Returns the number of bytes, up to a limit, that the rate limits allow now.
     package var allowance: @Sendable (Int) -> Allowance
     package var store: QueueStore

@@ -35,6 +35,45 @@ import TransferKit
         #expect(history.failures == 0)
     }
 
+    @Test func countsNoOutageWithoutRoute() {
+        let local = Endpoint(transport: "memory", address: "memory://127.0.0.1/")
+        let (unreachable, routes) = (TransferError(.unreachable, .connectionRefused, "No route."), RouteGap())
+        var history = FileHistory()
+        routes.begin()
+        for attempt in 0..<5 {
+            for each in [endpoint, local] { history.failed(unreachable, at: each, uptime: .seconds(attempt * 100)) }
+        }
+        func isTooLong(_ each: Endpoint, _ limit: Int, at seconds: Int) -> Bool {
+            let (limit, uptime) = (Duration.seconds(limit), Duration.seconds(seconds))
+            let mayFallBack = history.mayFallBack(from: each, after: limit, uptime: uptime, routes)
+            #expect(history.isOutage(of: each, longerThan: limit, uptime: uptime, routes) == mayFallBack)
+            return mayFallBack
+        }
+        #expect(!isTooLong(endpoint, 0, at: 500))
+        // A loopback address needs no route.
+        #expect(isTooLong(local, 0, at: 500))
+        routes.end(at: .seconds(500))
+        // Another route changes nothing.
+        routes.end(at: .seconds(505))
+        #expect(!isTooLong(endpoint, 60, at: 559) && isTooLong(endpoint, 60, at: 560) && isTooLong(local, 60, at: 500))
+    }
+
+    @Test func keepsBytesAtEndpointWithoutRoute() {
+        let account = Account("a", endpoints: [endpoint, other])
+        let availability = EndpointAvailability(account: account, registered: [endpoint, other], available: [other])
+        let (unreachable, routes) = (TransferError(.unreachable, .connectionRefused, "No route."), RouteGap())
+        var history = FileHistory()
+        history.failed(unreachable, at: endpoint, uptime: .zero)
+        func choice(at seconds: Int) -> EndpointChoice {
+            EndpointChoice(availability, kept: [endpoint.address: 5], history: history, uptime: .seconds(seconds), routes: routes)
+        }
+        #expect(choice(at: 60) == .use(other))
+        routes.begin()
+        #expect(choice(at: 100) == .wait(endpoint, until: .seconds(160)))
+        routes.end(at: .seconds(100))
+        #expect(choice(at: 159) == .wait(endpoint, until: .seconds(160)) && choice(at: 160) == .use(other))
+    }
+
     /// Each restarted upload sends only as many bytes as the first one. These bytes are progress, but permit no more than five restarts.
     @Test func limitsRestarts() {
         var history = FileHistory()
