@@ -181,9 +181,11 @@ extension TransferQueue {
         }
         var logger = configuration.logger
         logger[metadataKey: "session"] = "\(id)"
+        let labels = RunLabels(record.status.direction, transport: record.status.transport)
+        meters.begin(id, labels)
         let run = LiveRun(
             id: id, activation: number, endpointBefore: record.status.endpoint, base: record.status.statistics, options: record.options,
-            context: record.status.context, shown: shown[key] ?? ShownFigures(), at: configuration.clock.now())
+            context: record.status.context, shown: shown[key] ?? ShownFigures(), labels: labels, at: configuration.clock.now())
         live[key] = run
         hub.set(record.status.context, of: id)
         throughput.begin(number, at: configuration.clock.now())
@@ -226,7 +228,9 @@ extension TransferQueue {
             throughput.sample(number, moved: run.moved, at: clock.now())
             hub.publishUnnumbered(.progress(id, statistics), at: clock.date())
         }
-        lastRates.add(bytes: run.moved, in: run.duration(at: clock.now()), account: account)
+        let duration = run.duration(at: clock.now())
+        lastRates.add(bytes: run.moved, in: duration, account: account)
+        meters.recordRun(of: scheduler.accounts[account]?.account.name, labels, duration)
         guard live[key] === run else { return }
         live[key] = nil
         if scheduler.sessionIndex[key]?.state.isEnded == false, !run.isHistoryForgotten { shown[key] = run.shown }

@@ -21,6 +21,40 @@ import TransportTesting
         ) { $1 }
     }
 
+    /// A type of metric, and its labels.
+    private struct Family: Equatable {
+        let type: String
+        var labels: Set<String>
+    }
+
+    /// The metrics of a table in an article, by their names in Prometheus.
+    private func documentedMetrics(in article: String) throws -> [String: Family] {
+        let text = try String(contentsOfFile: article, encoding: .utf8)
+        let rows = text.matches(of: #/(?m)^\| `(?<name>transfer[a-z_]+)`: .* \| (?<type>[a-z]+) \| (?<labels>.*)\|$/#)
+        return Dictionary(
+            rows.map { row in
+                var (name, type) = (String(row.output.name), String(row.output.type))
+                if type == "counter", !name.hasSuffix("_total") { name += "_total" }
+                if type == "timer" { (name, type) = (name + "_seconds", "summary") }
+                return (name, Family(type: type, labels: Set(row.output.labels.matches(of: #/`([a-z_]+)`/#).map { String($0.output.1) })))
+            }
+        ) { $1 }
+    }
+
+    /// The metrics in the text format of Prometheus.
+    private func families(_ text: String) -> [String: Family] {
+        var families: [String: Family] = [:]
+        for line in text.split(separator: "\n") {
+            if let type = line.wholeMatch(of: #/# TYPE (?<name>\S+) (?<type>\S+)/#) {
+                families[String(type.output.name)] = Family(type: String(type.output.type), labels: [])
+            } else if let sample = line.firstMatch(of: #/^(?<name>[a-z0-9_]+?)(?:_sum|_count)?\{(?<labels>.*)\}/#) {
+                let labels = sample.output.labels.matches(of: #/(?:^|,)([a-z_]+)="/#).map { String($0.output.1) }
+                families[String(sample.output.name)]?.labels.formUnion(labels)
+            }
+        }
+        return families
+    }
+
     @Test func `the queue's state and ends are metrics`() async throws {
         try await WebFixture.with { fixture in
             let client = try fixture.client("web-read.token")
@@ -41,6 +75,10 @@ import TransportTesting
             {
                 found = samples(try await client.get("/metrics").body)
             }
+            let documented = try documentedMetrics(in: "Sources/transferq/transferq.docc/WebPage.md")
+            // The rate of an account appears with its first running session.
+            let served = families(try await client.get("/metrics").body).filter { $0.key.hasPrefix("transferq_") }
+            #expect(served == documented.filter { $0.key != "transferq_rate_bytes_per_second" || served[$0.key] != nil })
             #expect(found["transferq_up"] == 1)
             #expect(found["transferq_sessions{state=\"held\"}"] == 2)
             #expect(found["transferq_sessions{state=\"completed\"}"] == 1)
@@ -71,6 +109,9 @@ import TransportTesting
             try await fixture.queue.cancel(held)
             try await fixture.queue.start()
             await fixture.queue.waitUntilIdle()
+            fixture.memory.failNext(with: TransferError(.credentials, .credentialsRejected, "No."), for: "blocked")
+            try await fixture.queue.add([.upload(items: [TransferItem(source, as: "blocked")], to: "metered")], at: nil, held: false)
+            await fixture.queue.waitUntilIdle()
             let server = try ScriptedServer { _, _ in [.answer(404)] }
             defer { server.stop() }
             let engine = CurlEngine()
@@ -81,14 +122,19 @@ import TransportTesting
             await #expect(throws: TransferError.self) {
                 try await SSHConnection.open(settings, credentials: ReferencedCredentials(), logger: fixture.logger)
             }
-            let found = samples(try await fixture.client().get("/metrics").body)
+            let text = try await fixture.client().get("/metrics").body
+            let article = "Sources/TransferKit/TransferKit.docc/ObservingTransfers.md"
+            let documented = try documentedMetrics(in: article).filter { $0.key.hasPrefix("transferkit_") }
+            #expect(families(text).filter { $0.key.hasPrefix("transferkit_") } == documented)
+            let found = samples(text)
             for (name, value) in [
-                ("sessions_ended_total{account=\"metered\",result=\"completed\"}", 1.0),
-                ("sessions_ended_total{account=\"metered\",result=\"failed\"}", 1),
-                ("sessions_ended_total{account=\"metered\",result=\"cancelled\"}", 1),
-                ("items_ended_total{account=\"metered\",result=\"completed\"}", 1),
-                ("item_bytes_total{account=\"metered\"}", 2_000),
-                ("failures_total{account=\"metered\",class=\"permanent\",kind=\"session\"}", 1),
+                ("sessions_ended_total{account=\"metered\",direction=\"upload\",result=\"completed\",transport=\"memory\"}", 1.0),
+                ("sessions_ended_total{account=\"metered\",direction=\"upload\",result=\"failed\",transport=\"memory\"}", 1),
+                ("sessions_ended_total{account=\"metered\",direction=\"none\",result=\"cancelled\",transport=\"none\"}", 1),
+                ("items_ended_total{account=\"metered\",direction=\"upload\",result=\"completed\",transport=\"memory\"}", 1),
+                ("item_bytes_total{account=\"metered\",direction=\"upload\",transport=\"memory\"}", 2_000),
+                ("failures_total{account=\"metered\",class=\"permanent\",direction=\"upload\",kind=\"session\",transport=\"memory\"}", 1),
+                ("run_seconds_count{account=\"metered\",direction=\"upload\",transport=\"memory\"}", 3),
             ] {
                 #expect(found["transferkit_\(name)"] == value, "\(name)")
             }

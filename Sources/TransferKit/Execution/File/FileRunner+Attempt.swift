@@ -66,6 +66,7 @@ extension FileRunner {
 
     /// Reports the endpoint of the current attempt if it differs from the endpoint of the last attempt.
     func announce(_ endpoint: Endpoint) {
+        context.live.labels.use(endpoint.transport)
         let (isNew, before) = record.announce(endpoint)
         if isNew { context.post(.endpoint(endpoint)) }
         guard let before else { return }

@@ -34,6 +34,7 @@ package final class LiveRun: Sendable {
     package let activation: UInt64
     /// The location of the endpoint that the session used before this run.
     package let endpointBefore: String?
+    package let labels: RunLabels
     private let startedAt: Duration
     private let isConnected = Atomic(false)
     private let wasAbandoned = Atomic(false)
@@ -44,8 +45,9 @@ package final class LiveRun: Sendable {
     ///   - shown: The values that the previous run of the session, in this process, showed.
     package init(
         id: SessionID, activation: UInt64, endpointBefore: String? = nil, base: SessionStatistics, options: SessionOptions,
-        context: Data? = nil, shown: ShownFigures = ShownFigures(), at uptime: Duration
+        context: Data? = nil, shown: ShownFigures = ShownFigures(), labels: RunLabels = RunLabels(.upload), at uptime: Duration
     ) {
+        self.labels = labels
         self.id = id
         self.endpointBefore = endpointBefore
         self.activation = activation
