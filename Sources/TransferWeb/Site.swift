@@ -32,7 +32,7 @@ struct Site: Sendable {
         let stream = EventStream(feed: feed, queue: queue, clients: eventClients, limits: limits)
         api = APIRouter(
             queue: queue, events: stream, rates: rates, snapshots: snapshots,
-            diagnostics: DiagnosticProgram(options.program, folder: folder))
+            diagnostics: DiagnosticProgram(options.program, folder: folder), scanLimit: limits.scannedSessions)
         pages = PageRouter(queue: queue, feed: feed, api: api)
     }
 
@@ -72,7 +72,7 @@ struct Site: Sendable {
             try admission.checkChange(by: client)
             let isJSON = request.mediaType == "application/json"
             // A page of another site can send forms, but not JSON, without the server's consent (Fetch Standard, "CORS-safelisted request-header").
-            guard isJSON || !client.usesCookie else {
+            guard isJSON || !client.usesCookie && !["POST", "PUT"].contains(request.method) else {
                 throw Problem(415, "unsupportedMediaType", "The request must have the type application/json.")
             }
             request.body = try await body.read()

@@ -76,6 +76,8 @@ package struct WebLimits: Sendable {
     package var recentEvents = 4_096
     /// The time for which requests share the result of one read from the queue, unless the queue reports a change.
     package var snapshotAge = Duration.milliseconds(500)
+    /// The number of sessions that a request with a filter examines at most.
+    package var scannedSessions = 20_000
 
     package init() {}
 }

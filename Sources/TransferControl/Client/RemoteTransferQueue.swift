@@ -178,9 +178,19 @@ public struct RemoteTransferQueue: ControllableQueue {
     /// Like `TransferQueue.enqueue(_:at:held:)`, without handles. Items can't be streams.
     @discardableResult
     public func add(_ requests: [SessionRequest], at index: Int? = nil, held: Bool = false) async throws -> [SessionID] {
+        try await add(requests, at: index, expecting: nil, held: held)
+    }
+
+    /// Like ``/TransferKit/ControllableQueue/add(_:at:expecting:held:)``. Items can't be streams.
+    @discardableResult
+    public func add(
+        _ requests: [SessionRequest], at index: Int?, expecting orderRevision: UInt64?, held: Bool
+    ) async throws -> [SessionID] {
         var staging = RequestStaging()
         try staging.stage(requests)
-        return try await list(.add(at: index, held: held), after: staging.parts)
+        let request: ControlRequest =
+            if let orderRevision { .addInOrder(orderRevision, at: index, held: held) } else { .add(at: index, held: held) }
+        return try await list(request, after: staging.parts)
     }
 
     /// Like `TransferQueue.enqueue(_:at:held:)`, without a handle: the session continues after this process exits. Items can't be streams.

@@ -111,6 +111,9 @@ struct ControlClient: Sendable {
             try await send(list: queue.items(of: id, from: position, limit: min(limit, 10_000)).map(ItemStatusRecord.init))
         case .add(let index, let held):
             try await send(list: queue.add(staged.requests(in: queue.baseFolder), at: index, held: held), part: 20_000)
+        case .addInOrder(let revision, let index, let held):
+            let requests = try staged.requests(in: queue.baseFolder)
+            try await send(list: queue.add(requests, at: index, expecting: revision, held: held), part: 20_000)
         case .saveDrafts: try await send(list: queue.saveDrafts(staged.requests(in: queue.baseFolder)), part: 20_000)
         case .addItems(let session): try await send(queue.addItems(staged.transferItems(in: queue.baseFolder), to: session))
         case .replaceItems(let selection, let session):

@@ -47,6 +47,8 @@ enum ControlRequest: Codable, Sendable {
     case stage(StagedPart)
     /// Adds the staged sessions.
     case add(at: Int?, held: Bool)
+    /// Adds the staged sessions, unless the order has changed since this revision.
+    case addInOrder(UInt64, at: Int?, held: Bool)
     /// Stores the staged sessions as drafts.
     case saveDrafts
     /// Adds the staged items.

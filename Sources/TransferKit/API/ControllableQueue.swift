@@ -96,6 +96,13 @@ public protocol ControllableQueue: Sendable {
     /// - Returns: For each request, the ID of the new session, or of the existing session that the request duplicates.
     @discardableResult
     func add(_ requests: [SessionRequest], at index: Int?, held: Bool) async throws -> [SessionID]
+    /// Adds any number of sessions in one transaction, unless the order has changed since the caller read it.
+    ///
+    /// - Parameter orderRevision: The ``QueueStatus/orderRevision`` that the caller knows; nil to accept any order.
+    /// - Returns: For each request, the ID of the new session, or of the existing session that the request duplicates.
+    /// - Throws: ``QueueError``, including the code `staleOrder` if the order has changed.
+    @discardableResult
+    func add(_ requests: [SessionRequest], at index: Int?, expecting orderRevision: UInt64?, held: Bool) async throws -> [SessionID]
     /// Stores sessions as drafts, in one transaction.
     ///
     /// - Returns: The IDs of the drafts, in the order of the requests.
@@ -135,6 +142,17 @@ public protocol ControllableQueue: Sendable {
 }
 
 extension ControllableQueue {
+    /// Rejects a revision. For queues that can't compare the revision and add the sessions in one step.
+    @discardableResult
+    public func add(
+        _ requests: [SessionRequest], at index: Int?, expecting orderRevision: UInt64?, held: Bool
+    ) async throws -> [SessionID] {
+        guard orderRevision == nil else {
+            throw QueueError(.invalidRequest, "This queue adds sessions without a revision of the order only.")
+        }
+        return try await add(requests, at: index, held: held)
+    }
+
     /// Calls the body for each session in order, until the body returns false. Reads the sessions in pages.
     ///
     /// If sessions are added, removed or moved during the iteration, any session may be missing or occur twice.

@@ -54,6 +54,16 @@ extension TransferQueue {
         try await enqueue(requests, at: index, held: held).map(\.id)
     }
 
+    /// Same as ``add(_:at:held:)``, but throws if the order has changed since the caller read it.
+    ///
+    /// - Throws: The errors of ``enqueue(_:at:held:)-([SessionRequest],_,_)``, and ``QueueError`` with the code `staleOrder`.
+    @discardableResult
+    public nonisolated func add(
+        _ requests: [SessionRequest], at index: Int?, expecting orderRevision: UInt64?, held: Bool
+    ) async throws -> [SessionID] {
+        try await add(requests, at: index, expecting: orderRevision, isHeld: held).map(\.id)
+    }
+
     private nonisolated func add(
         _ requests: [SessionRequest], at index: Int?, expecting orderRevision: UInt64?, isHeld: Bool
     ) async throws -> [TransferSession] {

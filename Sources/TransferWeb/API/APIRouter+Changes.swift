@@ -28,6 +28,7 @@ extension APIRouter {
     func change(_ path: [String], _ members: JSONMembers, _ condition: Condition = Condition()) async throws -> WebResponse {
         let response: WebResponse
         do {
+            try await check(condition)
             response = try await perform(path, members, condition)
         } catch {
             // The queue may have performed a part of the change.
@@ -38,9 +39,19 @@ extension APIRouter {
         return response
     }
 
+    /// Rejects a change if the order has changed since the client read it. Changes of the order compare the revision again, in their transaction.
+    private func check(_ condition: Condition) async throws {
+        guard let expected = condition.order else { return }
+        let current = try await queue.status().orderRevision
+        guard current != expected else { return }
+        throw Problem(
+            412, QueueError.Code.staleOrder.rawValue,
+            "The request expects revision \(expected) of the order, but the current revision is \(current). Read the order again.")
+    }
+
     private func perform(_ path: [String], _ members: JSONMembers, _ condition: Condition) async throws -> WebResponse {
         switch (path[0], path.count) {
-        case ("sessions", 1): return try await add(members, key: condition.key, hasOrder: condition.order != nil)
+        case ("sessions", 1): return try await add(members, condition)
         case ("sessions", 2): return try await applyToGroup(members, expecting: condition.order)
         case ("sessions", 3): return try await apply(path[2], to: try Self.session(path[1]), members, expecting: condition.order)
         case ("accounts", 2) where !condition.removes:
@@ -66,13 +77,17 @@ extension APIRouter {
 
     // MARK: Sessions
 
-    private func add(_ members: JSONMembers, key: String?, hasOrder: Bool) async throws -> WebResponse {
-        guard !hasOrder else { throw Problem.invalid("A new session can't have If-Match. Add it as a draft, and enqueue the draft.") }
-        let added = try AddRequest(members, idempotencyKey: key)
-        let ids =
-            added.isDraft
-            ? try await queue.saveDrafts([added.request])
-            : try await queue.add([added.request], at: added.index, held: added.isHeld)
+    private func add(_ members: JSONMembers, _ condition: Condition) async throws -> WebResponse {
+        let added = try AddRequest(members, idempotencyKey: condition.key)
+        let ids: [SessionID]
+        do {
+            ids =
+                added.isDraft
+                ? try await queue.saveDrafts([added.request])
+                : try await queue.add([added.request], at: added.index, expecting: condition.order, held: added.isHeld)
+        } catch {
+            throw Problem(error, isConditional: condition.order != nil)
+        }
         let id = ids.first ?? added.request.id
         // A repeated request gets the session of the first request.
         return WebResponse(
@@ -99,19 +114,25 @@ extension APIRouter {
         let selection = try ActionTargets(&members)
         let operation = try OperationRequest(name, &members)
         try members.finish()
+        let undo = order != nil && name == "move" ? try await selection.formerPlaces(in: queue) : nil
         let applied: ActionTargets.Applied
         do {
             applied = try await selection.apply(operation, expecting: operation.changesOrder ? order : nil, in: queue)
         } catch {
             throw Problem(error, isConditional: order != nil)
         }
-        return WebResponse([
+        let result: JSONValue = [
             "changed": .array(applied.changed.map { .string($0.description) }),
             "refused": .array(
                 applied.refused.map { id, error in
                     ["id": .string(id.description), "code": .string(error.code.rawValue), "detail": .string(error.message)]
                 }),
-        ])
+        ]
+        guard let undo else { return WebResponse(result) }
+        let steps = undo.map { id, next -> JSONValue in
+            ["id": .string(id.description), next == nil ? "to" : "before": .string(next?.description ?? "end")]
+        }
+        return WebResponse(.joined(result, ["undo": .array(steps)]))
     }
 
     // MARK: Accounts

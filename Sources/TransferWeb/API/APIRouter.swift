@@ -9,6 +9,8 @@ struct APIRouter: Sendable {
     let rates: RateHistory
     let snapshots: SnapshotCache
     let diagnostics: DiagnosticProgram
+    /// The number of sessions that a request with a filter examines at most.
+    let scanLimit: Int
 
     /// The maximum number of sessions or items of one response.
     static let pageLimit: Int64 = 500
@@ -66,7 +68,7 @@ struct APIRouter: Sendable {
     private func sessions(_ filter: SessionFilter) async throws -> WebResponse {
         // The status is read first: if the order changes in between, a move with the older revision fails instead of using a wrong index.
         let status = try await queue.status()
-        let page = try await filter.page(of: queue)
+        let page = try await filter.page(of: queue, scanning: scanLimit)
         return WebResponse(
             [
                 "orderRevision": .integer(Int64(clamping: status.orderRevision)), "revision": .integer(Int64(clamping: status.revision)),
@@ -93,7 +95,10 @@ struct APIRouter: Sendable {
         WebResponse([
             "quarantined": .array(
                 try await queue.quarantined().map { row in
-                    ["number": .integer(row.number), "id": JSONValue(row.session?.description), "reason": .string(row.reason)]
+                    [
+                        "number": .integer(row.number), "id": JSONValue(row.session?.description), "name": JSONValue(row.name),
+                        "foundAt": JSONValue(row.foundAt), "reason": .string(row.reason),
+                    ]
                 })
         ])
     }

@@ -35,6 +35,21 @@ struct ActionTargets: Sendable {
         self.group = group
     }
 
+    /// The sessions in their present order, last first, each with the session that follows it; nil for the end. Moves to these places, one after the
+    /// other, restore the order after any other moves of the same sessions.
+    func formerPlaces(in queue: any ControllableQueue) async throws -> [(id: SessionID, next: SessionID?)] {
+        let sessions = try await queue.sessions(in: group).filter { $0.index >= 0 }.sorted { $0.index > $1.index }
+        var places: [(id: SessionID, next: SessionID?)] = []
+        var last: SessionStatus?
+        for session in sessions {
+            let isNext = last?.index == session.index + 1
+            let next = isNext ? last?.id : try await queue.sessions(session.index + 1..<session.index + 2).first?.id
+            places.append((session.id, next))
+            last = session
+        }
+        return places
+    }
+
     /// - Parameter order: The revision of the order that the client knows; nil to accept any order.
     func apply(_ request: OperationRequest, expecting order: UInt64?, in queue: any ControllableQueue) async throws -> Applied {
         guard case .sessions(let ids) = group else {

@@ -40,6 +40,9 @@ struct AddRequest {
         isHeld = try members.bool("hold")
         index = try members.integer("at", in: 0...Int64(Int32.max)).map { Int($0) }
         guard !isDraft || !isHeld && index == nil else { throw Problem.invalid("A draft has no position. Omit \"at\" and \"hold\".") }
+        guard !isDraft || key == nil else {
+            throw Problem.invalid("A draft can't have an Idempotency-Key. Omit the header, or add a held session with \"hold\" instead.")
+        }
         try members.finish()
         self.request = request
     }

@@ -9,9 +9,6 @@ struct SessionFilter: Sendable {
         var next: Int?
     }
 
-    /// The number of sessions that one request examines at most.
-    private static let scanLimit = 20_000
-
     let start: Int
     let limit: Int
     let states: Set<SessionState>
@@ -52,7 +49,8 @@ struct SessionFilter: Sendable {
             && (tag.map(session.tags.contains) ?? true) && (text.map { session.name.lowercased().contains($0) } ?? true)
     }
 
-    func page(of queue: any ControllableQueue) async throws -> Page {
+    /// - Parameter scanLimit: The number of sessions that a filter examines at most. A page with fewer matches then ends before the end of the queue.
+    func page(of queue: any ControllableQueue, scanning scanLimit: Int) async throws -> Page {
         if states == [.draft] {
             let drafts = try await queue.sessions(in: .state(.draft)).filter(matches)
             return Page(sessions: Array(drafts.dropFirst(start).prefix(limit)), next: drafts.count > start + limit ? start + limit : nil)
@@ -62,10 +60,11 @@ struct SessionFilter: Sendable {
             return Page(sessions: Array(found.prefix(limit)), next: found.count > limit ? start + limit : nil)
         }
         var page = Page(sessions: [])
-        let end = start + Self.scanLimit
+        let end = start + scanLimit
         var index = start
         while index < end {
-            let found = try await queue.sessions(index..<index + 2_048)
+            let count = min(2_048, end - index)
+            let found = try await queue.sessions(index..<index + count)
             for session in found {
                 index += 1
                 guard matches(session) else { continue }
@@ -75,7 +74,7 @@ struct SessionFilter: Sendable {
                     return page
                 }
             }
-            if found.count < 2_048 { return page }
+            if found.count < count { return page }
         }
         page.next = index
         return page

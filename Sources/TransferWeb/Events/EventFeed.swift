@@ -36,8 +36,12 @@ actor EventFeed {
     private var stored: [Entry] = []
     private var progress: [ProgressSubject: Entry] = [:]
     private var lastNumber = 0
+    /// The number of stored events before the start of the server that the feed contains.
+    private static let history: UInt64 = 100
     /// The revision of the last received event; nil before the first contact with the queue.
     private var revision: UInt64?
+    /// The revision at the first contact with the queue. The events up to this revision happened before the start of the server.
+    private var firstPresent: UInt64 = 0
     /// The list contains all stored events after this revision.
     private var firstRevision: UInt64 = 0
     /// The list contains all stored events after this position.
@@ -48,7 +52,7 @@ actor EventFeed {
 
     /// - Parameters:
     ///   - limit: The number of stored events to keep.
-    ///   - didReceive: Called for each event before clients receive it.
+    ///   - didReceive: Called for each event after the start of the server, before clients receive it.
     init(
         of queue: any ControllableQueue, limit: Int, didReceive: @escaping @Sendable (QueueEvent) async -> Void
     ) {
@@ -63,22 +67,38 @@ actor EventFeed {
             do {
                 let current = try await queue.status().revision
                 if let known = revision, known > current {
-                    // Another store replaced the queue's store.
-                    await append(QueueEvent(revision: current, time: .now, kind: .gap(from: 0, to: current)))
+                    // Another store replaced the queue's store. All of its events are new.
+                    firstPresent = 0
+                    let gap = QueueEvent(revision: current, time: .now, kind: .gap(from: 0, to: current))
+                    await didReceive(gap)
+                    insert(gap)
                 }
-                if revision == nil { firstRevision = current }
-                let start = min(revision ?? current, current)
+                if revision == nil {
+                    firstPresent = current
+                    firstRevision = current - min(current, Self.history)
+                }
+                let start = min(revision ?? firstRevision, current)
                 revision = start
                 setReachable(true)
-                for try await event in queue.eventStream(since: start) { await append(event) }
+                for try await event in queue.eventStream(since: start) { await receive(event) }
             } catch {}
             setReachable(false)
             try? await Task.sleep(for: Self.retryDelay)
         }
     }
 
-    private func append(_ event: QueueEvent) async {
-        await didReceive(event)
+    private func receive(_ event: QueueEvent) async {
+        if event.isProgress || event.revision > firstPresent {
+            await didReceive(event)
+        } else if case .gap = event.kind {
+            // The change log no longer has all of these events.
+            (revision, firstRevision) = (event.revision, event.revision)
+            return wake()
+        }
+        insert(event)
+    }
+
+    private func insert(_ event: QueueEvent) {
         lastNumber += 1
         let entry = Entry(number: lastNumber, event: event)
         if let subject = event.kind.progressSubject {
@@ -130,8 +150,10 @@ actor EventFeed {
         return stored.last { $0.event.revision <= known }?.number ?? firstNumber
     }
 
-    /// The revision of the last event, and the position after it.
-    var end: (revision: UInt64, position: Int)? { revision.map { (revision: $0, position: lastNumber) } }
+    /// The revision of the last event, and the position after it; nil until the feed has received the events before the start of the server.
+    var end: (revision: UInt64, position: Int)? {
+        revision.flatMap { $0 < firstPresent ? nil : (revision: $0, position: lastNumber) }
+    }
 
     /// The last stored events, oldest first.
     func recent(_ count: Int) -> [Entry] { Array(stored.suffix(count)) }

@@ -96,8 +96,10 @@ struct PageRouter: Sendable {
     private func parts(_ request: WebRequest, _ client: Admission.Client, _ admission: Admission) async throws -> WebResponse {
         let state = try await self.state(request, client, admission)
         let panels = StatusPanels(state: state)
+        let list = SessionList(state: state)
         return WebResponse([
-            "rows": .string(SessionList(state: state).rows.markup), "status": .string(panels.summary.markup),
+            "rows": .string(list.rows.markup), "pager": .string(state.filter.isActive ? list.pager.markup : ""),
+            "status": .string(panels.summary.markup),
             "accounts": .string(panels.accounts.markup), "log": .string(panels.log.markup),
             "detail": state.detail.map { .string(SessionDetailPanel(detail: $0, state: state).html.markup) } ?? .null,
             "total": JSONValue(state.filter.isActive ? -1 : state.status.sessions),
@@ -114,13 +116,19 @@ struct PageRouter: Sendable {
             return Overview(status: status, statistics: try await queue.statistics(), accounts: try await queue.accounts())
         }
         // The order is read first: if it changes in between, a move with the older revision fails instead of using a wrong index.
-        let (order, page) = try await api.snapshots.value(for: "page \(filter.key)") { [queue] in
-            (try await queue.status().orderRevision, try await filter.page(of: queue))
+        let (order, page) = try await api.snapshots.value(for: "page \(filter.key)") { [queue, scanLimit = api.scanLimit] in
+            (try await queue.status().orderRevision, try await filter.page(of: queue, scanning: scanLimit))
+        }
+        let events = await feed.recent(100)
+        // The log also names sessions that the page does not list.
+        let names = try await api.snapshots.value(for: "names \(events.last?.number ?? 0)") { [queue] in
+            let sessions = try await queue.sessions(in: .sessions(Array(Set(events.compactMap(\.event.session)))))
+            return Dictionary(sessions.map { ($0.id, $0.name) }) { $1 }
         }
         var state = PageState(
             client: client, formToken: admission.tokens.formToken(for: client.access), view: view, filter: filter, order: order,
             status: overview.status,
-            statistics: overview.statistics, accounts: overview.accounts, page: page, events: await feed.recent(100))
+            statistics: overview.statistics, accounts: overview.accounts, page: page, events: events, names: names)
         if showsDetail, let text = request.parameter("session") {
             let position = try APIRouter.integer(request, "items", in: 0 ... .max) ?? 0
             state.detail = try await SessionDetail(try APIRouter.session(text), from: position, in: queue)

@@ -40,6 +40,8 @@ struct PageState: Sendable {
     let accounts: [AccountStatus]
     let page: SessionFilter.Page
     let events: [EventFeed.Entry]
+    /// The names of the sessions of the events.
+    let names: [SessionID: String]
     /// The session whose details are open.
     var detail: SessionDetail?
     /// The message about a rejected form.

@@ -19,7 +19,7 @@ struct SessionList {
         \(state.canWrite ? toolbar : nil)
         <div id="list" class="list" tabindex="-1" data-total="\(state.filter.isActive ? -1 : state.status.sessions)">\(rows)</div>
         </form>
-        \(pager)
+        <div id="pager">\(pager)</div>
         \(state.canWrite ? AddForm(state: state).html : nil)
         """
     }
@@ -42,15 +42,25 @@ struct SessionList {
         """
     }
 
-    private var pager: HTML {
+    var pager: HTML {
         let (start, limit) = (state.filter.start, state.filter.limit)
         var links: [HTML] = []
         if start > 0 { links.append("<a href=\"\(state.link(from: max(0, start - limit)))\">Previous</a>") }
         if let next = state.page.next { links.append("<a href=\"\(state.link(from: next))\">Next</a>") }
-        return "<nav class=\"pager\" aria-label=\"Pages\">\(HTML.joined(links))</nav>"
+        return links.isEmpty ? "" : "<nav class=\"pager\" aria-label=\"Pages\">\(HTML.joined(links))</nav>"
     }
 
     private var noMatch: HTML {
+        if let next = state.page.next, state.view != .drafts {
+            return """
+                <p class="empty"><strong>No session matches among #\(state.filter.start) to #\(next - 1).</strong> \
+                <a href="\(state.link(from: next))">Search the following sessions</a></p>
+                """
+        }
+        return noMatchAtAll
+    }
+
+    private var noMatchAtAll: HTML {
         switch state.view {
         case .drafts:
             "<p class=\"empty\"><strong>There are no drafts.</strong> A draft is a session that waits outside of the queue until you enqueue it: <code>transferq upload --draft</code></p>"

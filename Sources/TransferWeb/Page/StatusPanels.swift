@@ -59,11 +59,10 @@ struct StatusPanels {
 
     /// The latest events, newest first.
     var log: HTML {
-        let names = Dictionary(state.page.sessions.map { ($0.id, $0.name) }) { $1 }
         let lines = state.events.reversed().compactMap { entry -> HTML? in
             let event = entry.event
-            // A session that is not listed is shown by the beginning of its ID, as in the output of the command.
-            let name = event.session.map { names[$0] ?? String($0.description.prefix(8)) }
+            // A removed session is shown by the beginning of its ID, as in the output of the command.
+            let name = event.session.map { state.names[$0] ?? String($0.description.prefix(8)) }
             guard
                 let line = EventDescription.line(of: event.kind, name: name) ?? EventDescription.changeLine(of: event.kind, name: name)
             else { return nil }
@@ -74,7 +73,7 @@ struct StatusPanels {
                 <li><time datetime="\(event.time.formatted(.iso8601))">\(time)</time> <b class="verb \(String(word))">\(String(word))</b> \(String(rest))</li>
                 """
         }
-        guard !lines.isEmpty else { return "<p class=\"empty\">Nothing has happened since this server started.</p>" }
+        guard !lines.isEmpty else { return "<p class=\"empty\">Nothing has happened yet.</p>" }
         return "<ol>\(HTML.joined(lines.prefix(60)))</ol>"
     }
 }

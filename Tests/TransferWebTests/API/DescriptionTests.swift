@@ -48,6 +48,49 @@ import TransportTesting
         }
     }
 
+    @Test func `the described objects have the members that the command prints`() throws {
+        func object(_ path: FilePath) throws -> [String: Any] {
+            try #require(JSONSerialization.jsonObject(with: Data(contentsOf: URL(filePath: path.string))) as? [String: Any])
+        }
+        let components = try #require(try object(Self.description)["components"] as? [String: Any])
+        let described = try #require(components["schemas"] as? [String: [String: Any]])
+        let schema = try #require(
+            try object(Self.root.appending("Sources/Schemas/transferq.schema.json"))["$defs"] as? [String: [String: Any]])
+        func names(_ object: [String: Any]?) -> Set<String> { Set((object?["properties"] as? [String: Any] ?? [:]).keys) }
+        // The members that only one of both has.
+        let differences: [(name: String, definition: String, web: Set<String>, command: Set<String>)] = [
+            ("Queue", "queue", [], []), ("Session", "session", [], ["items"]), ("Item", "item", ["position"], []),
+            ("Account", "account", [], []), ("Endpoint", "endpoint", [], []), ("Limits", "limits", ["mode"], []),
+            ("Error", "error", [], []),
+            ("Quarantined", "quarantined", [], []), ("Event", "event", [], []), ("Credential", "credential", [], []),
+        ]
+        for (name, definition, web, command) in differences {
+            let (found, printed) = (names(described[name]), names(schema[definition]))
+            #expect(!printed.isEmpty && found.subtracting(printed) == web, "\(name): \(found.subtracting(printed))")
+            #expect(printed.subtracting(found) == command, "\(name): \(printed.subtracting(found))")
+        }
+    }
+
+    @Test func `served objects have all described members`() async throws {
+        try await WebFixture.with { fixture in
+            let client = try fixture.client()
+            let id = try await fixture.add(1)[0]
+            let document = try await client.get("/api/v1/openapi.json").object
+            let described = try #require((document["components"] as? [String: Any])?["schemas"] as? [String: [String: Any]])
+            func check(_ object: [String: Any]?, _ name: String) {
+                let properties = Set((described[name]?["properties"] as? [String: Any] ?? [:]).keys)
+                let required = Set(described[name]?["required"] as? [String] ?? [])
+                let found = Set(object?.keys.map { $0 } ?? [])
+                #expect(!found.isEmpty && found.isSubset(of: properties), "\(name): \(found.subtracting(properties))")
+                #expect(found.isSuperset(of: required), "\(name): \(required.subtracting(found))")
+            }
+            check(try await client.get("/api/v1/queue").object, "Queue")
+            check(try await client.get("/api/v1/sessions/\(id)").object, "Session")
+            check((try await client.get("/api/v1/sessions/\(id)/items").object["items"] as? [[String: Any]])?.first, "Item")
+            check(try await client.get("/api/v1/accounts/a").object, "Account")
+        }
+    }
+
     /// Needs an idle machine, because the program sends thousands of requests. It runs only if TRANSFERKIT_BROWSER_TESTS is set.
     @Test(.enabled(if: ProcessInfo.processInfo.environment["TRANSFERKIT_BROWSER_TESTS"] != nil))
     func `random requests get only described responses`() async throws {

@@ -78,6 +78,11 @@ import TransportTesting
             #expect(try await client.post("/api/v1/sessions/\(id)/move", json: #"{"at":7}"#).code == "indexOutOfRange")
             #expect(try await client.post("/api/v1/sessions/\(id)/fly").status == 404)
             #expect(try await client.post("/api/v1/sessions/abc/hold").code == "noSuchSession")
+            // A change is JSON, even without options.
+            for header in [[:], ["Content-Type": "text/plain"]] {
+                let reply = try await client.send("POST", "/api/v1/sessions/\(id)/cancel", header)
+                #expect(reply.status == 415 && reply.code == "unsupportedMediaType", "\(header)")
+            }
             let method = try await client.get("/api/v1/sessions/\(id)/hold")
             #expect(method.status == 405)
             #expect(method.headers["allow"] == "POST")
@@ -103,6 +108,9 @@ import TransportTesting
                 "/api/v1/sessions/actions", json: #"{"operation":"pause","ids":["\#(gone)","\#(ids[0])"]}"#)
             #expect(try rest.object["changed"] as? [String] == [ids[0].description], "\(rest.body)")
             #expect((try rest.object["refused"] as? [[String: String]])?.map { $0["code"] } == ["noSuchSession"])
+            try await fixture.queue.update(ids[3], SessionUpdate(tags: ["night"]))
+            let tagged = try await client.post("/api/v1/sessions/actions", json: #"{"operation":"release","ofTag":"night"}"#)
+            #expect(try tagged.object["changed"] as? [String] == [ids[3].description], "\(tagged.body)")
             for selection in [#""ofAccount":"a""#, #""inState":"waiting""#, #""all":true"#] {
                 #expect(try await client.post("/api/v1/sessions/actions", json: #"{"operation":"hold",\#(selection)}"#).status == 200)
             }

@@ -77,6 +77,70 @@ import TransportTesting
         }
     }
 
+    @Test func `a change of the order with an older revision changes nothing`() async throws {
+        try await WebFixture.with { fixture in
+            let client = try fixture.client()
+            let source = try fixture.file("new")
+            let ids = try await fixture.add(4)
+            let draft = try await fixture.queue.saveDrafts([.upload(items: [TransferItem(source, as: "draft")], to: "a")])[0]
+            let old = try #require(try await client.get("/api/v1/queue").headers["etag"])
+            try await fixture.queue.move(ids[0], to: .end)
+            let order = await fixture.queue.sessionIDs()
+            let body = #""account":"a","paths":["\#(source)"]"#
+            let requests = [
+                ("sessions/\(ids[0])/remove", "{}"), ("sessions/\(draft)/enqueue", "{}"), ("sessions/\(draft)/enqueue", #"{"at":1}"#),
+                ("sessions/actions", #"{"operation":"remove","ids":["\#(ids[0])","\#(ids[1])"]}"#),
+                ("sessions/actions", #"{"operation":"remove","all":true}"#), ("sessions", "{\(body)}"), ("sessions", "{\(body),\"at\":1}"),
+                ("sessions", "{\(body),\"draft\":true}"), ("sessions/\(ids[0])/now", "{}"), ("accounts/a/set", #"{"rateLimit":5}"#),
+            ]
+            for (path, json) in requests {
+                let reply = try await client.post("/api/v1/\(path)", json: json, ["If-Match": old])
+                #expect(reply.status == 412 && reply.code == "staleOrder", "\(path) \(json): \(reply.status) \(reply.body)")
+            }
+            #expect(await fixture.queue.sessionIDs() == order)
+            #expect(await fixture.queue.status().drafts == 1)
+            let delete = try await client.send("DELETE", "/api/v1/accounts/a", ["If-Match": old])
+            #expect(delete.code == "staleOrder")
+            func tag() async throws -> [String: String] {
+                ["If-Match": try #require(try await client.get("/api/v1/queue").headers["etag"])]
+            }
+            let added = try await client.post("/api/v1/sessions", json: "{\(body),\"at\":1}", try await tag())
+            #expect(added.status == 201, "\(added.body)")
+            let now = await fixture.queue.sessionIDs().map(\.description)
+            #expect(now.dropFirst().first == (try added.object["id"] as? String))
+            #expect(try await client.post("/api/v1/sessions/\(draft)/enqueue", json: #"{"at":0}"#, try await tag()).status == 200)
+            #expect(await fixture.queue.sessionIDs().first == draft)
+            #expect(try await client.post("/api/v1/sessions/\(ids[0])/remove", try await tag()).status == 200)
+            #expect(await fixture.queue.status().sessions == 5)
+        }
+    }
+
+    @Test func `a move returns the moves that undo it`() async throws {
+        try await WebFixture.with { fixture in
+            let client = try fixture.client()
+            let ids = try await fixture.add(6)
+            let header = ["Content-Type": "application/json"]
+            for (moved, place) in [
+                ([4], #""at":0"#), ([1, 4, 2], #""to":"front""#), ([0, 5], #""after":"\#(ids[3])""#), ([0, 1, 2, 3, 4, 5], #""at":0"#),
+                ([2, 3, 5], #""before":"\#(ids[0])""#),
+            ] {
+                let list = moved.map { "\"\(ids[$0])\"" }.joined(separator: ",")
+                let tag = try #require(try await client.get("/api/v1/queue").headers["etag"])
+                let reply = try await client.post(
+                    "/api/v1/sessions/actions", json: #"{"operation":"move","ids":[\#(list)],\#(place)}"#, ["If-Match": tag])
+                let undo = try #require(try reply.object["undo"] as? [[String: String]], "\(reply.body)")
+                #expect(undo.count == moved.count)
+                for step in undo {
+                    let id = try #require(step["id"])
+                    let place = step.filter { $0.key != "id" }
+                    let body = String(decoding: try JSONSerialization.data(withJSONObject: place), as: UTF8.self)
+                    #expect(try await client.send("POST", "/api/v1/sessions/\(id)/move", header, body: body).status == 200)
+                }
+                #expect(await fixture.queue.sessionIDs() == ids, "\(moved)")
+            }
+        }
+    }
+
     @Test func `the command moves a group whose first sessions have their place already`() async throws {
         try await WebFixture.with { fixture in
             let ids = try await fixture.add(5)

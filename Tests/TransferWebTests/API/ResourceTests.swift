@@ -48,7 +48,12 @@ import TransportTesting
                 #expect(reply.status == status, "\(body): \(reply.body)")
                 #expect(reply.code == code, "\(body)")
             }
-            #expect(await fixture.queue.status().sessions == 0)
+            let draft = try await client.post(
+                "/api/v1/sessions", json: #"{"account":"a","paths":["/etc/hostname"],"draft":true}"#, ["Idempotency-Key": "k"])
+            #expect(draft.status == 400 && draft.code == "invalidRequest", "\(draft.body)")
+            #expect(draft.body.contains("draft") && draft.body.contains("Idempotency-Key"), "\(draft.body)")
+            let status = await fixture.queue.status()
+            #expect(status.sessions == 0 && status.drafts == 0)
         }
     }
 
@@ -124,6 +129,11 @@ import TransportTesting
                 #expect(try await client.post("/api/v1/accounts/a/set", json: body).code == "invalidRequest", "\(text)")
             }
             #expect(await fixture.queue.status().timetable?.rules.count == 1)
+            // The page shows the account's timetable, too.
+            #expect(try await client.post("/api/v1/accounts/a/set", json: #"{"timetable":"wed 7M"}"#).status == 200)
+            let page = try await fixture.browser().client.get("/").body
+            let accounts = page.components(separatedBy: "<ul class=\"accounts\">").last ?? ""
+            #expect(accounts.components(separatedBy: "</ul>").first?.contains("wed 7M") == true)
             #expect(try await client.post("/api/v1/queue/set", json: #"{"timetable":null}"#).object["timetable"] is NSNull)
             #expect(await fixture.queue.status().timetable == nil)
             // The form of the page and the command have the same effect.
@@ -188,6 +198,60 @@ import TransportTesting
             let saved = await fixture.queue.account("b")?.account
             #expect(saved?.endpoints.map(\.address) == ["memory://y/"])
             #expect(saved?.fallbackAfter == .seconds(7) && saved?.fallsBackOnCredentials == true)
+        }
+    }
+
+    @Test(.timeLimit(.minutes(5))) func `an account that another client changes at the same time is not overwritten`() async throws {
+        try await WebFixture.with { fixture in
+            let client = try fixture.client()
+            let header = ["Content-Type": "application/json"]
+            var hasConflict = false
+            // The server reads and replaces the account, so a change by another client must come between both steps.
+            while !hasConflict {
+                let replies = try await withThrowingTaskGroup(of: WebReply.self) { group in
+                    for number in 1...16 {
+                        group.addTask {
+                            let body = #"{"endpoints":[{"transport":"memory","address":"memory://x/"}],"maxSessions":\#(number)}"#
+                            return try await client.send("PUT", "/api/v1/accounts/a", header, body: body)
+                        }
+                    }
+                    return try await group.reduce(into: []) { $0.append($1) }
+                }
+                for reply in replies {
+                    #expect(reply.status == 200 || reply.status == 409 && reply.code == "accountChanged", "\(reply.body)")
+                    hasConflict = hasConflict || reply.status == 409
+                }
+                #expect(replies.contains { $0.status == 200 })
+            }
+        }
+    }
+
+    @Test(.timeLimit(.minutes(5))) func `the rates of accounts and their total are sampled`() async throws {
+        try await WebFixture.with { fixture in
+            let client = try fixture.client("web-read.token")
+            try await fixture.queue.save(Account("b", endpoints: [fixture.memory.endpoint(host: "b")]))
+            let large = try fixture.file("large", size: 4 << 20)
+            let gates = ["a", "b"].map { fixture.memory.gate("large-\($0)", atByte: 2 << 20) }
+            for name in ["a", "b"] {
+                let items = [TransferItem(large, as: try RemotePath("large-\(name)"))]
+                try await fixture.queue.add([.upload(items: items, to: name)], at: nil, held: false)
+            }
+            try await fixture.queue.start()
+            for gate in gates { try await gate.reached() }
+            var (last, accounts): (Int, [String: Double]) = (0, [:])
+            while accounts["a", default: 0] <= 0 || accounts["b", default: 0] <= 0 {
+                let rates = try await client.get("/api/v1/rates?after=\(last)").object
+                #expect(rates["seconds"] as? Double == 2)
+                let samples = try #require(rates["samples"] as? [[String: Any]])
+                let number = try #require(rates["last"] as? Int)
+                #expect(samples.count == number - last)
+                last = number
+                for sample in samples {
+                    accounts = try #require(sample["accounts"] as? [String: Double])
+                    let total = try #require(sample["rate"] as? Double)
+                    #expect(abs(total - accounts.values.reduce(0, +)) < 1)
+                }
+            }
         }
     }
 

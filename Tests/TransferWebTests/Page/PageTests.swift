@@ -164,4 +164,51 @@ import TransportTesting
             #expect(try await fixture.browser().client.get("/").body.contains("The queue is not running."))
         }
     }
+
+    @Test func `the log has the events before the start of the server, and the names of all sessions`() async throws {
+        try await WebFixture.with { fixture in
+            let ids = try await fixture.add(3) { "session \($0)" }
+            try await fixture.queue.cancel(ids[2])
+            await fixture.server.stop()
+            var options = WebServerOptions()
+            options.port = 0
+            let server = WebServer(RemoteTransferQueue(folder: fixture.store, timeout: .seconds(60)), options: options)
+            let port = try #require(URLComponents(string: try await server.start())?.port)
+            let client = WebClient(port: UInt16(port), token: try fixture.token())
+            // The page lists only the first session.
+            var log = ""
+            while !log.contains("session 2") {
+                log = try await client.get("/?limit=1").body.components(separatedBy: "id=\"log\"").last ?? ""
+            }
+            #expect(log.contains("cancelled") && !log.contains(ids[2].description.prefix(8)))
+            // Only later events count.
+            let metrics = try await client.get("/metrics").body
+            #expect(!metrics.contains("transferq_events_total{event=\"cancelled\"}"))
+            await server.stop()
+        }
+    }
+
+    @Test func `a filter that examines only a part of the queue reports it`() async throws {
+        try await WebFixture.with {
+            $0.limits.scannedSessions = 10
+        } _: { fixture in
+            let ids = try await fixture.add(25)
+            try await fixture.queue.cancel(ids[24])
+            let (browser, _) = try await fixture.browser()
+            var (path, pages) = ("/?view=history&limit=5", 0)
+            while true {
+                let page = try await browser.get(path).body
+                pages += 1
+                #expect(!page.contains("No session has ended yet."))
+                if page.contains("data-id=\"\(ids[24])\"") { break }
+                #expect(page.contains("No session matches among"), "\(page)")
+                let link = try #require(page.firstMatch(of: #/<a href="(?<target>[^"]*)">Next</a>/#), "\(page)")
+                path = String(link.output.target).replacing("&amp;", with: "&")
+            }
+            #expect(pages == 3)
+            // The script gets the links that follow its longer list.
+            let parts = try await browser.get("/parts?view=history&limit=500").object
+            #expect((parts["pager"] as? String)?.contains("from=10&amp;limit=500") == true, "\(parts["pager"] ?? "")")
+        }
+    }
 }

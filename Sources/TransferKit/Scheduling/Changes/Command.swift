@@ -18,8 +18,8 @@ package enum Command: Sendable, Codable {
     case setRetention(Retention?)
     /// Sets the free space, in bytes, below which no session starts. Nil removes the stored value.
     case setDiskFloor(Int64?)
-    /// Adds sessions at an index, or at the end if the index is nil. If both an index and `expecting` are given, the command fails unless
-    /// `expecting` is the current revision of the order.
+    /// Adds sessions at an index, or at the end if the index is nil. If `expecting` is given, the command fails unless it is the
+    /// current revision of the order.
     case enqueue([SessionDraft], at: Int? = nil, expecting: UInt64? = nil, isHeld: Bool = false)
     /// Stores sessions that are not in the order of the queue.
     case saveDrafts([SessionDraft])

@@ -48,7 +48,7 @@ extension Scheduler {
         case .setRetention(let retention): try setRetention(retention, &transaction)
         case .setDiskFloor(let floor): try setDiskFloor(floor, at: now, &transaction)
         case .enqueue(let drafts, let index, let expected, let isHeld):
-            if let index { try checkOrder(index, expected) }
+            try checkOrder(index ?? sessionIndex.order.count, expected)
             try enqueue(drafts, at: index, isHeld: isHeld, now, &transaction)
         case .saveDrafts(let drafts): try saveDrafts(drafts, now, &transaction)
         case .addItems(let reference, let items): try add(items, to: reference, &transaction)
