@@ -82,12 +82,13 @@
     replace("status", parts.status);
     replace("accounts", parts.accounts);
     replace("log", parts.log);
+    replace("pager", parts.pager);
     total = parts.total;
     const template = document.createElement("template"), top = list.scrollTop;
     template.innerHTML = parts.rows;
     const fresh = $("ul", template.content), rows = $("ul", list);
     if (!fresh) {
-      if (start > 0) { start = 0; isStale = true; return; }
+      if (start > 0 && isWindowed) { start = 0; isStale = true; return; }
       if (markup.get(list) !== parts.rows) list.innerHTML = parts.rows;
       markup.set(list, parts.rows);
     } else {
@@ -234,28 +235,28 @@
     act(fields, verb).then((isDone) => { if (isDone && verb === "add") event.target.reset(); });
   });
 
-  // Moves name the order that the user saw. If it has changed since, the server moves nothing.
+  const json = { "Content-Type": "application/json" };
+
+  // Moves name the order that the user saw. If it has changed since, the server moves nothing. It returns the moves that undo this one.
   async function move(ids, place, expected) {
-    const row = find(ids[0]), all = rows(), former = ids.filter(find).reverse().map((id) => {
-      const at = all.indexOf(find(id));
-      return { id, place: all[at + 1] ? { before: all[at + 1].dataset.id } : all[at - 1] ? { after: all[at - 1].dataset.id } : { to: "end" } };
-    });
+    const row = find(ids[0]);
     try {
-      await send("/api/v1/sessions/actions", JSON.stringify({ operation: "move", ids, ...place }),
-        { "Content-Type": "application/json", ...(expected ? { "If-Match": `"order-${expected}"` } : {}) });
-      undoable.push(former);
-      say(ids.length === 1 && row ? "Moved " + $(".name", row).textContent + "." : "Moved " + ids.length + " sessions.", undo, "Undo");
+      const body = JSON.stringify({ operation: "move", ids, ...place });
+      const { changed, refused, undo: steps } = await send("/api/v1/sessions/actions", body, { ...json, "If-Match": `"order-${expected}"` });
+      undoable.push(steps);
+      const text = changed.length === 1 && row ? "Moved " + $(".name", row).textContent + "." : "Moved " + changed.length + " sessions.";
+      say([text, ...refused.map((each) => each.detail)].join(" "), undo, "Undo");
     } catch (error) { say(error.message); }
     refreshSoon(0);
   }
 
   async function undo() {
+    const steps = undoable.pop();
+    if (!steps) return say("There is no move to undo.");
     try {
-      for (const { id, place } of undoable.pop() || []) {
-        await send(`/api/v1/sessions/${id}/move`, JSON.stringify(place), { "Content-Type": "application/json" });
-      }
+      for (const { id, ...place } of steps) await send(`/api/v1/sessions/${id}/move`, JSON.stringify(place), json);
       say("The move was undone.");
-    } catch (error) { say(error.message); }
+    } catch (error) { say("The move was not undone completely. " + error.message); }
     refreshSoon(0);
   }
 
@@ -368,7 +369,7 @@
     const handle = event.target.closest(".handle"), row = event.target.closest(".row");
     if (!handle || !canWrite || event.button) return;
     event.preventDefault();
-    const ids = selected.has(row.dataset.id) ? rows().map((each) => each.dataset.id).filter((id) => selected.has(id)) : [row.dataset.id];
+    const ids = selected.has(row.dataset.id) ? [...selected] : [row.dataset.id];
     drag = { ids, order, line: document.createElement("div"), place: null };
     drag.line.className = "drop";
     list.append(drag.line);
@@ -448,7 +449,12 @@
   }
 
   function draw() {
-    const names = [...new Set(samples.flatMap((sample) => Object.keys(sample.accounts)))].sort().slice(0, 6);
+    // One line for each of the busiest accounts, and one for all others together.
+    const sums = new Map(), rate = (sample, name) => sample.accounts[name] || 0;
+    for (const sample of samples) for (const [name, value] of Object.entries(sample.accounts)) sums.set(name, (sums.get(name) || 0) + value);
+    const ranked = [...sums.keys()].sort((a, b) => sums.get(b) - sums.get(a)), shown = ranked.length > 6 ? ranked.slice(0, 5) : ranked;
+    const lines = shown.sort().map((name) => [name, (sample) => rate(sample, name)]);
+    if (ranked.length > 6) lines.push([ranked.length - 5 + " other accounts", (sample) => sample.rate - shown.reduce((sum, name) => sum + rate(sample, name), 0)]);
     const top = Math.max(1, ...samples.map((sample) => sample.rate)) * 1.1, now = samples.length ? samples[samples.length - 1].rate : 0;
     const x = (index) => 600 - (samples.length - 1 - index) * 2, y = (rate) => 140 - 136 * rate / top;
     const line = (value) => samples.map((sample, index) => `${x(index)},${y(value(sample)).toFixed(1)}`).join(" ");
@@ -458,27 +464,17 @@
       for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
       svg.append(element);
     };
-    svg.setAttribute("viewBox", "0 0 600 141");
-    svg.setAttribute("preserveAspectRatio", "none");
-    svg.setAttribute("role", "img");
+    for (const [key, value] of [["viewBox", "0 0 600 141"], ["preserveAspectRatio", "none"], ["role", "img"]]) svg.setAttribute(key, value);
     svg.setAttribute("aria-label", `Rate now ${size(now)}; highest ${size(top / 1.1)} in the last 10 minutes`);
     for (const part of [0.25, 0.5, 0.75]) add("line", { class: "grid", x1: 0, x2: 600, y1: 140 - 136 * part, y2: 140 - 136 * part });
     if (samples.length) add("polygon", { class: "area", points: `${x(0)},141 ${line((sample) => sample.rate)} 600,141` });
-    if (names.length > 1) names.forEach((name, index) => add("polyline", { class: "account a" + index, points: line((sample) => sample.accounts[name] || 0) }));
+    if (lines.length > 1) lines.forEach(([, value], index) => add("polyline", { class: "account a" + index, points: line(value) }));
     add("polyline", { class: "total", points: line((sample) => sample.rate) });
-    const legend = document.createElement("p");
-    legend.className = "legend";
-    const latest = samples.length ? samples[samples.length - 1].accounts : {};
-    const entries = [["total", "Total", now], ...(names.length > 1 ? names.map((name, index) => ["a" + index, name, latest[name] || 0]) : [])];
-    for (const [kind, name, rate] of entries) {
-      const entry = document.createElement("span");
-      entry.className = kind;
-      entry.textContent = name + " " + size(rate);
-      legend.append(entry);
-    }
-    const scale = document.createElement("p");
-    scale.className = "scale";
-    scale.textContent = size(top / 1.1 > 1 ? top / 1.1 : 0);
+    const legend = Object.assign(document.createElement("p"), { className: "legend" });
+    const entries = lines.length > 1 ? lines.map(([name, value], index) => ["a" + index, name, value(samples[samples.length - 1])]) : [];
+    for (const [className, name, rate] of [["total", "Total", now], ...entries])
+      legend.append(Object.assign(document.createElement("span"), { className, textContent: name + " " + size(rate) }));
+    const scale = Object.assign(document.createElement("p"), { className: "scale", textContent: size(top / 1.1 > 1 ? top / 1.1 : 0) });
     $("#graph").replaceChildren(scale, svg, legend);
   }
 
