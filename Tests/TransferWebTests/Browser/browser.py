@@ -38,7 +38,7 @@ class Queue:
 class Browser:
     """A browser that is signed in."""
 
-    def __init__(self, url, width=1280, height=900, dark=False, scripts=True, contrast=False):
+    def __init__(self, url, width=1280, height=900, dark=False, scripts=True, media=None):
         self.url, self.origin = url, url.split("/login")[0]
         self.profile = tempfile.TemporaryDirectory()
         options = webdriver.ChromeOptions()
@@ -50,8 +50,7 @@ class Browser:
         self.driver = webdriver.Chrome(options=options, service=webdriver.ChromeService("/usr/bin/chromedriver"))
         self.size(width, height)
         features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
-        if contrast:
-            features.append({"name": "prefers-contrast", "value": "more"})
+        features += [{"name": name, "value": value} for name, value in (media or {}).items()]
         self.command("Emulation.setEmulatedMedia", features=features)
         if not scripts:
             self.command("Emulation.setScriptExecutionDisabled", value=True)

@@ -12,7 +12,7 @@ import TransportTesting
 ///
 /// They need the packages of the group `browser` and an idle machine, so they run only if TRANSFERKIT_BROWSER_TESTS is set.
 @Suite(.serialized, .enabled(if: ProcessInfo.processInfo.environment["TRANSFERKIT_BROWSER_TESTS"] != nil)) struct BrowserTests {
-    @Test(arguments: ["reorder", "stale", "live", "reconnect", "forms", "keys"])
+    @Test(arguments: ["reorder", "stale", "live", "reconnect", "forms", "keys", "more_keys"])
     func `the page`(_ test: String) async throws {
         try await WebFixture.with { fixture in
             try await fixture.add(6) { "session \($0)" }
@@ -30,7 +30,20 @@ import TransportTesting
     @Test func `the page of sessions with markup in their names`() async throws {
         try await WebFixture.with { fixture in
             try await fixture.add(2) { _ in "<script>window.attacked = 1</script><img src=/x onerror=\"window.attacked = 1\">" }
+            let markup = "<img src=x onerror=\"window.attacked = 1\">"
+            try await fixture.queue.save(Account("account \(markup)", endpoints: [fixture.memory.endpoint(host: "b")]))
+            let source = try fixture.file("file \(markup)")
+            let request = try SessionRequest.upload(items: [TransferItem(source, as: "remote")], to: "account \(markup)", name: "files")
+            try await fixture.queue.add([request], at: nil, held: true)
             try await Self.run("hostile", fixture)
+        }
+    }
+
+    @Test func `the page without sessions, and without an owner`() async throws {
+        try await WebFixture.with { fixture in
+            try await Self.run("empty", fixture)
+            await fixture.control.close()
+            try await Self.run("ownerless", fixture)
         }
     }
 
@@ -44,7 +57,7 @@ import TransportTesting
     }
 
     /// The screenshots stay in `.build/screenshots`.
-    @Test func `the page at three widths, light and dark`() async throws {
+    @Test func `the page at several widths, light and dark`() async throws {
         try await WebFixture.with { fixture in
             try await fixture.prepareShow()
             try await Self.run("looks", fixture)
