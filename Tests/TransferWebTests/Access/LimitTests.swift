@@ -89,6 +89,42 @@ import TransportTesting
         }
     }
 
+    @Test(.timeLimit(.minutes(5))) func `a client that does not read its responses is disconnected, and others wait for its connection`()
+        async throws
+    {
+        try await WebFixture.with {
+            ($0.limits.connections, $0.limits.writeTime) = (1, 1_000)
+        } _: { fixture in
+            try await fixture.add(500) { "a long name of session \($0)" }
+            let client = try fixture.client()
+            let socket = try WebSocket(port: fixture.port, receiveBuffer: 4_096)
+            // The responses are larger together than the buffers of both sockets.
+            let request = client.head("GET", "/api/v1/sessions?limit=500", ["Connection": "keep-alive"])
+            try socket.send(String(repeating: request, count: 80))
+            // The only connection is taken until the server closes it.
+            #expect(try await client.get("/api/v1/queue").status == 200)
+            let received = await socket.readToEnd()
+            #expect(String(decoding: received, as: UTF8.self).components(separatedBy: "HTTP/1.1 200").count - 1 < 80)
+        }
+    }
+
+    @Test(.timeLimit(.minutes(5))) func `a connection above the limit waits until another one ends`() async throws {
+        try await WebFixture.with {
+            $0.limits.connections = 2
+        } _: { fixture in
+            let client = try fixture.client()
+            let id = try await fixture.add(1)[0]
+            let readers = [try await EventReader(client), try await EventReader(client)]
+            let waiting = try WebSocket(port: fixture.port)
+            try waiting.send(client.head("GET", "/api/v1/sessions/\(id)"))
+            try await fixture.queue.update(id, SessionUpdate(name: "later"))
+            readers[0].disconnect()
+            // The server answers only now, so the response has the new name.
+            #expect(try await WebReply(waiting.readToEnd()).object["name"] as? String == "later")
+            readers[1].disconnect()
+        }
+    }
+
     @Test func `too many requests are rejected`() async throws {
         try await WebFixture.with {
             ($0.limits.requestBurst, $0.limits.requestsPerSecond) = (12, 0.000_01)

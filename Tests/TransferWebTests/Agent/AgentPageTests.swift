@@ -70,6 +70,42 @@ import TransportTesting
         #expect(await Commands.end(of: program) == 0)
     }
 
+    @Test func `an agent in the background starts the page, and its timetable follows the local time`() async throws {
+        let folder = FilePath(NSTemporaryDirectory()).appending("agent-page-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder.string) }
+        let store = folder.appending("store")
+        let words = ["--store", store.string, "agent", "start", "--web", "--web-listen", "127.0.0.1:0"]
+        let started = try StartedProgram(Commands.path, words, environment: ["TZ": "Europe/Berlin"])
+        try #require(await Commands.end(of: started) == 0)
+        do {
+            // The page starts after the agent.
+            var log = ""
+            while !log.contains("The page is at ") {
+                log = (try? String(contentsOfFile: store.appending("agent.log").string, encoding: .utf8)) ?? ""
+            }
+            let address = try #require(log.firstMatch(of: #/The page is at http:\/\/127\.0\.0\.1:(?<port>\d+)/#), "\(log)")
+            let token = try String(contentsOfFile: store.appending("web.token").string, encoding: .utf8)
+                .trimmingCharacters(in: .whitespacesAndNewlines)
+            let client = WebClient(port: try #require(UInt16(address.output.port)), token: token)
+            // In Berlin, the clock is one or two hours ahead of UTC.
+            var calendar = Calendar(identifier: .gregorian)
+            calendar.timeZone = try #require(TimeZone(identifier: "Europe/Berlin"))
+            func time(_ offset: TimeInterval) -> String {
+                let parts = calendar.dateComponents([.hour, .minute], from: Date(timeIntervalSinceNow: offset))
+                return "\(parts.hour ?? 0):\(parts.minute ?? 0)"
+            }
+            let timetable = "* \(time(-1_500))-\(time(1_500)) 3K; * 5K"
+            let reply = try await client.post("/api/v1/queue/set", json: #"{"timetable":"\#(timetable)"}"#)
+            #expect(reply.status == 200, "\(timetable) \(reply.body)")
+            #expect(try await client.get("/api/v1/queue").object["currentRateLimit"] as? Int == 3 << 10, "\(timetable)")
+        } catch {
+            try await Commands.run(["agent", "stop"], store: store)
+            throw error
+        }
+        try await Commands.run(["agent", "stop"], store: store)
+    }
+
     @Test func `a page that hangs does not keep the agent from stopping`() async throws {
         var page: pid_t = 0
         try await stopAgent { store, _ in
