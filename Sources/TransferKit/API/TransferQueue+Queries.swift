@@ -162,7 +162,8 @@ extension TransferQueue {
                 status.phase = live[record.key]?.phase ?? .connecting
                 status.why = live[record.key]?.shortage.map { .noSpace($0) }
                 if let statistics = live[record.key]?.statistics(at: now.uptime) { status.statistics = statistics }
-                status.expectedEnd = status.statistics.secondsRemaining.map { now.date + .seconds($0) }
+                // A rate close to 0 results in more seconds than a duration can have.
+                status.expectedEnd = status.statistics.secondsRemaining.map { now.date.addingTimeInterval(min($0, 3_155_760_000)) }
             case .completed, .failed, .paused, .held, .draft, .cancelled: break
             }
             return status
