@@ -98,6 +98,7 @@
     if (opened && parts.detail && !(dialog.contains(document.activeElement) && document.activeElement.matches("input"))) showDetail(parts.detail);
     settle();
     if (list.scrollTop !== top) list.scrollTop = top; // Between two windows of rows, the list is shorter for a moment.
+    follow(); // The user may have scrolled since the request.
   }
 
   // Keeps the elements of unchanged rows, so that a screen reader, the focus and a selection of text are not disturbed.
