@@ -113,6 +113,7 @@ private let hasNamespaces = (try? StartedProgram.run("unshare", ["--net", "--mou
             field state
             ip link set lo up
             ip address add 198.51.100.1/24 dev lo
+            ip route add 198.51.100.0/24 dev lo
             until [ "$(field state)" = failed ]; do :; done
             field state
             """#)

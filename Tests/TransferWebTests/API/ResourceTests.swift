@@ -229,6 +229,7 @@ import TransportTesting
     @Test(.timeLimit(.minutes(5))) func `the rates of accounts and their total are sampled`() async throws {
         try await WebFixture.with { fixture in
             let client = try fixture.client("web-read.token")
+            try await fixture.queue.setMaxConcurrentSessions(2)
             try await fixture.queue.save(Account("b", endpoints: [fixture.memory.endpoint(host: "b")]))
             let large = try fixture.file("large", size: 4 << 20)
             let gates = ["a", "b"].map { fixture.memory.gate("large-\($0)", atByte: 2 << 20) }
