@@ -23,7 +23,7 @@ extension ReferenceQueue {
         // Generated sequences change no retention, minimum of free space or timetable.
         case .setRateLimit(_, nil), .setRetention, .setDiskFloor, .setTimetable: break
         case .enqueue(let drafts, let index, let expecting, let isHeld):
-            guard index == nil || expecting == nil || expecting == orderRevision else { throw QueueError(.staleOrder, "") }
+            guard expecting == nil || expecting == orderRevision else { throw QueueError(.staleOrder, "") }
             return try enqueue(drafts, at: index, isHeld: isHeld)
         case .saveDrafts(let drafts): return try saveDrafts(drafts)
         case .addItems(let reference, let items): return try add(items, to: reference)
