@@ -2,6 +2,11 @@ import CurlEngine
 import HTTPSupport
 import TransferCore
 
+extension TransferError.Code {
+    /// The server was replaced by a server of the other protocol, so it is unknown what happened to the upload.
+    static let protocolChanged = Self(rawValue: "protocolChanged")
+}
+
 /// Servers that were replaced by a server of the other protocol at the same address. An upload can't continue with the other protocol.
 extension TUSServer {
     /// Returns the error for a request about an upload of the IETF's protocol that a tus server rejected; nil for any other response.
@@ -30,7 +35,7 @@ extension TUSServer {
 
     private func cannotResume(_ answer: TUSResponse, with other: Dialect) -> TransferError {
         answer.endpointResponse.error(
-            .resumeLost, .uploadGone, by: "The server \(origin)",
+            .resumeLost, .protocolChanged, by: "The server \(origin)",
             "now speaks \(other.name) instead of \(dialect.name), so the upload can't resume")
     }
 }

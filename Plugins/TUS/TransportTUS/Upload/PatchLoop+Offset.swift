@@ -13,6 +13,13 @@ extension PatchLoop {
             remoteOffset = try await server.offset(of: url, length: length)
         } catch let error as TransferError {
             if server.dialect.ietf != nil { throw try await explained(error) }
+            // The earlier server may have completed the upload.
+            if error.code == .protocolChanged, slot == .whole, let length, let last = await record[slot].unanswered,
+                last.offset >= length - last.accepted
+            {
+                try await record.save { $0 = TUSCheckpoint() }
+                throw server.outcomeUnknown(cause: error.cause)
+            }
             if let request = server.profiles.requestBeforeOutage(of: url), await record[slot].uncountedRequest != request {
                 try await record.save { [slot] in $0[slot].uncountedRequest = request }
             }

@@ -175,6 +175,7 @@ extension PatchLoop {
             return state.isComplete ?? (offset == end)
         } catch let error as TransferError where error.failureClass == .resumeLost {
             // The server removes complete uploads.
+            guard error.code != .protocolChanged else { throw server.outcomeUnknown(cause: error.cause) }
             return true
         }
     }
