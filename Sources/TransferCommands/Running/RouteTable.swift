@@ -78,7 +78,7 @@ enum RouteTable {
                 if message.type == newRoute, message.isRoute { isFound = true }
                 // NLMSG_ERROR or NLMSG_DONE.
                 if message.type == 3 { isComplete = true }
-                return message.type > 3
+                return message.type > 3 && !isFound
             }
             return isFound || isComplete ? isFound : nil
         #else

@@ -110,7 +110,7 @@ extension TransferQueue {
 
     /// Records that this machine has no route to other machines. Until the next route, sessions that can't reach their servers keep trying: they
     /// neither fail nor continue at other endpoints for this reason.
-    package nonisolated func noteLackOfRoutes() { routes.begin() }
+    package nonisolated func noteLackOfRoutes() { routes.begin(at: configuration.clock.now()) }
 
     /// Ends the waits for unreachable servers after this machine gets a new route. Other failures keep their delays.
     package nonisolated func noteNewRoute() async throws {

@@ -1,34 +1,54 @@
 import Locking
 package import TransferCore
 
-/// Whether this machine has a route to other machines. Outages don't count for the time without a route, because no server is at fault. Not stored.
+/// The times during which this machine had no route to other machines. Outages don't count during these times, because no server is at fault. Not
+/// stored.
 ///
 /// Shared by all runs of a queue. A queue that is not informed of routes always has one.
 package final class RouteGap: Sendable {
-    private enum State {
-        /// The machine has had a route since this uptime.
-        case ended(at: Duration)
-        case isOpen
+    /// The number of ended gaps to remember. Without the earlier ones, an outage counts longer.
+    private static let maximumCount = 1_000
+
+    private struct State {
+        /// The uptimes of the beginnings and ends of gaps.
+        var ended: [(start: Duration, end: Duration)] = []
+        /// The uptime since which the machine has no route; nil if it has one.
+        var openSince: Duration?
     }
 
-    private let state = Locked(State.ended(at: .zero))
+    private let state = Locked(State())
 
     package init() {}
 
-    /// Records that the machine has no route.
-    package func begin() { state.withLock { $0 = .isOpen } }
+    /// Records that the machine has no route. No effect if it already had none.
+    package func begin(at uptime: Duration) {
+        state.withLock { if $0.openSince == nil { $0.openSince = uptime } }
+    }
 
     /// Records that the machine has a route. No effect if it already had one.
     package func end(at uptime: Duration) {
-        state.withLock { if case .isOpen = $0 { $0 = .ended(at: uptime) } }
+        state.withLock { state in
+            guard let start = state.openSince else { return }
+            state.openSince = nil
+            state.ended = state.ended.suffix(Self.maximumCount - 1) + [(start, uptime)]
+        }
     }
 
-    /// The uptime from which an outage of an endpoint counts; nil while the machine has no route, so that the outage doesn't count. Loopback addresses
-    /// need no route.
+    /// The beginning of an outage, later by the time without a route; nil while the machine has no route, so that the outage doesn't count. This
+    /// machine's own addresses, and an endpoint behind a proxy, may need no route.
     ///
     /// - Parameter since: The uptime at which the outage began.
     package func start(ofOutageSince since: Duration, at endpoint: Endpoint) -> Duration? {
-        if let host = endpoint.host, host == "localhost" || host == "::1" || host == "[::1]" || host.hasPrefix("127.") { return since }
-        return state.withLock { if case .ended(let end) = $0 { max(since, end) } else { nil } }
+        if Self.isLocal(endpoint) { return since }
+        return state.withLock { state in
+            guard state.openSince == nil else { return nil }
+            return state.ended.reduce(since) { $0 + max(.zero, $1.end - max($1.start, since)) }
+        }
+    }
+
+    private static func isLocal(_ endpoint: Endpoint) -> Bool {
+        guard endpoint.settings["proxy"] == nil, let host = endpoint.host?.lowercased().filter({ !"[]".contains($0) }) else { return true }
+        return host == "::1" || host == "ip6-localhost" || host == "localhost" || host.hasSuffix(".localhost")
+            || ["127.", "::ffff:127.", "localhost.", "fe80:"].contains(where: host.hasPrefix)
     }
 }

@@ -39,7 +39,7 @@ import TransferKit
         let local = Endpoint(transport: "memory", address: "memory://127.0.0.1/")
         let (unreachable, routes) = (TransferError(.unreachable, .connectionRefused, "No route."), RouteGap())
         var history = FileHistory()
-        routes.begin()
+        routes.begin(at: .zero)
         for attempt in 0..<5 {
             for each in [endpoint, local] { history.failed(unreachable, at: each, uptime: .seconds(attempt * 100)) }
         }
@@ -56,6 +56,10 @@ import TransferKit
         // Another route changes nothing.
         routes.end(at: .seconds(505))
         #expect(!isTooLong(endpoint, 60, at: 559) && isTooLong(endpoint, 60, at: 560) && isTooLong(local, 60, at: 500))
+        // A second gap does not make the time before it count for nothing.
+        routes.begin(at: .seconds(540))
+        routes.end(at: .seconds(541))
+        #expect(!isTooLong(endpoint, 60, at: 560) && isTooLong(endpoint, 60, at: 561))
     }
 
     @Test func keepsBytesAtEndpointWithoutRoute() {
@@ -68,10 +72,10 @@ import TransferKit
             EndpointChoice(availability, kept: [endpoint.address: 5], history: history, uptime: .seconds(seconds), routes: routes)
         }
         #expect(choice(at: 60) == .use(other))
-        routes.begin()
+        routes.begin(at: .seconds(20))
         #expect(choice(at: 100) == .wait(endpoint, until: .seconds(160)))
         routes.end(at: .seconds(100))
-        #expect(choice(at: 159) == .wait(endpoint, until: .seconds(160)) && choice(at: 160) == .use(other))
+        #expect(choice(at: 139) == .wait(endpoint, until: .seconds(140)) && choice(at: 140) == .use(other))
     }
 
     /// Each restarted upload sends only as many bytes as the first one. These bytes are progress, but permit no more than five restarts.
