@@ -39,7 +39,8 @@ extension APIRouter {
         return response
     }
 
-    /// Rejects a change if the order has changed since the client read it. Changes of the order compare the revision again, in their transaction.
+    /// Rejects a change if the order has changed since the client read it. Moves and additions compare the revision again, in their
+    /// transaction.
     private func check(_ condition: Condition) async throws {
         guard let expected = condition.order else { return }
         let current = try await queue.status().orderRevision
@@ -114,6 +115,8 @@ extension APIRouter {
         let selection = try ActionTargets(&members)
         let operation = try OperationRequest(name, &members)
         try members.finish()
+        // Sessions that another client adds at the same moment must not be affected.
+        guard order == nil || selection.hasIDs else { throw Problem.invalid("If-Match needs \"ids\".") }
         let undo = order != nil && name == "move" ? try await selection.formerPlaces(in: queue) : nil
         let applied: ActionTargets.Applied
         do {

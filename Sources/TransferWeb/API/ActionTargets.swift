@@ -50,6 +50,9 @@ struct ActionTargets: Sendable {
         return places
     }
 
+    /// Whether the sessions are named.
+    var hasIDs: Bool { if case .sessions = group { true } else { false } }
+
     /// - Parameter order: The revision of the order that the client knows; nil to accept any order.
     func apply(_ request: OperationRequest, expecting order: UInt64?, in queue: any ControllableQueue) async throws -> Applied {
         guard case .sessions(let ids) = group else {

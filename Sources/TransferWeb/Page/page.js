@@ -254,10 +254,11 @@
   async function undo() {
     const steps = undoable.pop();
     if (!steps) return say("There is no move to undo.");
-    try {
-      for (const { id, ...place } of steps) await send(`/api/v1/sessions/${id}/move`, JSON.stringify(place), json);
-      say("The move was undone.");
-    } catch (error) { say("The move was not undone completely. " + error.message); }
+    const reasons = [];
+    for (const { id, ...place } of steps) {
+      try { await send(`/api/v1/sessions/${id}/move`, JSON.stringify(place), json); } catch (error) { reasons.push(error.message); }
+    }
+    say(reasons.length ? "The move was not undone completely. " + reasons[0] : "The move was undone.");
     refreshSoon(0);
   }
 
