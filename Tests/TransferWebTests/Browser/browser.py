@@ -6,6 +6,7 @@ import urllib.request
 
 from selenium import webdriver
 from selenium.webdriver.common.by import By
+from selenium.common.exceptions import TimeoutException
 from selenium.webdriver.support.ui import WebDriverWait
 
 
@@ -92,8 +93,10 @@ class Browser:
             except Exception as error:  # An element was replaced while the condition read it.
                 self.error = error
                 return False
-        WebDriverWait(self.driver, seconds, poll_frequency=0.05).until(
-            check, f"{what}; the page shows {self.names()}, {self.find('body').text[:1500]}")
+        try:
+            WebDriverWait(self.driver, seconds, poll_frequency=0.05).until(check)
+        except TimeoutException:  # Read the page only now, because it can change before.
+            raise AssertionError(f"{what}; the page shows {self.names()}, {self.find('body').text[:1500]}") from None
 
     def problems(self):
         """The errors and violations of the content security policy in the browser's log, except failed requests."""
