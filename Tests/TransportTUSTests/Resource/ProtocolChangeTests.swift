@@ -104,6 +104,20 @@ import TransportTUS
         await end(scripted, upload)
     }
 
+    /// The last request of a tus upload had no response, so the earlier server may have the whole file. Sending it again could store it twice.
+    @Test(arguments: [(5, "resumeLost"), (6, "permanent")]) func restartsNoUploadThatMayBeComplete(accepted: Int, failureClass: String)
+        async throws
+    {
+        let (scripted, upload) = try open(Server("8"), dialect: "auto")
+        let unanswered = #"{"offset":4,"taken":\#(accepted)}"#
+        let data = #"{"confirmed":4,"url":"\#(scripted.url("/files/1"))","unanswered":\#(unanswered)}"#
+        let error = await upload.failure(from: Checkpoint(data: Data(data.utf8), confirmed: 4))
+        #expect(error?.failureClass.rawValue == failureClass, "\(String(describing: error))")
+        #expect((error?.code == .outcomeUnknown) == (accepted == 6))
+        #expect(!scripted.requests.contains { $0.method == "POST" && $0.headers["tus-resumable"] == nil && !$0.body.isEmpty })
+        await end(scripted, upload)
+    }
+
     /// The transport still knows the earlier software of the server. No file fails.
     @Test(arguments: changes) func sendsNewFiles(old: String, new: String) async throws {
         let server = Server(old)
