@@ -11,6 +11,6 @@ struct CommandContext: Sendable {
     let transports: RegisteredTransports
     let output: OutputWriter
     let terminal: Terminal
-    /// The queue of all commands; nil for the queue in the storage folder.
+    /// The queue that all commands use; nil to use the queue in the storage folder.
     var queue: (any ControllableQueue)?
 }

@@ -62,13 +62,14 @@ package final class PromisedSpace: Sendable {
     ///
     /// - Parameter free: Reads the free space of the device in bytes. May block. Called again if another download gets a promise at the same
     ///   time.
-    /// - Returns: The promise, which lasts as long as the returned object. If the space does not suffice, nil, and the bytes that are free
-    ///   and that earlier promises still need.
+    /// - Returns: The promise, which lasts as long as the returned object, or nil if the space does not suffice; the number of free bytes; and
+    ///   the number of bytes that earlier promises still need.
     func promise(
         _ bytes: Int64, on device: UInt64, free: () throws(TransferError) -> Int64
     ) throws(TransferError) -> (promise: Promise?, free: Int64, others: Int64) {
         while true {
-            // Read the free space last: bytes that another download stores in between then count twice, not zero times.
+            // Read the free space last: bytes that another download stores in the meantime then count twice. In the other order, they would not
+            // count at all.
             let (count, others) = remaining(on: device)
             let free = try free()
             guard free - others >= bytes else { return (nil, free, others) }

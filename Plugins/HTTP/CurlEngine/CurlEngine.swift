@@ -90,7 +90,7 @@ package final class CurlEngine: Sendable {
     /// Shuts the engine down. Await this method before the process exits.
     ///
     /// All requests end with an error of the kind ``CurlEngineError/Kind/shutDown``, and all connections close. Returns after the threads
-    /// have ended, except requests whose sinks are writing. Later requests throw the same error.
+    /// have ended, but does not wait for a dedicated thread whose sink is writing. Later requests throw the same error.
     package func shutdown() async {
         let ended = state.withLock { state in
             defer { state = State(isShutDown: true) }

@@ -23,11 +23,11 @@ public struct TUSOptions: Hashable, Sendable {
     /// Whether to always send `PATCH` as `POST` with `X-HTTP-Method-Override`. If false, the transport does so only after a 405 or 501 response.
     public var methodOverride: Bool
 
-    /// The extensions to use, whatever the server lists; nil for the server's list.
+    /// The extensions to use, regardless of the server's list; nil for the server's list.
     ///
-    /// For a server that lists an extension but handles it badly, give the other extensions. For a server or proxy that does not answer `OPTIONS`,
-    /// give the extensions that the server is known to support. With an empty array, the transport uses only the core protocol and the
-    /// creation of uploads. In all cases, the transport requests the server's features, because they also contain its maximum size and
+    /// If a server lists an extension but implements it incorrectly, list the other extensions here. If a server or proxy does not respond to
+    /// `OPTIONS`, list the extensions that the server is known to support. With an empty array, the transport uses only the core protocol and
+    /// the creation of uploads. In all cases, the transport requests the server's features, because they also contain its maximum size and
     /// checksum algorithms.
     ///
     /// ```swift

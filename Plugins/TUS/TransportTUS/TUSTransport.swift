@@ -121,7 +121,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     /// The number of additional small files to prepare while others wait for responses: 6.
     public let smallFilesAhead = 6
 
-    /// 64: the queue adapts the number to the path.
+    /// 64. The queue adapts the actual number to the network and the server.
     public let maximumSmallFilesInFlight = 64
 
     private let resources: TransportResources

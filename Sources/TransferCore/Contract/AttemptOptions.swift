@@ -84,7 +84,7 @@ public struct AttemptOptions: Hashable, Sendable {
 
 /// How a transport verifies that the content arrived as sent.
 public enum Verification: String, Hashable, Sendable, Codable, CaseIterable {
-    /// The transport trusts the other end's confirmation.
+    /// The transport relies on the server's confirmation.
     case none
     /// The transport compares the sizes at both ends.
     case size

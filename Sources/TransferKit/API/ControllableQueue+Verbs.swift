@@ -136,7 +136,7 @@ extension ControllableQueue {
 }
 
 extension ControllableQueue {
-    /// Applies an operation to several sessions, and finds out why some of them refuse it.
+    /// Applies an operation to several sessions, and determines why it failed for some of them.
     ///
     /// - Returns: The sessions that the operation changed or found in the right place, in the given order; and the others, with the reason.
     /// - Throws: The error of the whole operation, after which no session is changed, or the loss of the owner.
@@ -148,12 +148,12 @@ extension ControllableQueue {
         var single = operation
         switch operation {
         case .move where !skipped.isEmpty:
-            // A move leaves a session as it is that already has its place. The same move of this session alone would give it another place, so only
-            // drafts, which have no place, are asked for the reason.
+            // The move skips drafts, and sessions that are already in the right place. Repeat it only for the drafts: for another session, it
+            // would succeed, and change the position.
             let drafts = Set(try await sessions(in: .sessions(ids)).filter { $0.state == .draft }.map(\.id))
             skipped = skipped.filter(drafts.contains)
         case .enqueue(_, let isHeld):
-            // The order has changed, so the condition of the destination would hide the reason.
+            // The order has changed since, so the original destination could fail for a different reason.
             single = .enqueue(to: .end, isHeld: isHeld)
         default: break
         }

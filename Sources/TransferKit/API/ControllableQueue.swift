@@ -142,7 +142,8 @@ public protocol ControllableQueue: Sendable {
 }
 
 extension ControllableQueue {
-    /// Rejects a revision. For queues that can't compare the revision and add the sessions in one step.
+    /// Same as ``add(_:at:held:)``, but rejects every revision other than nil. The default for queues that can't compare the revision and add the
+    /// sessions in one step.
     @discardableResult
     public func add(
         _ requests: [SessionRequest], at index: Int?, expecting orderRevision: UInt64?, held: Bool

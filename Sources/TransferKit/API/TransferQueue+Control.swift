@@ -80,7 +80,7 @@ extension TransferQueue {
         try await mailbox.send(.command(.setTimetable(timetable, account: account)))
     }
 
-    /// Sets and stores how long completed sessions stay in the queue. Sessions that no longer stay are removed immediately.
+    /// Sets and stores how long completed sessions stay in the queue. Sessions that are past this limit are removed immediately.
     ///
     /// - Parameter retention: The policy; nil for the policy of the configuration.
     /// - Throws: ``QueueError`` with the code `invalidRequest` for a negative number or time, or a time of more than a hundred years.
@@ -108,8 +108,8 @@ extension TransferQueue {
         try await mailbox.send(.command(.setNetwork(condition)))
     }
 
-    /// Records that this machine has no route to other machines. Until the next route, sessions that can't reach their servers keep trying: they
-    /// neither fail nor continue at other endpoints for this reason.
+    /// Records that this machine has no route to other machines. Until it has one again, sessions that can't reach their servers keep trying: they
+    /// neither fail nor switch to other endpoints because of this.
     package nonisolated func noteLackOfRoutes() { routes.begin(at: configuration.clock.now()) }
 
     /// Ends the waits for unreachable servers after this machine gets a new route. Other failures keep their delays.

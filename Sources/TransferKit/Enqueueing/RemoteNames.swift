@@ -120,7 +120,7 @@ package struct RemoteNameClash: CustomStringConvertible, Sendable {
     fileprivate let second: FilePath?
     /// The remote name of the first item, a folder that contains ``name``; nil if both items have the same name.
     private let folder: Data?
-    /// Whether only files in the items can have the same name, because the items are folders that merge, or one item is inside the other.
+    /// Whether the items themselves don't clash, and only files inside them can: the items are folders that merge, or one is inside the other.
     package let isOfContents: Bool
 
     fileprivate init(name: Data, first: FilePath?, second: FilePath?, isOfContents: Bool = false, folder: Data? = nil) {

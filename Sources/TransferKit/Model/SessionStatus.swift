@@ -58,7 +58,7 @@ public struct SessionStatus: Hashable, Sendable, Codable {
 }
 
 extension SessionStatus {
-    /// Creates a snapshot of a session of another kind of queue. All other properties are nil or empty.
+    /// Creates a snapshot of a session of another kind of queue, such as a fleet. All other properties are nil or empty.
     package init(
         id: SessionID, index: Int, state: SessionState, name: String, direction: TransferDirection, account: String,
         statistics: SessionStatistics, createdAt: Date
@@ -71,7 +71,7 @@ extension SessionStatus {
 }
 
 extension QueueStatus {
-    /// Creates a snapshot of another kind of queue, which is not idle and has no limits.
+    /// Creates a snapshot of another kind of queue, such as a fleet, which is not idle and has no limits.
     ///
     /// - Parameter counts: The number of sessions in each state.
     package init(mode: Mode, counts: [SessionState: Int], orderRevision: UInt64, revision: UInt64) {

@@ -2,8 +2,7 @@ import Logging
 import TransferCore
 
 extension TransferQueue {
-    /// Logs the most important durable events, and records their metrics. Omits failed attempts from the log, because their runs log them with more
-    /// details.
+    /// Logs the most important durable events, and records their metrics. Does not log failed attempts, because their runs log them in more detail.
     func log(_ events: [QueueEvent]) {
         meters.record(events, scheduler)
         for event in events {

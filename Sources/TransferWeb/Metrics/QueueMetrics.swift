@@ -2,7 +2,7 @@ import CoreMetrics
 import TransferCore
 import TransferKit
 
-/// The metrics of the queue and of the server. Their names are stable; labels have few values, and never a session's ID.
+/// The metrics of the queue and of the web server. Their names are stable. Labels have few values; a session's ID is never a label.
 actor QueueMetrics {
     /// The name, kind and help text of each metric.
     private static let descriptions = [
@@ -24,10 +24,10 @@ actor QueueMetrics {
 
     private let queue: any ControllableQueue
     private let registry: PrometheusMetrics
-    /// The accounts and directions that had a rate, so that it becomes 0 at the end.
+    /// The accounts and directions whose rate was reported before. Their rate becomes 0 when no such session runs any longer.
     private var rated: Set<[String]> = []
     private var accounts: Set<String> = []
-    /// The ended sessions whose accounts have not been read yet, at most 10,000. Many sessions can end within a moment, for example while the server
+    /// The ended sessions whose accounts have not been read yet, at most 10,000. Many sessions can end in a short time, for example while the server
     /// reads missed events. The queue limits the number of connections, so the accounts are read one at a time.
     private let ends: AsyncStream<(id: SessionID, result: String)>.Continuation
 
@@ -123,7 +123,7 @@ actor QueueMetrics {
         for account in current {
             set("transferq_account_blocked", account.blockingError == nil ? 0 : 1, [("account", account.account.name)])
         }
-        // The metrics of removed accounts end.
+        // Removes the metrics of deleted accounts.
         let names = Set(current.map(\.account.name))
         for name in accounts.subtracting(names) {
             Meter(label: "transferq_account_blocked", dimensions: [("account", name)], factory: registry).destroy()

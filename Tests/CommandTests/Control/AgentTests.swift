@@ -118,7 +118,7 @@ import TransferKit
         }
     }
 
-    /// Through a link, the agent would write its log to any file of its user.
+    /// If the agent followed a link, the link could make it overwrite any file of its user.
     @Test(arguments: [true, false]) func rejectsLinkedLog(targetExists: Bool) async throws {
         let program = try TransferQ()
         // Creates the storage folder.

@@ -31,7 +31,7 @@ import TransportTUS
         let copy = server.appending(path: "files/large")
         try FileManager.default.copyItem(atPath: file.string, toPath: copy.path)
         // nginx identifies the versions of a file by the modification time in whole seconds. A recently modified file could change again
-        // within the same second, so a client does not rely on its version. Sets an old time instead.
+        // within the same second, so a client does not rely on its version. Therefore, the file gets an old time.
         try FileManager.default.setAttributes([.modificationDate: Date(timeIntervalSince1970: 1_700_000_000)], ofItemAtPath: copy.path)
         return process
     }

@@ -42,7 +42,7 @@ import TransportTUS
         }
     }
 
-    /// The server may or may not store content without its checksum.
+    /// The server may or may not store content whose checksum did not arrive.
     @Test(arguments: [true, false]) func recoversFromTruncatedContentBeforeTrailer(keeps: Bool) async throws {
         // One chunk with its length in hexadecimal, the last chunk of length zero, the trailer, and an empty line (RFC 9112, section 7.1).
         let head = "64\r\n".utf8.count

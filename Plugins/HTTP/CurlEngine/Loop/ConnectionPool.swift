@@ -5,7 +5,7 @@ import TransferCore
 /// their keys are equal.
 ///
 /// libcurl itself compares most options, but not all. In version 7.88, a request without an interface reuses a connection that is bound to
-/// an interface. A request for HTTP/2 reuses an HTTP/1.1 connection. The key of a client certificate is ignored.
+/// an interface, a request for HTTP/2 reuses an HTTP/1.1 connection, and the private key of a client certificate is not compared.
 struct ConnectionKey: Hashable {
     private let texts: [String?]
     private let pinnedPublicKeys: [String]

@@ -43,7 +43,7 @@ struct PendingRequest: Sendable {
     let progress: (@Sendable (Int64) -> Void)?
     /// Whether the request was cancelled. The command that cancels the request can reach the loop before the command that starts it.
     let isCancelled: Locked<Bool>
-    /// The lane that runs the request, and the request's use of the lane; nil for the shared loop.
+    /// The ``DownloadLane`` that runs the request, and the request's turn on it; nil if the shared loop runs the request.
     let lane: (lane: DownloadLane, turn: DownloadLane.Turn)?
     let outcome: Once<Outcome>
 

@@ -21,7 +21,7 @@ package struct EndpointRequest {
     package var repeatsAfterRejection = true
     /// After a rejection of the credentials, the value of ``EndpointClient/renewals`` before the rejected request was sent; otherwise nil.
     package var rejectedSince: Int?
-    /// Whether to use HTTP/1.1, whatever the endpoint's options.
+    /// Whether to use HTTP/1.1, regardless of the endpoint's options.
     package var usesHTTP1 = false
     /// Returns whether a broken connection may have caused the response. The request is then sent once more, on a new connection.
     package var mayResultFromBrokenConnection: (HTTPResponse) -> Bool = { $0.mayResultFromBrokenConnection }

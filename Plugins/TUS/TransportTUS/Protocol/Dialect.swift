@@ -53,7 +53,7 @@ package struct Dialect: Sendable {
         versionsHeader: "Tus-Version", extensionsHeader: "Tus-Extension", maximumSizeHeader: "Tus-Max-Size",
         checksumAlgorithmsHeader: "Tus-Checksum-Algorithm")
 
-    /// Returns whether a response is from a server with this version, rather than, for example, a login page.
+    /// Returns whether a response is from a server with this version, and not, for example, a login page.
     func isDeclared(in headers: HTTPHeaders) -> Bool {
         ietf == nil ? headers[versionHeader] == version : IETFTerms.areDeclared(in: headers)
     }

@@ -15,7 +15,8 @@ package struct IETFTerms: Hashable, Sendable {
 
     /// Whether the header for completeness is `Upload-Incomplete`, which is true as long as the upload is not complete.
     package var isInverted = false
-    /// Whether servers of this version may send the header of the other sense in final responses. swift-nio-extras swaps both headers there.
+    /// Whether final responses from servers of this version may contain the opposite header, `Upload-Complete` instead of `Upload-Incomplete` or
+    /// vice versa. swift-nio-extras swaps the two headers in final responses.
     package var mayBeSwapped = false
     /// Whether final responses to requests that complete the upload contain the header for completeness. If not, the success of such a request
     /// completes the upload.
@@ -93,7 +94,7 @@ extension Dialect {
         self = known
     }
 
-    /// The name for people.
+    /// The name to show to users.
     var name: String {
         guard ietf != nil else { return "tus \(version)" }
         return versionHeader == nil ? "Resumable Uploads for HTTP" : "Resumable Uploads for HTTP (draft version \(version))"

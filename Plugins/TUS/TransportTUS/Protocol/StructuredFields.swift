@@ -13,7 +13,7 @@ struct StructuredFields {
         rest = text.drop { $0 == " " }.utf8
     }
 
-    /// Parses a dictionary; nil if the text is not one. The last of several values of a key counts.
+    /// Parses a dictionary; nil if the text is not a dictionary. If a key occurs more than once, its last value counts.
     static func dictionary(_ text: String) -> [String: Value]? {
         var parser = Self(text)
         var values: [String: Value] = [:]
@@ -36,7 +36,7 @@ struct StructuredFields {
         return values
     }
 
-    /// Parses an item; nil if the text is not one.
+    /// Parses an item; nil if the text is not an item.
     static func item(_ text: String) -> Value? {
         var parser = Self(text)
         guard let value = parser.bareItem(), parser.skipParameters() else { return nil }

@@ -71,8 +71,8 @@ struct TUSResponse {
     /// The problem that a rejection explains (IETF); nil if there is none.
     var problem: UploadProblem? { dialect.ietf == nil ? nil : UploadProblem(response) }
 
-    /// The server's offset in a response to a request with another one (IETF), from the header or the problem document. Nil if its version does not
-    /// permit to rely on it, or if header and document differ.
+    /// The server's offset in a rejection of a request that had a different offset (IETF), from the header or the problem document. Nil if the
+    /// protocol version does not guarantee the offset, or if the header and the document differ.
     var conflictOffset: Int64? {
         guard status == 409, dialect.ietf?.conflictHasOffset == true else { return nil }
         let explained = problem?.expectedOffset

@@ -2,7 +2,7 @@ import CurlEngine
 import HTTPSupport
 import TransferCore
 
-/// What is known about an endpoint's version of the IETF's protocol.
+/// The known version of the IETF's protocol at an endpoint.
 struct KnownDialect: Sendable {
     var dialect: Dialect
     /// Whether the server has used or named this version. If not, the creation of an upload tries lower versions after a rejection.
@@ -27,7 +27,8 @@ extension TUSServer {
     ///
     /// - Parameter cached: Whether to use the cache.
     /// - Returns: nil if no response shows the protocol.
-    /// - Throws: A ``TransferError``. Its class is ``FailureClass/unsupported`` if the server rejects all versions, and names another one.
+    /// - Throws: A ``TransferError``. Its class is ``FailureClass/unsupported`` if the server rejects all versions, and names a version that this
+    ///   module does not support.
     func negotiatedDialect(cached: Bool = true) async throws -> KnownDialect? {
         if cached, let known = profiles.dialect(of: address) { return known }
         var trial = self

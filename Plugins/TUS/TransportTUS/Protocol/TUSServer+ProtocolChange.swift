@@ -3,7 +3,7 @@ import HTTPSupport
 import TransferCore
 
 extension TransferError.Code {
-    /// The server was replaced by a server of the other protocol, so it is unknown what happened to the upload.
+    /// The server was replaced by a server of the other protocol, so the state of the upload is unknown.
     static let protocolChanged = Self(rawValue: "protocolChanged")
 }
 

@@ -11,10 +11,10 @@ extension TUSServer {
     /// The time after which a request without a response counts as unanswered.
     static let patience = Duration.seconds(10)
 
-    /// Returns the server's features (tus 1.0.0, "OPTIONS"), which all attempts share for a day.
+    /// Returns the server's features (tus 1.0.0, "OPTIONS"). All attempts use the cached result for a day.
     ///
-    /// A server that does not report its features, or left the last two requests for them unanswered, is assumed to support the core
-    /// protocol and *creation*. The endpoint's ``TUSOptions/extensions`` replace the extensions that the server announces.
+    /// If a server does not report its features, or did not respond to the last two requests for them, this method assumes the core protocol
+    /// and *creation*. The endpoint's ``TUSOptions/extensions`` replace the extensions that the server announces.
     ///
     /// - Parameter verification: The session's verification. With `checksum`, a guess (``TUSFeatures/isGuess``) is not sufficient.
     /// - Throws: A ``TransferError``, for example of the class ``FailureClass/transient`` if a guess is not sufficient; or
@@ -181,8 +181,9 @@ extension TUSServer {
 
     /// Requests the size of a complete upload's file on the server, with a `GET` for its first byte.
     ///
-    /// - Returns: nil if the server does not offer the file, or does not respond within ``patience``. The size is reliable if the tus server itself responded, rather than
-    ///   a proxy in front of it, and with the requested range. A response without a range may be another page, such as a description of the upload.
+    /// - Returns: The size; nil if the server does not offer the file, or does not respond within ``patience``. The size is reliable if the
+    ///   response comes from the tus server, not from a proxy, and contains the requested range. A response without a range may be another
+    ///   page, such as a description of the upload.
     func storedSize(of url: String) async throws -> (bytes: Int64, isReliable: Bool)? {
         // The upload is complete, so it must not wait for a server that never responds to GET.
         let answer = try await withThrowingTaskGroup(of: TUSResponse?.self) { group in
@@ -206,14 +207,13 @@ extension TUSServer {
         return RemoteFile.length(status: answer.status, headers: headers).map { ($0, answer.isFromTUSServer && answer.status != 200) }
     }
 
-    /// Abandons an upload that may have uncounted bytes at its start, that is, stored bytes although the server's offset is 0. Such bytes
-    /// are possible if the server failed while it received the first request. Some servers, such as tuspyserver, append later content to
-    /// them.
+    /// Abandons an upload that may have uncounted bytes at its start: bytes that the server stored although its offset is 0. This can happen
+    /// if the server failed while it received the first request. Some servers, such as tuspyserver, append later content to these bytes.
     ///
     /// An abandoned upload is removed, if the server allows that.
     ///
     /// - Parameter length: The expected length of the upload; nil while it is unknown.
-    /// - Returns: Whether the upload was abandoned; if not, the server's offset too, if this method requested it.
+    /// - Returns: Whether the upload was abandoned. If it was not, and this method requested the server's offset, also the offset.
     func abandonIfUncounted(_ upload: RemoteUpload, length: Int64?) async throws -> (isAbandoned: Bool, remoteOffset: RemoteOffset?) {
         guard let url = upload.url else { return (false, nil) }
         let seen = profiles.requestBeforeOutage(of: url)

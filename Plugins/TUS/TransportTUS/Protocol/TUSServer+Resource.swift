@@ -5,7 +5,8 @@ public import TransferCore
 import TransportSupport
 
 extension TransferError.Code {
-    /// The server may have stored the file, but it did not report so, and can't be asked. A retry may store the file a second time.
+    /// The server may have stored the file, but its response was lost, and the state of the upload can't be requested. A retry may store the
+    /// file a second time.
     public static let outcomeUnknown = Self(rawValue: "outcomeUnknown")
 }
 

@@ -1,10 +1,10 @@
 import Locking
 import TransferCore
 
-/// Withholds the last byte of a request that completes an upload, until the checkpoint shows that the server may complete it. A killed process then
-/// knows whether the server can have the whole file.
+/// Withholds the last byte of a request that completes an upload, until the checkpoint records that the server may complete it. If the process
+/// is killed, the next process knows from the checkpoint whether the server can have the whole file.
 final class CompletionGate: Sendable {
-    /// The number of remaining bytes at which the gate requests the checkpoint. It is then usually saved before the last byte is due.
+    /// The number of remaining bytes at which the gate requests the checkpoint, early enough to save it before the last byte is due.
     private static let lead: Int64 = 4 << 20
 
     /// Yields once, when the checkpoint must be saved.

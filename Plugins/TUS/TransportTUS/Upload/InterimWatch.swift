@@ -4,8 +4,8 @@ import HTTPSupport
 import Locking
 import TransferCore
 
-/// The interim responses (104) about an upload resource that arrive while a request is running. Several responses that were not processed yet are
-/// combined.
+/// The interim responses (104) about an upload resource that arrive while a request is running. Combines responses that have not been processed
+/// yet.
 final class InterimWatch: Sendable {
     /// The content of interim responses.
     struct Report: Sendable {

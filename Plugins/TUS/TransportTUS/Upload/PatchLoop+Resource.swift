@@ -26,7 +26,7 @@ extension Checksum {
     static let wantedDigest = "sha-256=10"
 }
 
-/// The requests and responses of the IETF's protocol, which has no equivalent in tus.
+/// The parts of the IETF's protocol that have no equivalent in tus.
 extension PatchLoop {
     /// Adds the headers of a `PATCH` that tus lacks.
     func addHeaders(of terms: IETFTerms, completes: Bool, _ checksum: RequestChecksum, to headers: inout HTTPHeaders) {
@@ -94,12 +94,12 @@ extension PatchLoop {
     /// Returns the error for an upload that is gone. If the server may have completed the upload before, the outcome is unknown.
     func explained(_ error: TransferError) async throws -> TransferError {
         guard error.failureClass == .resumeLost, await record[slot].mayBeComplete == true else { return error }
-        // A retry by the user starts over.
+        // If the user retries the file, the upload restarts.
         try await record.save { $0 = TUSCheckpoint() }
         return server.outcomeUnknown(cause: error.cause)
     }
 
-    /// Interprets the response to a `PATCH`, as far as the protocol differs from tus.
+    /// Handles the response to a `PATCH` if the IETF's protocol differs from tus.
     ///
     /// - Returns: The server's offset; nil if the response means the same as in tus.
     mutating func settle(

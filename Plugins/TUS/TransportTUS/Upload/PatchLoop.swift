@@ -5,7 +5,7 @@ import TransportSupport
 
 /// Sends the bytes of one upload with `PATCH` requests, starting at the server's offset.
 struct PatchLoop {
-    /// The maximum size in bytes of content that any server should process within the stall timeout.
+    /// The content size, in bytes, up to which every server should respond within the stall timeout.
     private static let quickContent: Int64 = 1 << 20
 
     var server: TUSServer
@@ -27,14 +27,14 @@ struct PatchLoop {
     /// The last computed checksum, and the range of its bytes.
     var lastChecksum: (range: Range<Int64>, header: String)?
     var conflicts = 0
-    /// The position up to which the server can have received bytes.
+    /// The highest position that the server's offset can have.
     var reach: Int64 = 0
     /// The highest confirmed position. The bytes of a growing source before this position can't be read again.
     var released: Int64 = 0
     /// Whether the next request sends `Expect: 100-continue` (RFC 9110, section 10.1.1). Without it, a server that rejects the content may close the
     /// connection without reading it, and its response is lost.
     var expectsContinue = false
-    /// The number of renewals before the request was first sent; nil unless the request is repeated after rejected credentials.
+    /// The number of header renewals before the request was first sent; nil unless the request is repeated after rejected credentials.
     var rejectedSince: Int?
 
     init(
@@ -96,7 +96,7 @@ struct PatchLoop {
         server.dialect.ietf == nil ? offset >= length && isLengthDeclared : resource.isClosed
     }
 
-    /// The maximum number of bytes that the server can have, from all attempts together.
+    /// The maximum number of bytes that the server can have received in all attempts together.
     var available: Int64 {
         switch growth?.extent {
         case nil: range.upperBound - range.lowerBound
@@ -217,7 +217,7 @@ struct PatchLoop {
             if answer.isFromGateway {
                 try await saveGatewayResponse(UnansweredRequest(offset: offset, accepted: answer.response.sent.accepted))
             }
-            // The checkpoint may still contain this request as unanswered, from the time before its response.
+            // The stored checkpoint may still record this request as unanswered.
             if wasUnanswered { try await record.save() }
             // The next attempt requests the offset.
             if failure.asksToBackOff { throw failure }
@@ -253,7 +253,7 @@ struct PatchLoop {
         let isAtEnd = self.length.map { offset + count == $0 } ?? false
         let mayTakeLong = max(count, isAtEnd ? offset + count : 0) > Self.quickContent
         // Resets the position even if the network accepts no bytes. Otherwise, the attempt would still count as waiting for the server while it
-        // repeats bytes.
+        // sends bytes again.
         record.reportSent(offset, of: slot)
         // Saves the counts until the watch or this function ends.
         async let saving: Void = record.saveCounts(watch.countsToSave, from: offset, of: slot)
@@ -278,7 +278,8 @@ struct PatchLoop {
         return answer
     }
 
-    /// Saves a request to which a gateway responded instead of the server. The server may have uncounted bytes of the request.
+    /// Saves a request to which a gateway responded instead of the server. The server may have bytes of the request that its offset does not
+    /// include.
     private func saveGatewayResponse(_ request: UnansweredRequest) async throws {
         guard request.accepted > 0 else { return }
         try await record.save { [slot] in $0[slot].uncountedRequest = request }

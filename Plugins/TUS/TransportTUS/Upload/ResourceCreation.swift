@@ -7,7 +7,8 @@ import TransportSupport
 
 /// The request that creates an upload with the IETF's protocol: with the whole content, or without any.
 struct ResourceCreation {
-    /// The maximum size in bytes of content for which the possible completion is saved before the request, rather than before its last byte.
+    /// The maximum size in bytes of small content. For small content, the checkpoint records the possible completion before the request; for
+    /// larger content, only before the last byte (``CompletionGate``).
     private static let smallSize: Int64 = 1 << 20
 
     /// The result of a request that the server did not reject.
@@ -209,7 +210,7 @@ struct ResourceCreation {
             try await record.save { $0 = TUSCheckpoint() }
             throw server.outcomeUnknown(cause: "\(answer.endpointResponse.method) returned \(answer.status)")
         }
-        // A gateway's response, or an old server's, may hide that the upload is complete.
+        // A gateway, or a server of an old version, can respond with an error although the upload is complete.
         let isUnclear = answer.status >= 500 && withContent
         try await record.save { $0.whole.mayBeComplete = isUnclear && $0.whole.url != nil ? true : nil }
         return .rejected(answer)

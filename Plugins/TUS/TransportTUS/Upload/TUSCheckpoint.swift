@@ -25,8 +25,8 @@ struct RemoteUpload: Codable, Sendable {
     /// The number of unverified bytes that the server kept from interrupted requests. A server compares checksums only at the end of a request.
     var unverified: Int64?
 
-    /// The last `PATCH`, if the server may have uncounted bytes of it: either the request was interrupted and the server refused
-    /// connections afterwards, or a gateway responded instead of the server.
+    /// The last `PATCH`, if the server may have bytes of it that its offset does not include: either the request was interrupted and the
+    /// server refused connections afterwards, or a gateway responded instead of the server.
     var uncountedRequest: UnansweredRequest?
 
     /// The maximum number of uncounted bytes. The server may have received such bytes before it failed, but its offset does not include

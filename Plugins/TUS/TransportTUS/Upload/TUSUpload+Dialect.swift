@@ -30,7 +30,8 @@ extension TUSUpload {
                 || error.code == .unsupportedVersion && server.dialect.ietf != nil)
     }
 
-    /// Chooses the other protocol, if the server speaks it, and no upload exists. What the cache contains may describe earlier software of the server.
+    /// Chooses the other protocol, if the server speaks it, and no upload exists. Queries the server again, because the cache may describe
+    /// server software that was since replaced.
     ///
     /// - Parameter tus: The transport's dialect.
     /// - Returns: Whether the server speaks the other protocol.
@@ -56,7 +57,7 @@ extension TUSUpload {
             server.profiles.forgetDialect(of: server.address)
             server.dialect = tus
         }
-        // The plan and the version of the rejected creation do not apply.
+        // The checkpoint describes the rejected creation, with its segments and its protocol version.
         try await record.save { $0 = TUSCheckpoint() }
         return true
     }

@@ -10,7 +10,7 @@ extension TUSUpload {
     func transferToResource() async throws -> TransferReceipt {
         let known = await record.checkpoint.whole
         if known.url == nil, known.mayBeComplete == true {
-            // A killed process sent the whole content, and the server announced no upload that could be asked.
+            // A killed process sent the whole content, and the server announced no upload whose state could be requested.
             try await record.save { $0 = TUSCheckpoint() }
             throw server.outcomeUnknown()
         }
@@ -97,7 +97,7 @@ extension TUSUpload {
                 _ = await server.removeIfAllowed(record.checkpoint.ownURLs)
                 throw error
             } catch let error as TransferError where error.code == .invalidResponse && error.failureClass == .permanent {
-                // The response contradicts the announced upload. A retry by the user starts over.
+                // The response contradicts the announced upload. If the user retries the file, the upload restarts.
                 _ = await server.removeIfAllowed(record.checkpoint.ownURLs)
                 try await record.save { $0 = TUSCheckpoint() }
                 throw error
@@ -139,8 +139,8 @@ extension TUSUpload {
         return wasLast ? server.rejectedVersions(answer) : server.changeToTUS(answer) ?? answer.failure()
     }
 
-    /// Whether the creation contains the whole content. An interrupted attempt without an upload shows that interim responses do not arrive, and over
-    /// HTTP/2, some proxies end requests with interim responses.
+    /// Whether the creation contains the whole content. It does not after an interrupted attempt that learned of no upload, because interim
+    /// responses may not arrive, and some proxies end HTTP/2 requests with interim responses.
     private var sendsContentAtOnce: Bool {
         guard !isRepeated, options.creation == .automatic, file.source.growth == nil else { return false }
         // If the server speaks another version, its interim response does not count, and a lost connection would leave the outcome unknown.

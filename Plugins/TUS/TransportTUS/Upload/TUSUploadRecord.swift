@@ -16,7 +16,7 @@ actor TUSUploadRecord {
     private struct Position {
         var sent: Int64 = 0
         var confirmed: Int64 = 0
-        /// The position of the current request. It is lower than `sent` while the request repeats bytes.
+        /// The position of the current request. It is lower than `sent` while the request sends bytes again.
         var current: Int64 = 0
     }
 
@@ -108,7 +108,7 @@ actor TUSUploadRecord {
         }
     }
 
-    /// Shows the progress of reading the file back: reports the upload's last bytes as confirmed, in proportion to the bytes that were read.
+    /// Reports the progress of reading the file back: the upload's last bytes count as confirmed in proportion to the bytes that were read back.
     nonisolated func confirmWhileReadingBack(_ read: Int64, of size: Int64, from start: Int64) {
         guard size > 0 else { return }
         let share = Double(min(read, size)) / Double(size)

@@ -89,8 +89,8 @@ package struct LocalParts: Sendable {
                     opened = try ConfinedFolder.open(root, parentOf: part, creates: false).folder
                 }
                 folders[parent] = opened
-                // The placing name can belong to a note with the final name. Remove the note first: without the part file, the note could
-                // describe an older file with the final name.
+                // The placing name can be that of a small file that records the final name; see ``DownloadDestination``. Remove that file
+                // first: without the part file, it would seem to describe an older file with the final name.
                 for name in [DownloadDestination.placingName(of: name), name] {
                     let result = unsafe name.withPlatformString { unsafe unlinkat(opened.rawValue, $0, 0) }
                     guard result == 0 || errno == ENOENT else { throw .destinationUnavailable(root.pushing(part), errno: errno) }

@@ -1,16 +1,16 @@
 import Locking
 package import TransferCore
 
-/// The times during which this machine had no route to other machines. Outages don't count during these times, because no server is at fault. Not
-/// stored.
+/// The times during which this machine had no route to other machines. These times don't count towards the duration of an outage, because no
+/// server is at fault. Not stored.
 ///
-/// Shared by all runs of a queue. A queue that is not informed of routes always has one.
+/// Shared by all runs of a queue. Without any reports, the machine counts as having a route.
 package final class RouteGap: Sendable {
-    /// The number of ended gaps to remember. Without the earlier ones, an outage counts longer.
+    /// The maximum number of ended gaps to remember. Forgotten gaps count towards the duration of an outage.
     private static let maximumCount = 1_000
 
     private struct State {
-        /// The uptimes of the beginnings and ends of gaps.
+        /// The uptimes at which the ended gaps began and ended.
         var ended: [(start: Duration, end: Duration)] = []
         /// The uptime since which the machine has no route; nil if it has one.
         var openSince: Duration?
@@ -34,8 +34,8 @@ package final class RouteGap: Sendable {
         }
     }
 
-    /// The beginning of an outage, later by the time without a route; nil while the machine has no route, so that the outage doesn't count. This
-    /// machine's own addresses, and an endpoint behind a proxy, may need no route.
+    /// The start of an outage, moved forward by the time without a route; nil while the machine has no route, so that the outage doesn't count. For
+    /// this machine's own addresses, and for an endpoint behind a proxy, returns `since` unchanged, because they may need no route.
     ///
     /// - Parameter since: The uptime at which the outage began.
     package func start(ofOutageSince since: Duration, at endpoint: Endpoint) -> Duration? {

@@ -4,7 +4,8 @@ import TransferCore
 
 /// Finds the files of one run that an endpoint would lose because of their remote names.
 ///
-/// The queue rejects such items when they are added. Later, however, the account can get endpoints that keep files by name.
+/// The queue rejects such items when they are added. However, endpoints at which files with the same name collide can be added to the account
+/// later.
 final class RunNames: Sendable {
     /// The collisions of the session's names, by the remote name that both items use; nil until an endpoint needs them. They stay the same
     /// during a run, because a run begins with the expansion of new items.

@@ -120,7 +120,7 @@ public struct AccountStatus: Hashable, Sendable, Codable {
 }
 
 extension AccountStatus {
-    /// Creates a snapshot of an account of another kind of queue.
+    /// Creates a snapshot of an account of another kind of queue, such as a fleet.
     package init(of account: Account, blockingError: TransferError?, sessions: Int) {
         self.init(account: account, blockingError: blockingError, sessions: sessions)
     }

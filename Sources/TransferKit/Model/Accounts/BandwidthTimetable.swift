@@ -8,7 +8,7 @@ package import Foundation
 public struct BandwidthTimetable: Hashable, Sendable, Codable {
     /// A day of the week.
     public enum Weekday: Int, Hashable, Sendable, Codable, CaseIterable {
-        /// The first to the last day (ISO 8601).
+        /// The days in order; a week starts on Monday (ISO 8601).
         case monday, tuesday, wednesday, thursday, friday, saturday, sunday
     }
 

@@ -40,8 +40,8 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// When the time has passed, the session fails with the code `deadlineExceeded`, whatever it waits for: a retry, a slot, its account, the network. A
     /// session that the app has paused or held fails when it is resumed or released. In a stopped queue, the session fails when the queue starts.
     ///
-    /// After ``ControllableQueue/retry(_:)`` or a repeated run, the time begins again with the next start. An update applies immediately. A change of
-    /// the machine's clock does not change the time that has passed.
+    /// After ``ControllableQueue/retry(_:)`` or a repeated run, the time begins again with the next start. An update applies immediately. Changes to
+    /// the machine's clock have no effect.
     public var deadline: Duration?
 
     /// The policy for a file that changed after a part of it was sent. Default: the file fails, and the error describes the change.

@@ -1,4 +1,4 @@
-/// The settings of a queue that its store contains. A value of nil is not set, so the configuration applies.
+/// The stored settings of a queue. If a setting is nil, the value from the configuration applies.
 package struct QueueSettings: Sendable, Equatable {
     package var orderRevision: UInt64 = 0
     package var maxConcurrentSessions: Int?

@@ -79,7 +79,7 @@ package struct Scheduler: Sendable {
     private var undoLog: [Change] = []
     /// Sessions whose stored row is out of date.
     private var dirty: [SessionKey] = []
-    /// The uptime of the first input, and the steady date at that time; nil before the first input.
+    /// The uptime of the first input, and the steady date (``steadyDate(at:)``) at that time; nil before the first input.
     var opening: DualInstant?
     /// The steady date at the opening; nil if the store contains no steady date, or if ``Settings/openedAt`` is nil.
     var steadyOpening: Date?
@@ -310,7 +310,7 @@ package struct Scheduler: Sendable {
         change(&entry, &details)
         guard entry != before || details != detailsBefore else { return }
         undoLog.append(.changed(before, detailsBefore))
-        // Values that lose their meaning when the process ends are not stored.
+        // Some values are valid only in this process and are not stored.
         let isStored = ScheduleRow(entry: before, details: detailsBefore).durable != ScheduleRow(entry: entry, details: details).durable
         if isStored { dirty.append(key) }
         sessionIndex.change(entry, details)
@@ -327,7 +327,7 @@ package struct Scheduler: Sendable {
     }
 
     mutating func recordTags(_ tags: Set<String>, of key: SessionKey) {
-        // If a change was recorded for this session, update the record, even if there is no reader. The record must not become outdated.
+        // Update an existing record even if there is no reader now, so that it does not become outdated.
         guard tagReaders > 0 || flags.newTags[key] != nil else { return }
         mutateFlags { $0.newTags[key] = tags }
     }

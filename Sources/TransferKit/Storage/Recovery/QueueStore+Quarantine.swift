@@ -1,13 +1,13 @@
 public import Foundation
 import GRDB
 
-/// A session in quarantine. The queue could not read or store the session, so it set the session aside and runs its other sessions.
+/// A session in quarantine. The queue could not read or store the session, so it set this session aside and continues with the others.
 public struct QuarantinedRow: Codable, Hashable, Sendable {
     /// The number of the session in the quarantine of its storage folder.
     public var number: Int64
     /// The time at which the session went into quarantine.
     public var foundAt: Date
-    /// The reason for the quarantine, as text for people.
+    /// The reason for the quarantine, as text for the user.
     public var reason: String
     /// The stored session as JSON. ``TransferQueue/quarantinedParts(of:after:limit:)`` returns its other rows, such as files and
     /// checkpoints.

@@ -5,7 +5,8 @@ import TransferKit
 
 /// Unreachable endpoints whose attempts take a long time to fail.
 @Suite struct SlowOutageTests {
-    /// After a failure, files avoid an endpoint for some time. When the second endpoint fails, this time has passed for the first.
+    /// After a failure, files avoid the endpoint for some time. Each attempt takes so long that this time is over for the first endpoint when
+    /// the second endpoint fails.
     @Test func oneFileTriesEndpointsForAllFiles() async throws {
         let transport = SlowlyUnreachable()
         let fixture = try await RunFixture(
