@@ -2,7 +2,7 @@ package import TransferKit
 
 /// A text that is not a timetable.
 package struct TimetableError: Error {
-    /// A message for people.
+    /// A human-readable message.
     package let message: String
 }
 

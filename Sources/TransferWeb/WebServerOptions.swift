@@ -84,7 +84,7 @@ package struct WebLimits: Sendable {
 
 /// The reason why a web server can't start.
 public struct WebServerError: Error, CustomStringConvertible, Sendable {
-    /// A message for people.
+    /// A human-readable message.
     public let description: String
 
     init(_ description: String) { self.description = description }

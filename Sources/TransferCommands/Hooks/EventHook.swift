@@ -33,7 +33,7 @@ actor EventHook {
     /// The revision of the last handled event; nil if the hook has never run.
     nonisolated var revision: UInt64? { position.revision }
 
-    /// Passes an event to the target, again and again until the target has handled it.
+    /// Passes an event to the target. Repeats this until the target has handled the event.
     ///
     /// - Parameter revision: The revision to continue after.
     /// - Throws: `CancellationError`, or a `CommandFailure` if the revision can't be stored.

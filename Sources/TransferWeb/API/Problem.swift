@@ -8,7 +8,7 @@ struct Problem: Error {
     let status: Int
     /// A stable name of the reason, such as `noSuchSession`.
     let code: String
-    /// A message for people: the reason and what to do.
+    /// A human-readable message: the reason and what to do.
     let detail: String
     var headers: [(name: String, value: String)] = []
 

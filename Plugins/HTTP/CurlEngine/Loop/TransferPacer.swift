@@ -41,7 +41,7 @@ struct TransferPacer {
         guard let granted = allowance?(limit) else { return 0 }
         let bytes = max(0, min(granted.bytes, limit))
         credit += bytes
-        // With a wait of zero, the loop would consult the rate limits again and again without a pause.
+        // With a wait of zero, the loop would consult the rate limits continuously.
         if bytes == 0 { resumesAt = .now + max(granted.retryAfter, .milliseconds(1)) }
         return bytes
     }

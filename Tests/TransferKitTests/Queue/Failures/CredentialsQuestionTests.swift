@@ -30,7 +30,7 @@ import TransportTesting
         }
     }
 
-    /// If the server rejects the delegate's credentials again and again, the delay before the next request doubles each time.
+    /// If the server keeps rejecting the delegate's credentials, the delay before the next request doubles each time.
     @Test func delaysUseOfRejectedCredentials() async throws {
         let delegate = Answers(.retry)
         let queue = try await fixture.open(delegate: delegate)
