@@ -8,7 +8,7 @@ public struct WebServerOptions: Sendable {
     public var port: UInt16 = 8_420
     /// The host names that clients use for the server, in addition to loopback names and ``address``. The server rejects requests for other hosts.
     public var hostNames: [String] = []
-    /// Whether the server rejects all changes, whatever token a client has.
+    /// Whether the server rejects all changes, regardless of the client's token.
     public var isReadOnly = false
     /// The TLS certificate and key as PEM files; nil for HTTP without TLS, which is possible only on a loopback address.
     public var certificate: Certificate?

@@ -308,7 +308,7 @@ extension DestinationFolder.Status {
             let modified = found.st_mtim
         #endif
         size = Int64(found.st_size)
-        // The unit of st_blocks is 512 bytes, whatever the block size of the file system (stat(2)).
+        // The unit of st_blocks is 512 bytes, regardless of the block size of the file system (stat(2)).
         allocated = Int64(clamping: found.st_blocks).multipliedReportingOverflow(by: 512).partialValue
         modificationTime = Int64(modified.tv_sec) &* 1_000_000_000 &+ Int64(modified.tv_nsec)
         isRegular = found.st_mode & S_IFMT == S_IFREG

@@ -52,7 +52,7 @@ struct HTTPEndpointClient {
             sessionHeaders: plan.headers, credentials: credentials, resources: resources, context: context)
     }
 
-    /// Sends one request and returns the final response, whatever its status; see ``EndpointClient/send(_:)``.
+    /// Sends one request and returns the final response, regardless of its status; see ``EndpointClient/send(_:)``.
     ///
     /// - Parameters:
     ///   - expectsContinue: Whether to send `Expect: 100-continue`, unless the server has rejected it before.

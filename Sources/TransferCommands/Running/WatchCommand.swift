@@ -74,8 +74,8 @@ struct WatchCommand: AsyncParsableCommand {
         var tail: (lines: [String], revision: UInt64)?
     }
 
-    /// The number of recorded events that a hook reads from a queue without an owner before it handles them. During this, other commands can use
-    /// the queue.
+    /// The maximum number of recorded events that a hook handles before this command reads more from a queue without an owner. The queue is closed
+    /// while the hook handles them, so other commands can use it.
     private static let batchSize = 1_000
 
     func validate() throws {

@@ -95,7 +95,7 @@ struct EventStream: Sendable {
         }
     }
 
-    /// Sends events from the change log. In the meantime, the feed can drop newer events, which a second call then sends.
+    /// Sends events from the change log. The feed can drop newer events during this call; a second call then sends them.
     ///
     /// - Returns: The revision of the last sent event.
     @concurrent
@@ -119,7 +119,7 @@ struct EventStream: Sendable {
     }
 }
 
-/// The place of one client among the limited number of clients. It is free again at the end of this object, even if the response was never sent.
+/// The place of one client among the limited number of clients. Deinitialization frees the place, even if the response was never sent.
 private final class ClientPlace: Sendable {
     private let clients: Locked<Int>
 

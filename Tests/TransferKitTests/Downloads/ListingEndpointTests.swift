@@ -29,7 +29,7 @@ import TransportTesting
         func shutdown() async {}
     }
 
-    /// A transport of which only some endpoints can list folders.
+    /// A transport that can list folders only at some endpoints.
     private struct PartialLister: FolderListing {
         let memory: MemoryTransport
         let requests = Locked<[String]>([])

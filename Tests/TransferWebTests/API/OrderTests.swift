@@ -52,7 +52,7 @@ import TransportTesting
                             #expect(reply.status == 200, "\(reply.body)")
                             let order = await fixture.queue.sessionIDs()
                             #expect(order == expected.map { ids[$0] }, "\(moved) \(place) \(target)")
-                            // A session that already had its place counts as moved, as it does alone.
+                            // A session that was already in its place counts as moved, as when it is the only one to move.
                             #expect(try reply.object["changed"] as? [String] == moved.map { ids[$0].description })
                             #expect(try (reply.object["refused"] as? [Any])?.isEmpty == true)
                         }

@@ -99,7 +99,7 @@ import TransferCore
         }
     }
 
-    /// Only the owner may read the part file of a download while its content is incomplete, whatever the permissions on the server. The
+    /// Only the owner may read the part file of a download while its content is incomplete, regardless of the permissions on the server. The
     /// download is interrupted once.
     @Test(arguments: [0o644, 0o777], [true, false])
     func onlyOwnerCanReadPartFileOfDownload(mode: Int, keepsModes: Bool) async throws {

@@ -216,7 +216,7 @@ import TransportTUS
         await end(server, upload)
     }
 
-    /// An unfinished upload resumes in its own version, whatever the settings are now.
+    /// An unfinished upload resumes in its own version, regardless of the current settings.
     @Test func resumesInVersionOfCheckpoint() async throws {
         var upload = try TestUpload.resource(size: 10, version: "10") { request, _ in
             request.method == "HEAD" ? [.answer(204, ["Upload-Offset": "4", "Upload-Incomplete": "?1"])] : [.answer(201)]

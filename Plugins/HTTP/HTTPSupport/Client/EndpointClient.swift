@@ -82,7 +82,7 @@ package struct EndpointClient: Sendable {
     /// The number of times that the app's hook has renewed the credentials of this endpoint.
     package var renewals: Int { resources.hook?.renewals(at: endpointAddress) ?? 0 }
 
-    /// Sends a request and returns the final response, whatever its status.
+    /// Sends a request and returns the final response, regardless of its status.
     ///
     /// - Parameter outgoing: The request. After the call, even after an error, it contains the last requested URL.
     /// - Throws: A ``CurlEngineError`` if there is no response, a `TransferError`, or `CancellationError`.

@@ -6,8 +6,8 @@ package import TransportSupport
 package struct DownloadSource: Sendable {
     /// Sends a request for the file (RFC 9110, section 9.3.1).
     ///
-    /// Returns the response, whatever its status, and the error to throw if the response is not the file. Throws a ``TransferError`` if there is no
-    /// complete response, the sink's error, or `CancellationError`.
+    /// Returns the response, regardless of its status, and the error to throw if the response is not the file. Throws a ``TransferError`` if
+    /// there is no complete response, the sink's error, or `CancellationError`.
     package typealias Get =
         @Sendable (
             _ headers: HTTPHeaders, _ sink: any HTTPResponseSink, _ threads: WorkerThreads,

@@ -14,7 +14,7 @@ enum DAVElement: String, CaseIterable, Sendable {
 /// Reads the elements of a WebDAV response from an XML document that arrives in chunks (XML 1.0, and Namespaces in XML 1.0).
 ///
 /// Rejects document type declarations, so a document can define no entities and refer to no other document. Accepts only UTF-8. Its memory is
-/// limited, whatever the document contains.
+/// limited, regardless of the document.
 struct DAVElementReader {
     /// The start or end of an element.
     enum Event: Hashable, Sendable {

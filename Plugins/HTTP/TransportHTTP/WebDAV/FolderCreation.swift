@@ -21,7 +21,7 @@ final class FolderCreation: Sendable {
         let url: String
     }
 
-    /// The maximum number of known folders. At the limit, all are dropped, and the server is asked again.
+    /// The maximum number of known folders. At the limit, all are dropped. The next use of a folder then sends a request for it again.
     private static let maximumCount = 10_000
 
     private let known = Locked<[Folder: Outcome]>([:])

@@ -1,6 +1,6 @@
 /// An error of PostgreSQL or of the connection to it.
 package struct PostgresError: Error, CustomStringConvertible {
-    /// What failed, as far as a caller must distinguish it.
+    /// The failure, as precisely as callers must distinguish it.
     package enum Kind: Equatable {
         /// The connection can't be opened, or was lost. The last statement may have taken effect.
         case connection

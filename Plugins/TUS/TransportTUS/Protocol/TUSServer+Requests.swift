@@ -89,7 +89,7 @@ extension TUSServer {
     ///   - metadata: The metadata of the file.
     ///   - headers: The headers for the kind of upload.
     ///   - file: The file to send with the request (extension *creation-with-upload*).
-    /// - Returns: The response, whatever its status.
+    /// - Returns: The response, regardless of its status.
     func requestCreation(
         _ metadata: UploadMetadata, headers: HTTPHeaders, with file: FileReader? = nil, reporter: AttemptReporter? = nil
     ) async throws -> TUSResponse {

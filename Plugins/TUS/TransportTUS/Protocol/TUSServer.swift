@@ -49,7 +49,7 @@ struct TUSServer {
         dialect = resources.dialect
     }
 
-    /// Sends one request and returns the final response, whatever its status; see ``EndpointClient/send(_:)``.
+    /// Sends one request and returns the final response, regardless of its status; see ``EndpointClient/send(_:)``.
     ///
     /// After a 401 or 403, this function never repeats a `PATCH`, and after a 400, it repeats only requests without content. Before the
     /// caller sends content again, it must request the server's offset.

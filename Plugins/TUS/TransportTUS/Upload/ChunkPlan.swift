@@ -4,7 +4,7 @@ import TransferCore
 struct ChunkPlan {
     /// The minimum chunk size after automatic reductions. A network path that requires even smaller chunks is unusable in practice.
     static let floor: Int64 = 256 * 1024
-    /// The maximum chunk size after the first reduction, whatever the size of the failed request.
+    /// The maximum chunk size after the first reduction, regardless of the size of the failed request.
     private static let ceiling: Int64 = 64 << 20
     /// The maximum number of sent bytes that this machine buffers. Bytes beyond this number have left the machine.
     static let buffered: Int64 = 1 << 20

@@ -9,7 +9,7 @@ struct FolderListingWork: Sendable {
 }
 
 extension Endpoint {
-    /// Returns whether this endpoint can list folders, as far as this is known without a connection.
+    /// Returns whether this endpoint can list folders according to its transport, which does not connect to the server.
     func canList(with transports: [TransportID: any Transport]) -> Bool {
         guard let transport = transports[transport] as? any FolderListing else { return false }
         return (try? transport.validateListing(at: self)) != nil

@@ -37,8 +37,9 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// The maximum time from the first start of the session until its end, at least 1 s: over all attempts, waits and pauses, and over restarts of
     /// the process. Default: nil, for no limit.
     ///
-    /// When the time has passed, the session fails with the code `deadlineExceeded`, whatever it waits for: a retry, a slot, its account, the network. A
-    /// session that the app has paused or held fails when it is resumed or released. In a stopped queue, the session fails when the queue starts.
+    /// When the time has passed, the session fails with the code `deadlineExceeded`, regardless of what it waits for: a retry, a slot, its
+    /// account, the network. A session that the app has paused or held fails when it is resumed or released. In a stopped queue, the session
+    /// fails when the queue starts.
     ///
     /// After ``ControllableQueue/retry(_:)`` or a repeated run, the time begins again with the next start. An update applies immediately. Changes to
     /// the machine's clock have no effect.

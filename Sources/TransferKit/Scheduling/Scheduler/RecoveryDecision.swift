@@ -17,7 +17,7 @@ package enum RecoveryDecision: Equatable {
     /// Let the session wait until this machine has disk space or file descriptors again.
     case waitForSpace
 
-    /// The history of a file, as far as it affects the decision.
+    /// The part of a file's history that affects the decision.
     package struct History: Equatable, Sendable {
         /// The number of consecutive failed attempts, including the last attempt. Excludes attempts that reached no server.
         package var failures = 0

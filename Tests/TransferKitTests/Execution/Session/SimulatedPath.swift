@@ -10,7 +10,7 @@ struct SimulatedPath: Sendable {
     var workers: Int
     /// The time that the server needs for a file, in seconds.
     var service: Double
-    /// The share of files that the server refuses whatever its load.
+    /// The share of files that the server refuses regardless of its load.
     var refusals = 0.0
     /// The server refuses files while more than this many are in flight.
     var maximumInFlight = Int.max
