@@ -77,7 +77,7 @@ final class StatisticsRecorder: Sendable {
         }
     }
 
-    /// Records the start of a request for an upload. Returns the request's entry, which later calls update.
+    /// Records the start of a request for an upload. Returns the position of the request's entry, for later updates.
     func begin(_ method: String, offset: Int64?, for upload: Upload) -> Entry {
         state.withLock { state in
             let index = state.indices[upload.id] ?? state.statistics.uploads.count

@@ -8,7 +8,7 @@ package enum EventDescription {
     ///
     /// - Parameters:
     ///   - reason: Why the session of the event waits, as text; nil if that is unknown.
-    ///   - nextUse: The time at which the endpoint that the session left may be used again; nil if it is available.
+    ///   - nextUse: The end of the back-off of the endpoint that the session used before; nil if that endpoint is available.
     package static func line(of kind: QueueEvent.Kind, name: String?, reason: String? = nil, nextUse: Date? = nil) -> String? {
         let name = name ?? ""
         let line: String? =

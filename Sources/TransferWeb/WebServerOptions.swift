@@ -54,7 +54,7 @@ package struct WebLimits: Sendable {
     package var bodySize = 1 << 20
     /// The maximum size of all headers of a request, in bytes.
     package var headerSize = 16 << 10
-    /// The number of requests that can arrive at once.
+    /// The maximum number of requests in a burst.
     package var requestBurst = 400.0
     /// The sustained number of requests per second.
     package var requestsPerSecond = 200.0

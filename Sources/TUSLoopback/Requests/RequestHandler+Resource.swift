@@ -82,7 +82,7 @@ extension RequestHandler {
         }
         let entry = recorder.begin("POST", offset: 0, for: upload)
         let location = (options.usesRelativeLocation ? "" : exchange.origin) + Self.uploads + upload.id
-        // Before the client knows the upload, so that a request for its state waits for this one.
+        // Acquire the upload before the client learns its URL, so that a request for its state waits for this request.
         await upload.acquire(for: exchange.connection)
         defer { upload.release() }
         if options.sendsInterimResponses {

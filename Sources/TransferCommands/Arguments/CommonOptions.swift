@@ -34,7 +34,7 @@ struct CommonOptions: ParsableArguments {
         await CommandContext.current.terminal.write(text.withoutControlCharacters)
     }
 
-    /// Prints how to run a queue that no process runs.
+    /// Prints a note that no process runs the queue, and how to run it.
     func noteAboutMissingOwner() async {
         await note("No process runs this queue. To run it: transferq run, or transferq agent start")
     }

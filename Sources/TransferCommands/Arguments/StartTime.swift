@@ -18,7 +18,7 @@ package struct StartTime: ExpressibleByArgument {
     ///   - zone: The time zone of times without one.
     package init?(argument: String, now: Date, zone: TimeZone = .current) {
         if argument.hasPrefix("+") {
-            // Int32 accepts a second sign.
+            // Checked here, because Int32 would accept another sign, as in "++5m".
             let digits = argument.dropFirst().dropLast()
             guard let unit = argument.last.flatMap({ Self.units[$0] }), digits.allSatisfy({ ("0"..."9").contains($0) }),
                 let number = Int32(digits)

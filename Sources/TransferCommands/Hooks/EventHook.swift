@@ -23,7 +23,7 @@ actor EventHook {
     private let warn: @Sendable (String) async -> Void
     private var skipped = 0
 
-    /// - Parameter warn: Prints a failed attempt.
+    /// - Parameter warn: Prints a message about a failed attempt.
     init(_ target: Target, _ position: HookPosition, warn: @escaping @Sendable (String) async -> Void) {
         self.target = target
         self.position = position

@@ -67,7 +67,7 @@ struct HookOptions: ParsableArguments {
         return .webhook(hook)
     }
 
-    /// A name that is the same for the same target.
+    /// The default name of the hook: a hash of its target, so that it is the same in each run.
     private var key: String {
         let parts = exec.map { [$0.path.bytes] + arguments } ?? [Array((webhook ?? "").utf8)]
         var hash = SHA256()

@@ -14,7 +14,7 @@ import TransferKit
 ///
 /// Only one process at a time can have the file open. The lock ends with the process, so a killed process never blocks the next one.
 final class HookPosition: Sendable {
-    /// The number of digits of the largest revision. All revisions have the same size in the file, so a write never leaves a part of an earlier one.
+    /// The number of digits of the largest revision. Revisions are padded to this length in the file, so each write replaces the whole earlier one.
     private static let digits = 20
 
     private let path: FilePath
@@ -37,7 +37,7 @@ final class HookPosition: Sendable {
         let count = try unsafe bytes.withUnsafeMutableBytes { unsafe try file.read(fromAbsoluteOffset: 0, into: $0) }
         let text = String(decoding: bytes.prefix(count), as: UTF8.self)
         guard !text.isEmpty else {
-            // The name of the file must be durable before the first revision is. It is durable once its folder is synced.
+            // Sync the folder, so that the name of the new file is durable before the first revision.
             let folder = try FileDescriptor.open(path.removingLastComponent(), .readOnly, options: [.directory, .closeOnExec])
             try folder.closeAfter { try Self.sync(folder) }
             return

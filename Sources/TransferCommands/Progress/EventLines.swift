@@ -7,7 +7,7 @@ import TransferOutput
 struct EventFacts: Sendable {
     /// Why the session of the event waits; nil if that is unknown.
     var reason: WaitReason?
-    /// The time at which the endpoint that the session left may be used again; nil if it is available.
+    /// The end of the back-off of the endpoint that the session used before; nil if that endpoint is available.
     var nextUse: Date?
 
     init() {}

@@ -34,8 +34,8 @@ enum ChildProgram {
         defer { unsafe posix_spawn_file_actions_destroy(&actions) }
         var copies: [CInt] = []
         defer { for copy in copies { close(copy) } }
-        // Descriptors come before /dev/null, because a target for /dev/null may have the number of a source. A copy of a descriptor to itself would
-        // stay close-on-exec, so a source with the target's number is duplicated first.
+        // Copy the sources before opening /dev/null, which may replace a descriptor that is the source of another one. dup2(2) of a descriptor to
+        // its own number would leave it close-on-exec, so such a source is duplicated first.
         for (number, source) in descriptors.sorted(by: { $0.key > $1.key }) {
             guard case .descriptor(let descriptor) = source else { continue }
             var original = descriptor.rawValue

@@ -23,7 +23,7 @@ enum RouteTable {
 
         fileprivate func whenEnded(_ body: @escaping @Sendable () -> Void) { continuation.onTermination = { _ in body() } }
 
-        /// Whether there was a new route to other machines since the last call, or changes were lost.
+        /// Returns whether a new route to other machines was reported since the last call, or reports were lost.
         func takeNews() -> Bool {
             hasNews.withLock { hasNews in
                 defer { hasNews = false }
@@ -35,8 +35,8 @@ enum RouteTable {
     /// Starts to watch the routes; nil if the system can't report them.
     static func changes() -> Changes? {
         #if os(Linux)
-            // RTMGRP_LINK, RTMGRP_IPV4_ROUTE and RTMGRP_IPV6_ROUTE of linux/rtnetlink.h. The kernel removes the IPv4 routes of an interface that goes down
-            // without a message about them.
+            // RTMGRP_LINK, RTMGRP_IPV4_ROUTE and RTMGRP_IPV6_ROUTE of linux/rtnetlink.h. When an interface goes down, the kernel removes its IPv4 routes
+            // but sends messages only about the interface.
             guard let descriptor = open(groups: 0x1 | 0x40 | 0x400, CInt(SOCK_NONBLOCK.rawValue)) else { return nil }
             let changes = Changes()
             // Dispatch sources are thread-safe, but not marked as Sendable.

@@ -60,7 +60,7 @@ enum RouteWatch {
 
 /// Reports to a queue whether the network is metered.
 private actor NetworkReporter {
-    /// NetworkManager can detect a metered network after its routes have changed.
+    /// The delay before a second check. NetworkManager may detect a metered network only after its routes have changed.
     private static let delay = Duration.seconds(1)
 
     private let queue: TransferQueue
@@ -71,9 +71,9 @@ private actor NetworkReporter {
 
     init(_ queue: TransferQueue) { self.queue = queue }
 
-    /// Starts a check, or another one after a check that is in progress.
+    /// Starts a check. If a check is in progress, another one follows it.
     ///
-    /// - Returns: The task of the check, which has ended when the result was reported.
+    /// - Returns: The task of the checks, which ends after the result is reported.
     @discardableResult
     func check() -> Task<Void, Never> {
         isDue = true
@@ -89,7 +89,7 @@ private actor NetworkReporter {
         return task
     }
 
-    /// Checks again after a moment.
+    /// Starts a check after ``delay``. Replaces an earlier call whose check has not started.
     func checkLater() {
         later?.cancel()
         later = Task {

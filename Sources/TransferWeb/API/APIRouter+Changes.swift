@@ -115,7 +115,7 @@ extension APIRouter {
         let selection = try ActionTargets(&members)
         let operation = try OperationRequest(name, &members)
         try members.finish()
-        // Sessions that another client adds at the same moment must not be affected.
+        // With a condition on the order, only IDs are accepted: a filter could also select a session that another client has just added.
         guard order == nil || selection.hasIDs else { throw Problem.invalid("If-Match needs \"ids\".") }
         let undo = order != nil && name == "move" ? try await selection.formerPlaces(in: queue) : nil
         let applied: ActionTargets.Applied

@@ -49,7 +49,7 @@ extension CredentialReference {
         if let name = try members.string("environment") { sources.append(.environment(name)) }
         if let path = try members.string("file") { sources.append(.file(path)) }
         if let name = try members.string("app") { sources.append(.app(name)) }
-        // The description of an account has this member, so an edited description contains it.
+        // A client that edits the description of an account sends this member if the description contained it.
         guard try !members.bool("memory") else {
             throw .invalid(
                 "A secret is in the memory of another process. Use \"environment\" or \"file\" for an account that you change here.")

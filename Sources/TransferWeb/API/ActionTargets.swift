@@ -35,8 +35,8 @@ struct ActionTargets: Sendable {
         self.group = group
     }
 
-    /// The sessions in their present order, last first, each with the session that follows it; nil for the end. Moves to these places, one after the
-    /// other, restore the order after any other moves of the same sessions.
+    /// The selected sessions from the last to the first, each with the session that follows it now; nil at the end of the queue. To undo later moves
+    /// of these sessions, move each of them, in this order, to the place before `next`.
     func formerPlaces(in queue: any ControllableQueue) async throws -> [(id: SessionID, next: SessionID?)] {
         let sessions = try await queue.sessions(in: group).filter { $0.index >= 0 }.sorted { $0.index > $1.index }
         var places: [(id: SessionID, next: SessionID?)] = []

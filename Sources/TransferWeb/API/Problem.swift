@@ -3,7 +3,7 @@ import TransferCore
 import TransferKit
 import TransferOutput
 
-/// An error response: problem details (RFC 9457) with the command's code and words.
+/// An error response: problem details (RFC 9457) with the code and message of the error, as in the output of `transferq`.
 struct Problem: Error {
     let status: Int
     /// A stable name of the reason, such as `noSuchSession`.

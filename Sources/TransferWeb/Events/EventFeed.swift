@@ -36,7 +36,7 @@ actor EventFeed {
     private var stored: [Entry] = []
     private var progress: [ProgressSubject: Entry] = [:]
     private var lastNumber = 0
-    /// The number of stored events before the start of the server that the feed contains.
+    /// The maximum number of events that the feed loads from the time before the start of the server.
     private static let history: UInt64 = 100
     /// The revision of the last received event; nil before the first contact with the queue.
     private var revision: UInt64?

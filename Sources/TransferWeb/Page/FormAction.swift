@@ -35,7 +35,7 @@ struct FormAction {
     /// - Throws: A ``Problem``, or an error of the queue.
     func perform(_ api: APIRouter) async throws -> WebResponse {
         switch name {
-        // The key Enter in a field of the toolbar.
+        // The user pressed Enter in a field of the toolbar.
         case "default" where text("at") != nil: return try await FormAction(replacing("move")).perform(api)
         case "default" where text("rate") != nil: return try await FormAction(replacing("rate")).perform(api)
         case "default": throw Problem.invalid("Choose an action.")

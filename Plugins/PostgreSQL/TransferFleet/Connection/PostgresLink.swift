@@ -43,7 +43,7 @@ import CPostgres
     /// The descriptor of the connection's socket, for poll(2).
     var socket: CInt { unsafe PQsocket(handle) }
 
-    /// Whether the server process that responds is the process with which this connection started. A pooler such as PgBouncer has its own IDs.
+    /// Whether a server process reported the given ID when this connection was opened. A pooler such as PgBouncer reports an ID of its own instead.
     func isServedBy(process: Int64) -> Bool { unsafe Int64(PQbackendPID(handle)) == process }
 
     /// Runs one statement with parameters, which are sent as text.

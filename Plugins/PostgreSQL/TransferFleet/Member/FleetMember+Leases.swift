@@ -53,7 +53,7 @@ extension FleetMember {
             } else if outcomes[lease.id] == nil {
                 await lose(lease.id)
             }
-            // Otherwise, the run has ended, and its report will show whether the lease is valid.
+            // If the run has ended, the report of its outcome checks the lease.
         }
         for (id, request) in requests { follow(request, id) }
     }
@@ -73,7 +73,7 @@ extension FleetMember {
             do {
                 if try await listener.awaitNotification(timeout: .seconds(1)) { wake() }
             } catch {
-                // Heartbeats also detect changes.
+                // Without notifications, the member still notices changes at its heartbeats.
                 try? await Task.sleep(for: Self.heartbeatInterval)
             }
         }

@@ -70,7 +70,7 @@ extension FleetMember {
         }
     }
 
-    /// Does what the fleet asks for a session.
+    /// Performs the fleet's request for a session.
     func follow(_ request: LeaseRequest, _ id: SessionID) {
         guard let session = held[id], session.phase == .running, outcomes[id] == nil else { return }
         switch request {

@@ -48,7 +48,7 @@ public actor FleetMember {
         /// Whether the member's queue has added the session.
         var isAdopted = false
         var phase = Phase.running
-        /// When the member must have stopped the session, according to its own clock.
+        /// The time by which the member must have stopped the session, according to its own clock.
         var deadline: ContinuousClock.Instant
         /// Whether the lease is lost, so that nothing may be written to the fleet.
         var isLost = false

@@ -1,6 +1,6 @@
 import TransferKit
 
-/// Records the progress of a member's sessions in the fleet before the member's queue counts on it. Reports that arrive during a transaction share the
+/// Records the progress of a member's sessions in the fleet before the member's queue records it. Reports that arrive during a transaction share the
 /// next one.
 actor ProgressRecorder {
     private struct Report {

@@ -5,7 +5,7 @@ package import TransferKit
 package struct FleetLease: Sendable {
     /// The time for which a lease is granted or renewed.
     package static let duration = Duration.seconds(15)
-    /// A member stops a session this long before its lease would end.
+    /// The time before the end of a lease at which a member stops the session if it could not renew the lease.
     package static let safetyMargin = Duration.seconds(5)
     /// The lease's duration as an SQL expression.
     package static let interval = "interval '15 s'"
@@ -39,7 +39,8 @@ package enum LeaseRequest: Sendable, Equatable {
 }
 
 extension FileEvent {
-    /// The key of the event among the parts of a file's progress, and the generation to which it belongs. Nil if the event is not stored.
+    /// The name under which the event is stored, and the generation to which it belongs. A later event with the same name replaces an earlier event
+    /// of the same file. Nil if the event is not stored.
     var part: (name: String, generation: Int64)? {
         switch self {
         case .restarted(let generation, _): ("0restart", generation)

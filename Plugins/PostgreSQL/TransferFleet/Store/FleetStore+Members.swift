@@ -2,9 +2,9 @@ public import Foundation
 package import TransferCore
 public import TransferKit
 
-/// A member as it joins a fleet.
+/// The description of a member that joins a fleet.
 package struct FleetMemberDescription: Sendable {
-    /// The oldest version of members that this version can work with.
+    /// The version of this member. A fleet rejects members whose version is older than its `minimum_member`.
     package static let version = 1
 
     package var name: String

@@ -70,7 +70,7 @@ package final class FleetTransaction {
         notifies = true
     }
 
-    /// The next mark: later marks start first within the lanes now and next.
+    /// Returns a mark that is higher than all earlier ones. In the lanes *now* and *next*, sessions with higher marks start first.
     package func nextMark() throws -> String {
         guard let row = try link.query("UPDATE fleet SET mark = mark + 1 RETURNING mark").first else {
             throw PostgresError.unreadable("the table fleet is empty")
