@@ -34,7 +34,7 @@ import TransportSupport
         #expect(error.kind == .connectionLost && error.isUnanswered, "\(error)")
     }
 
-    /// Each of these servers is not stopped: it has sent at least a line, or the connection was used before.
+    /// Each of these servers has sent at least a line, so it is not a forwarder whose server is stopped.
     @Test(
         arguments: [
             [[.raw("HTTP/1.1 100 Continue\r\n\r\n"), .close]], [[.raw("HTTP/1.1 200 OK\r\n"), .reset]],
@@ -56,7 +56,7 @@ import TransportSupport
         #expect([.outcomeUnknown, .connectionLost].contains(error.kind) && !error.isUnanswered, "\(error)")
     }
 
-    /// A forwarder can't hold so many bytes, so a server received some of them.
+    /// A forwarder can't buffer this many bytes, so its server received some of them.
     @Test func connectionThatAcceptedLargeBodyIsNotUnanswered() async throws {
         let server = try ScriptedServer { _, _ in [.skip(50_000_000), .reset] }
         defer { server.stop() }

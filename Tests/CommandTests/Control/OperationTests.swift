@@ -56,7 +56,7 @@ import TransferKit
         #expect(try await program.succeed("why", ids[0]).output.contains("transferq release"))
     }
 
-    /// The reasons of the session come first, and that nothing runs the queue comes last.
+    /// The session's own reason comes first, followed by the advice that no process runs the queue.
     @Test func explainsWaitingWithoutOwner() async throws {
         var (program, ids) = try await program(3)
         // Dates are in the time zone of this machine.
@@ -163,7 +163,7 @@ import TransferKit
         let both = try await program.run("set", ids[0], "--chunk", "1M", "--clear", "chunk")
         #expect(both.status == 2 && both.diagnostics.contains("--chunk and --clear chunk"), "\(both.testDescription)")
         #expect(try await program.run("set", ids[0], "--clear", "name").status == 2)
-        // Another spelling.
+        // `--clear-tags` is another name of `--clear tags`.
         try await program.succeed("set", ids[0], "--set-tag", "x")
         try await program.succeed("set", ids[0], "--clear-tags")
         #expect(try await program.succeed("list", "--tag", "x").output == "")

@@ -137,7 +137,7 @@ import TransferKit
         #expect(try await program.succeed("remove", ids[0], "#3", "--dry-run", "--json").objects().count == 2)
         #expect(try await program.succeed("account", "remove", "two", "--cascade", "--dry-run").lines == [ids[16]])
         #expect(try await program.run("account", "remove", "two", "--dry-run").status == 2)
-        // A session that the command would not change is reported, as without the option.
+        // As without --dry-run, the command reports a session that it can't change.
         let refused = try await program.run("cancel", ids[0], ids[1], "--dry-run")
         #expect(refused.status == 4 && refused.lines == [ids[1]], "\(refused.testDescription)")
         let draft = try await program.succeed("add", "two", "a", "--draft").lines[0]

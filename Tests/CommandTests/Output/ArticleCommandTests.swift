@@ -15,7 +15,7 @@ import TransferCommands
         #expect(count > 50)
     }
 
-    /// The words of each command `transferq` in a code block, with the name of its text.
+    /// The words of each `transferq` command in a code block, with the name of the file that contains it.
     private static func commands() throws -> [(text: String, words: [String])] {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()

@@ -157,7 +157,7 @@ import TransferCore
         #expect(result.diagnostics.split(separator: "\n").count == 1, "\(result.testDescription)")
     }
 
-    /// The producer waits too, so its user sees why.
+    /// While the session waits, the producer can't continue, so the command prints the reason.
     @Test(arguments: [false, true]) func reportsWhyStreamWaits(hasOwner: Bool) async throws {
         let program = try TransferQ()
         let port = try ReservedPort()
@@ -253,7 +253,7 @@ import TransferCore
         }
     }
 
-    /// With a declared length, a server takes the last byte for the end of the file. It must not get this byte from a command that fails.
+    /// A server that knows the length considers the file complete when the last byte arrives. So this byte must not be sent if the command fails.
     @Test func failedCommandWithLengthLeavesNoCompleteFile() async throws {
         try await LoopbackStudio.with { studio in
             let bytes = "head -c 3000000 /dev/zero"

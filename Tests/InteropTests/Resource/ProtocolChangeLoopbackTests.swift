@@ -23,7 +23,7 @@ import TransportTUS
         let url = try await server.start()
         var queue = try await interop.openQueue(url.absoluteString)
         try await queue.start()
-        // The transport of the queue knows the server from this file.
+        // With this file, the queue's transport learns which protocol the server speaks.
         let first = try await queue.enqueue(try .upload([interop.file("first", size: 10)], to: "real"))
         await queue.waitUntilIdle()
         #expect(try await first.value.state == .completed)
@@ -50,7 +50,7 @@ import TransportTUS
             return error
         }
         #expect(restart?.failureClass == .resumeLost)
-        // To the server of tus, the URL of the upload is one of many unknown ones.
+        // A new tus server only reports that it does not know the upload's URL, so the message names no protocol.
         if change.old == .tus { #expect(restart?.message.contains("now speaks Resumable Uploads for HTTP") == true) }
         #expect(try await queue.session(id).value.state == .completed)
         for path in files {

@@ -69,7 +69,7 @@ import TransferKit
             try await fixture.waitForBytes(3_000_000, of: "note-0")
             let link = try PostgresLink(try PostgresURL(fixture.fleet.url))
             try link.execute("SELECT pg_advisory_lock(1953198193, 1)")
-            // The note ends, but the member can't report it. The reel is larger, so it still waits.
+            // The session "note" ends, but the member can't report this. The session "reel" is larger, so it continues.
             fixture.server.stopContent(at: 5_000_000)
             try await fixture.wait("the note is transferred") {
                 fixture.server.statistics.uploads.contains { $0.filename == "note-0" && $0.isComplete }

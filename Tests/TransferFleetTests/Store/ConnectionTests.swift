@@ -3,7 +3,7 @@ import Testing
 import TransferFleet
 import TransferKit
 
-/// Wrong URLs, servers and schemas: each has a sentence that names the next step.
+/// The errors for wrong URLs, servers and schemas. Each message names the next step.
 @Suite struct ConnectionTests {
     private func message(_ url: String) async -> String {
         do {

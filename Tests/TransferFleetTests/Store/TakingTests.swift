@@ -68,7 +68,7 @@ import TransferKit
         #expect(try await fleet.finish(taken[0]))
         try await fleet.fleet.cancel(ids[0])
         #expect(try await fleet.store.take(for: member).map(\.id) == [ids[3], ids[4]])
-        // To run now overrides the start time.
+        // `run` overrides the start time.
         try await fleet.fleet.run(ids[1])
         #expect(try await fleet.store.take(for: member).map(\.id) == [ids[1]])
     }

@@ -110,7 +110,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The copy does not fill the disk first.
+    /// The queue checks the free space before it copies, so the disk does not fill up.
     @Test func rejectsCopyWithoutSpace() async throws {
         let disk = try SmallDisk(.mounted, in: fixture.folder.path.appending("store"), folder: "spool", megabytes: 1)
         defer { withExtendedLifetime(disk) {} }

@@ -33,7 +33,7 @@ import TransferKit
         .report(RunEvent(key: key, run: scheduler.view(key)?.run ?? 0, content: content))
     }
 
-    /// A report recalls only the line of its own account, so the scheduler examines no other line.
+    /// A report about an endpoint recalls only the line of the account with this endpoint. All other lines stay set aside.
     @Test(arguments: [
         RunEvent.Content.endpointFailed(endpoint(1), outage), .endpointWorks(endpoint(1)), .probe(endpoint(1)), .endpoint(endpoint(1)),
         .hostBusy(endpoint(1), .seconds(100)),
@@ -43,7 +43,7 @@ import TransferKit
         #expect(scheduler.sessionIndex.linesAside >= Self.count - 1)
     }
 
-    /// The next recall is due when a waiting line is due.
+    /// A line that is set aside has a due time, which no longer exists after the line was recalled.
     @Test func recalledLineLeavesNoDueTime() throws {
         var scheduler = try scheduler()
         #expect(scheduler.nextDue(after: .start) == .seconds(10))

@@ -57,7 +57,7 @@ import TransportTesting
         let schema = try #require(
             try object(Self.root.appending("Sources/Schemas/transferq.schema.json"))["$defs"] as? [String: [String: Any]])
         func names(_ object: [String: Any]?) -> Set<String> { Set((object?["properties"] as? [String: Any] ?? [:]).keys) }
-        // The members that only one of both has.
+        // The members that only one of the two has.
         let differences: [(name: String, definition: String, web: Set<String>, command: Set<String>)] = [
             ("Queue", "queue", [], []), ("Session", "session", [], ["items"]), ("Item", "item", ["position"], []),
             ("Account", "account", [], []), ("Endpoint", "endpoint", [], []), ("Limits", "limits", ["mode"], []),

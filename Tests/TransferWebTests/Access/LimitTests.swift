@@ -60,7 +60,7 @@ import TransportTesting
             let client = try fixture.client()
             let socket = try WebSocket(port: fixture.port, receiveBuffer: 4_096)
             try socket.send(client.head("GET", "/api/v1/events", version: "1.0"))
-            // Each of these events names all sessions, and they are larger together than the buffers of both sockets.
+            // Each of these events names all sessions. Together, the events are larger than the buffers of both sockets.
             for _ in 0..<60 {
                 try await fixture.queue.apply(.release, to: .sessions(ids))
                 try await fixture.queue.apply(.hold, to: .sessions(ids))
@@ -98,7 +98,7 @@ import TransportTesting
             try await fixture.add(500) { "a long name of session \($0)" }
             let client = try fixture.client()
             let socket = try WebSocket(port: fixture.port, receiveBuffer: 4_096)
-            // The responses are larger together than the buffers of both sockets.
+            // Together, the responses are larger than the buffers of both sockets.
             let request = client.head("GET", "/api/v1/sessions?limit=500", ["Connection": "keep-alive"])
             try socket.send(String(repeating: request, count: 1_000))
             // The only connection is taken until the server closes it.

@@ -76,7 +76,7 @@ import TransportTesting
             let ids = try await fixture.add(500)
             _ = try await reader.events(upTo: "added")
             program.suspend()
-            // These events are larger together than the buffers of the socket to the program.
+            // Together, these events are larger than the buffers of the socket to the program.
             for _ in 0..<50 {
                 try await fixture.queue.apply(.release, to: .sessions(ids))
                 try await fixture.queue.apply(.hold, to: .sessions(ids))

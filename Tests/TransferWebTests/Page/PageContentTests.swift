@@ -53,7 +53,7 @@ import TransportTesting
             try await gate.reached()
             let (browser, _) = try await fixture.browser()
             var row = ""
-            // The row and the totals get the rate after the first moment.
+            // The row and the totals show a rate only after the queue has measured one.
             while !row.contains("/s") || !row.contains("left") {
                 row = try await browser.get("/").body.components(separatedBy: "<li class=\"row\"").last ?? ""
             }
@@ -152,7 +152,7 @@ import TransportTesting
             #expect(try await browser.get("/?session=\(draft)").body.contains("value=\"enqueue\""))
             try await act("enqueue", draft)
             #expect(try await state(draft) == .waiting)
-            // The key Enter in a field of the toolbar.
+            // The user presses Enter in a field of the toolbar.
             try await act("default", draft, [("at", "0"), ("rate", "")])
             #expect(try await fixture.queue.status(of: draft).index == 0)
             try await act("default", draft, [("at", ""), ("rate", "5K")])

@@ -119,7 +119,7 @@ struct InterruptedSyncTests {
                         return true
                     }
                     state.hasFailed = true
-                    // Only an old block, which no comparison of recent blocks would find.
+                    // Lose only an old block, because a comparison of the recent blocks would not detect it.
                     for index in (dirty.first ?? 0..<0) { state.content[index] = 0 }
                     return false
                 }

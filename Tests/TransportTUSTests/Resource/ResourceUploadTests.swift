@@ -86,7 +86,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// Up to version 6, final responses may lack the header, or contain the header of the other sense.
+    /// Up to version 6, final responses may lack the header for completeness, or contain the opposite header: `Upload-Complete` instead of
+    /// `Upload-Incomplete`, or the reverse.
     @Test(
         arguments: [
             ("6", [:]), ("6", ["Upload-Offset": "10"]), ("6", ["Upload-Incomplete": "?0"]), ("5", ["Upload-Incomplete": "?0"]),

@@ -53,10 +53,10 @@ import TransferKit
         // A loopback address needs no route.
         #expect(isTooLong(local, 0, at: 500))
         routes.end(at: .seconds(500))
-        // Another route changes nothing.
+        // A second report that a route exists changes nothing.
         routes.end(at: .seconds(505))
         #expect(!isTooLong(endpoint, 60, at: 559) && isTooLong(endpoint, 60, at: 560) && isTooLong(local, 60, at: 500))
-        // A second gap does not make the time before it count for nothing.
+        // A second gap does not reset the time that was counted before it.
         routes.begin(at: .seconds(540))
         routes.end(at: .seconds(541))
         #expect(!isTooLong(endpoint, 60, at: 560) && isTooLong(endpoint, 60, at: 561))

@@ -14,7 +14,7 @@ import TransferKit
         let best = path.bestFixedRate
         let result = path.transfer(for: 60)
         #expect(result.rate(from: 0, to: 60) > best * 0.9)
-        // A period of several round trips, because responses arrive in bursts.
+        // This period covers several round trips, because responses arrive in bursts.
         #expect(result.rate(from: 5, to: 10) > best * 0.85)
         #expect(result.rate(from: 20, to: 60) > best * 0.94)
     }
@@ -22,7 +22,7 @@ import TransferKit
     @Test(arguments: [0.0, 0.05, 0.2], [2, 5, 10, 30]) func staysBelowRefusedNumber(roundTrip: Double, maximum: Int) {
         let path = SimulatedPath(roundTrip: roundTrip, workers: 64, service: 0.1, maximumInFlight: maximum)
         let result = path.transfer(for: 100)
-        // The best fixed number has many files refused, and so uses every gap.
+        // With the best fixed number, the server refuses many files, but none of its free places stays unused.
         #expect(result.rate(from: 20, to: 100) > path.bestFixedRate * 0.7)
         let refused = result.refused.count { $0 > 20 }
         #expect(refused < result.completed.count / 10, "\(refused) of \(result.completed.count)")

@@ -39,7 +39,7 @@ import TransportTesting
             return try await SessionDraft.withoutStore([.upload(paths, to: "a")])[0]
         }
 
-        /// The latest report of each kind for each file, as another queue repeats them.
+        /// The latest report about each file, in the form in which another queue receives the progress.
         var progress: [FileProgress] {
             var latest: [FileProgress] = []
             for report in reports.withLock(\.self) {

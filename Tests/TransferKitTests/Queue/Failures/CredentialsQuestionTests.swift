@@ -112,7 +112,7 @@ import TransportTesting
         #expect(files.contains { $0.range(of: Data(secret.id.uuidString.utf8)) != nil }, "the store contains the ID")
         #expect(!files.contains { $0.range(of: Data("good".utf8)) != nil }, "no file contains the secret")
 
-        // The account of a process that has ended: only the ID is left.
+        // This account is like one that an ended process saved: it has only the ID of the secret.
         endpoint.credentials = [
             try JSONDecoder().decode(
                 CredentialReference.self,

@@ -138,7 +138,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A session that fails while it waits has not used up its start time.
+    /// A session that fails before its start time keeps the start time when it is retried.
     @Test func retryKeepsStartTime() async throws {
         let (queue, session, gate) = try await beginFile()
         try await session.hold()
@@ -199,7 +199,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The time counts by the uptime, so a clock that is set does not use it up.
+    /// The uptime determines how much time has passed, so setting the clock forward does not shorten it.
     @Test func clockSetForwardDoesNotShortenTime() async throws {
         let (queue, session, gate) = try await beginFile()
         fixture.clock.advance(by: deadline / 4)
@@ -234,7 +234,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A date that was set back does not extend the time beyond the deadline.
+    /// Setting the clock back does not extend the time.
     @Test func wrongDateDoesNotExtendTime() async throws {
         let (queue, session, gate) = try await beginFile()
         try await queue.pause(session.id)

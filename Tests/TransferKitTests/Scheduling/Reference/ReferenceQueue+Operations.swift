@@ -108,7 +108,7 @@ extension ReferenceQueue {
             try retry(index)
             retryEndpoints(of: sessions[index].account)
         case (.update(let update), _) where state != .completed:
-            // On a copy, because a rejected update must change nothing.
+            // Update a copy, because a rejected update must change nothing.
             var copy = self
             try copy.update(index, update)
             self = copy
