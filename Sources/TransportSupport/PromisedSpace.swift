@@ -68,8 +68,8 @@ package final class PromisedSpace: Sendable {
         _ bytes: Int64, on device: UInt64, free: () throws(TransferError) -> Int64
     ) throws(TransferError) -> (promise: Promise?, free: Int64, others: Int64) {
         while true {
-            // Read the free space last: bytes that another download stores in the meantime then count twice. In the other order, they would not
-            // count at all.
+            // Read the free space last. If another download stores bytes between the two reads, these bytes then count twice. In the other order,
+            // they would not count at all.
             let (count, others) = remaining(on: device)
             let free = try free()
             guard free - others >= bytes else { return (nil, free, others) }

@@ -89,7 +89,7 @@ import TransportTUS
         let error = await upload.failure(from: upload.recorder.checkpoints.last)
         #expect(error?.code == .outcomeUnknown && error?.failureClass == .permanent)
         #expect(error?.message.contains("Look for the file there") == true)
-        // A retry by the user starts over.
+        // A retry by the user restarts the upload.
         _ = try await upload.run(from: upload.recorder.checkpoints.last)
         #expect(upload.methods == ["POST", "HEAD", "POST", "PATCH"])
         await upload.end()

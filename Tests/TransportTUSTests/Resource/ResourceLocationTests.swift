@@ -40,7 +40,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The client ends the request, and removes the upload that it knows. A retry by the user starts over.
+    /// The client ends the request, and removes the upload that it knows. A retry by the user restarts the upload.
     @Test(arguments: ["3", "8", "10"]) func rejectsChangedInterimLocation(version: String) async throws {
         let upload = try TestUpload.resource(size: 32 << 20, version: version) { request, _ in
             request.method == "DELETE"

@@ -138,7 +138,7 @@ import TransportTUS
         #expect(error?.failureClass == .permanent && error?.code == .rejected)
         #expect(error?.cause?.contains("no cats") == true && error?.message.contains("received the whole file") == true)
         #expect(upload.methods == ["POST"])
-        // A retry by the user starts over.
+        // A retry by the user restarts the upload.
         #expect(String(decoding: upload.recorder.checkpoints.last?.data ?? .init(), as: UTF8.self) == "{}")
         await upload.end()
     }
@@ -179,7 +179,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A server that ignores the protocol stores the file all the same.
+    /// A server that ignores the protocol stores the file anyway.
     @Test func fallsBackToPlainUpload() async throws {
         var upload = try TestUpload(size: 10, options: [.answer(404)]) { _, _ in [.answer(201)] }
         upload.endpoint.settings["dialect"] = "ietf"
