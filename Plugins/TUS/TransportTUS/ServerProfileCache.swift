@@ -23,6 +23,8 @@ final class ServerProfileCache: Sendable {
         var unansweredOptionsRequests = 0
         /// A proxy in front of the endpoint breaks requests with interim responses over HTTP/2, so requests use HTTP/1.1.
         var breaksInterimResponses = false
+        /// The server created an upload without content, and sent no interim response that a proxy could break.
+        var sendsNoInterimResponses = false
         /// The maximum number of bytes of one request; nil if no limit is known.
         var chunkLimit: Int64?
 

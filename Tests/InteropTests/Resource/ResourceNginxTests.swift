@@ -55,12 +55,13 @@ import TransportTUS
         #expect(try stored.contains(interop.content(path)))
     }
 
-    /// nginx breaks requests with interim responses, and the file still arrives exactly once, also if the connection to nginx breaks twice.
+    /// nginx breaks requests with interim responses. No attempt fails because of this, and the file arrives exactly once, also if the connection to
+    /// nginx breaks twice.
     @Test(arguments: ["1.1", "2"], [true, false]) func sendsFile(httpVersion: String, streams: Bool) async throws {
         let path = try interop.file("file", size: Self.size)
-        let cut = try link(path, as: "cut")
+        let (again, cut) = (try link(path, as: "again"), try link(path, as: "cut"))
         for dialect in ResourceLoopbackTests.dialects {
-            try await ResourceNginxTests().send(path, cut, dialect, httpVersion: httpVersion, streams: streams)
+            try await ResourceNginxTests().send(path, again, cut, dialect, httpVersion: httpVersion, streams: streams)
         }
     }
 
@@ -72,15 +73,16 @@ import TransportTUS
     }
 
     private func send(
-        _ path: FilePath, _ cut: FilePath, _ dialect: LoopbackDialect, httpVersion: String, streams: Bool
+        _ path: FilePath, _ again: FilePath, _ cut: FilePath, _ dialect: LoopbackDialect, httpVersion: String, streams: Bool
     ) async throws {
         let site = try await open(LoopbackOptions(dialect: dialect), httpVersion: httpVersion, streams: streams)
-        let (_, failures) = try await site.upload.complete(path)
-        #expect(failures <= 2, "\(dialect)")
+        // Over HTTP/2, the first request shows that nginx breaks interim responses.
+        #expect(try await site.upload.complete(path).failures <= (httpVersion == "2" ? 1 : 0), "\(dialect)")
         try checkContent(path, site)
-        let again = try interop.file("again", size: 1000)
-        _ = try await site.upload.run(again)
-        try checkContent(again, site)
+        for later in [again, try interop.file("small", size: 1000)] {
+            #expect(try await site.upload.complete(later).failures == 0, "\(dialect)")
+            try checkContent(later, site)
+        }
         // A transport that does not know yet that nginx breaks interim responses.
         let other = TUSTransport()
         var upload = site.upload
@@ -107,8 +109,10 @@ import TransportTUS
         let first = try interop.file("1.1", size: Self.size)
         for (httpVersion, path) in [("1.1", first), ("2", try link(first, as: "2"))] {
             let transport = try NIOUploadTests.transport(version)
-            let upload = DirectUpload(
+            var upload = DirectUpload(
                 transport, to: "https://127.0.0.1:\(relay.port)/files", settings: ["caFile": proxy.certificate, "httpVersion": httpVersion])
+            // The transport did not ask for the version, so it does not know that nginx is in front of the server.
+            upload.options.creation = .separate
             Self.cutTwice(relay)
             #expect(try await upload.complete(path).failures >= 1 && relay.hasCutAll, "HTTP/\(httpVersion)")
             #expect(try server.files.last == interop.content(path), "HTTP/\(httpVersion)")

@@ -11,6 +11,8 @@ struct KnownDialect: Sendable {
     var limits = UploadLimits()
     /// The round-trip time of the request that found the version.
     var latency = Duration.zero
+    /// Whether nginx is in front of the server. nginx 1.22 passes on an interim response as the final one and reads no more content.
+    var isBehindNginx = false
 }
 
 extension TUSServer {
@@ -96,12 +98,14 @@ extension TUSServer {
     private func dialect(in answer: TUSResponse) -> KnownDialect? {
         let (limits, latency) = (answer.limits ?? UploadLimits(), answer.endpointResponse.latency)
         let named = Dialect.draft(namedIn: answer.response.headers)
+        let isBehindNginx = answer.response.headers["Server"]?.lowercased().hasPrefix("nginx") ?? false
         if (200..<300).contains(answer.status) {
             guard answer.isFromTUSServer else { return nil }
-            return KnownDialect(dialect: named ?? dialect, isConfirmed: named != nil, limits: limits, latency: latency)
+            return KnownDialect(
+                dialect: named ?? dialect, isConfirmed: named != nil, limits: limits, latency: latency, isBehindNginx: isBehindNginx)
         }
         guard [400, 412].contains(answer.status), let named, named.version != dialect.version else { return nil }
-        return KnownDialect(dialect: named, isConfirmed: true, limits: limits, latency: latency)
+        return KnownDialect(dialect: named, isConfirmed: true, limits: limits, latency: latency, isBehindNginx: isBehindNginx)
     }
 
     /// The error for a server that supports none of the versions.
@@ -122,8 +126,9 @@ extension TUSServer {
     /// Records that the server used the current version.
     func confirmDialect() {
         guard profiles.dialect(of: address).map({ !$0.isConfirmed || $0.dialect.version != dialect.version }) ?? true else { return }
-        let limits = profiles.dialect(of: address)?.limits ?? UploadLimits()
-        profiles.store(KnownDialect(dialect: dialect, isConfirmed: true, limits: limits), of: address)
+        var known = profiles.dialect(of: address) ?? KnownDialect(dialect: dialect, isConfirmed: true)
+        (known.dialect, known.isConfirmed) = (dialect, true)
+        profiles.store(known, of: address)
     }
 
     /// Whether the server has used or named the current version.

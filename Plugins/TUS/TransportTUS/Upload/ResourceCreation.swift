@@ -160,6 +160,8 @@ struct ResourceCreation {
                 checkpoint.whole.unanswered = UnansweredRequest(offset: 0, accepted: error.sent.accepted, hasObservedEnd: true)
             }
         }
+        // A proxy may have passed on the interim response as the final one.
+        if !withContent, failure.failureClass == .transient, let url = await record[.whole].url { return .open(url: url, offset: nil) }
         throw failure
     }
 
@@ -173,6 +175,8 @@ struct ResourceCreation {
         }
         let usesOtherVersion = interims.withLock { $0.otherVersion != nil }
         if isAnnounced || answer.isFromTUSServer && !usesOtherVersion { server.confirmDialect() }
+        let hasInterims = interims.withLock { $0.location != nil || $0.offset != nil || $0.limits != nil }
+        if !withContent { server.profiles.learn(of: server.address) { $0.sendsNoInterimResponses = !hasInterims } }
         if withContent, isComplete(answer, count: count) {
             await record.complete(count, of: .whole, url: nil)
             return .complete(answer)

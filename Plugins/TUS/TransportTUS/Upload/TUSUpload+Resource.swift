@@ -140,13 +140,14 @@ extension TUSUpload {
     }
 
     /// Whether the creation contains the whole content. It does not after an interrupted attempt that learned of no upload, because interim
-    /// responses may not arrive, and some proxies end HTTP/2 requests with interim responses.
+    /// responses may not arrive, and some proxies end requests with interim responses.
     private var sendsContentAtOnce: Bool {
         guard !isRepeated, options.creation == .automatic, file.source.growth == nil else { return false }
         // If the server speaks another version, its interim response does not count, and a lost connection would leave the outcome unknown.
         if let known = server.profiles.dialect(of: server.address), !known.isConfirmed { return false }
-        let limit = min(
-            options.chunkSize ?? server.options.chunkSize ?? .max, server.profiles.quirks(of: server.address).chunkLimit ?? .max)
+        let quirks = server.profiles.quirks(of: server.address)
+        if server.profiles.dialect(of: server.address)?.isBehindNginx == true, !quirks.sendsNoInterimResponses { return false }
+        let limit = min(options.chunkSize ?? server.options.chunkSize ?? .max, quirks.chunkLimit ?? .max)
         return server.options.requests.httpVersion == .http1 && size <= limit
     }
 
