@@ -31,7 +31,18 @@ extension JSONValue {
             "startedAt": JSONValue(session.startedAt),
             "endedAt": JSONValue(session.endedAt),
         ]
-        self = .joined(identity, JSONValue(session.statistics), details)
+        let times: JSONValue = session.times.map { ["times": JSONValue($0)] } ?? [:]
+        self = .joined(identity, JSONValue(session.statistics), details, times)
+    }
+
+    private init(_ times: TransferTimes) {
+        self = [
+            "connecting": JSONValue(times.secondsConnecting),
+            "transferring": JSONValue(times.secondsTransferring),
+            "awaitingResponse": JSONValue(times.secondsAwaitingResponse),
+            "storing": JSONValue(times.secondsStoring),
+            "rateLimited": JSONValue(times.secondsRateLimited),
+        ]
     }
 
     /// An item in the output of `show`.

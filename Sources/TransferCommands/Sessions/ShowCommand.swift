@@ -16,6 +16,9 @@ struct ShowCommand: AsyncParsableCommand {
     @Argument(help: "\(SessionPrefix.help).", completion: Candidates.sessions)
     var id: String
 
+    @Flag(help: "Show where the time went, not the items.")
+    var timing = false
+
     func run() async throws {
         var hasPrinted = false
         try await common.withQueue(isRepeatable: !hasPrinted) { queue in
@@ -45,7 +48,9 @@ struct ShowCommand: AsyncParsableCommand {
 
     private func printText(_ session: SessionStatus, of queue: any ControllableQueue) async throws {
         let output = CommandContext.current.output
-        await output.write(SessionDescription.lines(of: session).map { $0.withoutControlCharacters + "\n" }.joined() + "\n")
+        let lines = SessionDescription.lines(of: session).map { $0.withoutControlCharacters + "\n" }.joined() + "\n"
+        await output.write(lines + (timing ? TimingDescription.text(of: session) : ""))
+        guard !timing else { return }
         try await forEachPage(of: session.id, in: queue) { await output.write(ItemDescription.text(of: $0, session.direction)) }
     }
 

@@ -68,10 +68,13 @@ extension TransferQueue {
     public func status(of id: SessionID) async throws -> SessionStatus {
         await waitForEarlierInputs()
         guard let key = scheduler.sessionIndex.key(of: id),
-            let status = try await statuses([(index: scheduler.sessionIndex.index(of: key) ?? Self.noIndex, key: key)]).first
+            var status = try await statuses([(index: scheduler.sessionIndex.index(of: key) ?? Self.noIndex, key: key)]).first
         else {
             throw QueueError(.noSuchSession, "There is no session \(id).")
         }
+        var times = try await clientReads.run { try await store.times(of: key) }
+        if let run = live[key] { times += run.times }
+        status.times = times
         return status
     }
 

@@ -55,6 +55,9 @@ public struct SessionStatus: Hashable, Sendable, Codable {
     public var rateLimit: Int64?
     /// The time from the session's first start after which it fails; see ``SessionOptions/deadline``.
     public var deadline: Duration?
+    /// How long the session's files spent in each part of a transfer. Nil in lists of sessions, and in a fleet; see
+    /// ``ControllableQueue/status(of:)``.
+    public var times: TransferTimes?
 }
 
 extension SessionStatus {

@@ -51,6 +51,24 @@ import Testing
         }
     }
 
+    /// The server handles few bytes per second, so most of the time is spent on content.
+    @Test(.timeLimit(.minutes(10))) func showsWhereTimeWent() async throws {
+        try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 1 << 20)) { studio in
+            try studio.program.folder.file("slow", size: 3 << 20)
+            let id = try await studio.program.succeed("add", "studio", "slow").lines[0]
+            let before = try await studio.program.succeed("show", id, "--timing").output
+            #expect(before.contains("No attempt has ended"), "\(before)")
+            try await studio.program.succeed("run", "--progress", "none")
+            let text = try await studio.program.succeed("show", id, "--timing").output
+            #expect(text.contains("In the queue: ") && text.contains("connecting"), "\(text)")
+            let session = try await studio.session(id)
+            let times = try #require(session["times"] as? [String: Any]).compactMapValues { $0 as? Double }
+            #expect(times.values.allSatisfy { $0 >= 0 })
+            let content = (times["transferring"] ?? 0) + (times["awaitingResponse"] ?? 0)
+            #expect(content > (times["connecting"] ?? 0) + (times["storing"] ?? 0), "\(times)")
+        }
+    }
+
     /// A Python program that runs a command on a new terminal with the given number of columns, and prints its output.
     private static let onTerminal = """
         import fcntl, os, pty, struct, sys, termios, time

@@ -6,7 +6,7 @@ enum SessionSchema {
         "deadline", "attempts", "error", "tags", "context", "createdAt", "startedAt", "endedAt",
     ]
 
-    static let shown = session.union(["items"])
+    static let shown = session.union(["items", "times"])
 
     static let item: Set<String> = [
         "source", "destination", "remoteURL", "state", "bytesTotal", "bytesDone", "bytesSent", "checksum", "partialExpiresAt", "answer",

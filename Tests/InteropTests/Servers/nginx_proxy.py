@@ -52,6 +52,7 @@ serve(folder, lambda port: f"""
         location / {{
             {redirect}
             {location}
+            client_body_timeout {options.get('bodyTimeout', 60)}s;
             proxy_pass http://127.0.0.1:{sys.argv[2]};
             proxy_http_version 1.1;
             proxy_set_header Host $http_host;

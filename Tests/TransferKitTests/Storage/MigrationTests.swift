@@ -53,7 +53,8 @@ import TransferKit
                     ALTER TABLE item DROP COLUMN form;
                     ALTER TABLE removal DROP COLUMN account;
                     ALTER TABLE removal DROP COLUMN is_held;
-                    DELETE FROM grdb_migrations WHERE identifier IN ('6', '7', '8', '9', '10', '11');
+                    DELETE FROM grdb_migrations WHERE identifier IN ('6', '7', '8', '9', '10', '11', '12');
+                    ALTER TABLE session DROP COLUMN times;
                     PRAGMA user_version = 5;
                     """)
         }
@@ -79,7 +80,8 @@ import TransferKit
                     ALTER TABLE schedule DROP COLUMN deadline_from;
                     ALTER TABLE session ADD COLUMN deadline_from INTEGER;
                     UPDATE session SET deadline_from = key * 1000000000000;
-                    DELETE FROM grdb_migrations WHERE identifier = '11';
+                    DELETE FROM grdb_migrations WHERE identifier IN ('11', '12');
+                    ALTER TABLE session DROP COLUMN times;
                     PRAGMA user_version = 10;
                     """)
         }

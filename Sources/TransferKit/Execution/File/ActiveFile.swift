@@ -30,11 +30,13 @@ package final class ActiveFile: Sendable {
     private let isSizeGuessed: Bool
     private let bytesBeyond = Atomic<Int64>(0)
     private let abandon = Locked<(@Sendable () -> Void)?>(nil)
+    let phases: AttemptPhases
 
     package init(
         position: Int64, size: Int64?, start: Int64, floor: Int64 = 0, isSizeGuessed: Bool = false,
-        isAwaiting: @escaping @Sendable (Int64) -> Bool = { _ in false }
+        isAwaiting: @escaping @Sendable (Int64) -> Bool = { _ in false }, now: @escaping @Sendable () -> Duration = { .zero }
     ) {
+        phases = AttemptPhases(now: now)
         self.isAwaiting = isAwaiting
         self.isSizeGuessed = isSizeGuessed
         self.position = position
@@ -82,11 +84,13 @@ package final class ActiveFile: Sendable {
             isWaiting.store(false, ordering: .relaxed)
             isBusy.store(false, ordering: .relaxed)
         }
+        if grew.sent { phases.enter(sent.newValue < most ? .transferring : .awaitingResponse) }
         return grew
     }
 
     /// Records that the attempt requested bytes, but the rate limits allowed none.
     package func noteRateLimit() {
+        phases.enter(.rateLimited)
         activities.add(1, ordering: .relaxed)
     }
 
@@ -103,6 +107,7 @@ package final class ActiveFile: Sendable {
 
     /// Records that a request has been sent completely, and that its response is pending.
     package func noteAwaitedResponse() {
+        phases.enter(.awaitingResponse)
         isWaiting.store(true, ordering: .relaxed)
         isBusy.store(false, ordering: .relaxed)
     }

@@ -33,7 +33,7 @@ extension FileRunner {
             isSizeGuessed: file.isListed,
             isAwaiting: { [stream = inspected.stream, turns, position = file.position] in
                 turns.isWaitingForTurn(position) || stream?.isAwaited(at: $0) ?? false
-            })
+            }, now: context.clock.now)
         file.size = inspected.size
         if !hasStarted, context.options.reportsItemProgress { context.publish(.itemStarted(context.id, position: file.position)) }
         hasStarted = true
@@ -160,6 +160,7 @@ extension FileRunner {
         let (attempt, transport, active) = (prepared.attempt, prepared.transport, prepared.active)
         turns.begin(file.position, at: attempt.endpoint, takesTurn: waitsForTurn(at: transport) && attempt.checkpoint != nil)
         var outcome: FileConcurrency.Outcome?
+        active.phases.enter(.connecting)
         defer { turns.end(file.position, active.size ?? 0 <= FileWindow.smallSize ? outcome : nil) }
         let task = Self.begin(attempt, with: transport, reporter(for: prepared))
         active.whenStalled { task.cancel() }
@@ -236,6 +237,8 @@ extension FileRunner {
                     let source = UploadSource(path: file.source, identity: sent, confinement: file.confinement)
                     identity?.prefixDigest = await PrefixDigest.make(of: source, confirmed: checkpoint.confirmed, for: context)
                 }
+                let phase = active.phases.enter(.storing)
+                defer { active.phases.leave(.storing, for: phase) }
                 try await context.send(
                     .file(position: position, .checkpoint(checkpoint, endpoint: endpoint, generation: generation, identity)))
                 stream?.save(checkpoint.confirmed)
@@ -246,7 +249,11 @@ extension FileRunner {
                 // A transport may save a checkpoint before it sends a request or gets the response. Only an increase in confirmed bytes
                 // proves that a response arrived.
                 if checkpoint.confirmed > before?.confirmed ?? 0 { activity.confirmed() }
-                if before == nil, waitsForTurn { try await turns.wait(for: position) }
+                if before == nil, waitsForTurn {
+                    active.phases.leave(.storing, for: .none)
+                    defer { active.phases.leave(.none, for: phase) }
+                    try await turns.wait(for: position)
+                }
             },
             allowance: { limit in
                 let allowance = context.allowance(limit)

@@ -25,6 +25,8 @@ package final class LiveRun: Sendable {
         var shortages: [Int64: TransferError] = [:]
         /// The number of bytes that the ended attempts of this run transferred.
         var moved: Int64 = 0
+        /// The times of ended attempts that are not reported yet.
+        var times = TransferTimes()
         /// The byte counts shown last, below which the statistics do not fall. Reset when a file restarts at byte 0 or turns out to be a
         /// folder.
         var shown: ShownFigures
@@ -161,12 +163,13 @@ package final class LiveRun: Sendable {
     ///     bytes of earlier attempts and of attempts at other endpoints. Even then, the shown statistics do not decrease.
     func begin(
         position: Int64, size: Int64?, knownSize: Int64?, counted: Int64, stored: Int64, isSizeGuessed: Bool = false,
-        isAwaiting: @escaping @Sendable (Int64) -> Bool = { _ in false }
+        isAwaiting: @escaping @Sendable (Int64) -> Bool = { _ in false }, now: @escaping @Sendable () -> Duration = { .zero }
     ) -> ActiveFile {
         state.withLock {
             let counted = $0.counted[position] ?? counted
             let file = ActiveFile(
-                position: position, size: size, start: stored, floor: counted, isSizeGuessed: isSizeGuessed, isAwaiting: isAwaiting)
+                position: position, size: size, start: stored, floor: counted, isSizeGuessed: isSizeGuessed, isAwaiting: isAwaiting,
+                now: now)
             Self.count(size, insteadOf: knownSize, in: &$0.base)
             Self.subtract(counted, in: &$0.base)
             $0.counted[position] = 0
@@ -218,6 +221,7 @@ package final class LiveRun: Sendable {
             $0.base.bytesDone.addSaturated(confirmed)
             $0.counted[file.position] = confirmed
             $0.moved.addSaturated(file.moved)
+            $0.times += file.phases.times
         }
     }
 
@@ -300,6 +304,19 @@ package final class LiveRun: Sendable {
             guard !state.active.isEmpty else { return .connecting }
             if state.active.values.allSatisfy({ file in file.size.map { file.sent >= $0 && $0 > 0 } ?? false }) { return .verifying }
             return state.active.values.contains { $0.sent > 0 } ? .transferring : .connecting
+        }
+    }
+
+    /// The times of the attempts of this run that are not reported yet.
+    var times: TransferTimes {
+        state.withLock { state in state.active.values.reduce(into: state.times) { $0 += $1.phases.times } }
+    }
+
+    /// Returns the times of ended attempts, which then count as reported.
+    func takeTimes() -> TransferTimes {
+        state.withLock { state in
+            defer { state.times = TransferTimes() }
+            return state.times
         }
     }
 

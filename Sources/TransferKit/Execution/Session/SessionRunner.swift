@@ -34,6 +34,8 @@ package struct SessionRunner: Sendable {
             if span.isRecording { span.end(session: context.id, outcome) }
             return outcome
         }
+        let times = context.live.takeTimes()
+        if times.total > 0 { context.post(.times(times)) }
         context.post(.ended(outcome))
     }
 

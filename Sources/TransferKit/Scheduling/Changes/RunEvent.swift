@@ -39,6 +39,8 @@ package struct RunEvent: Sendable, Codable {
         /// An attempt failed and will be repeated while the session keeps its slot. `isLastInFlight` is true if no other file of the session
         /// is in flight.
         case attemptFailed(TransferError, retryIn: Duration, isLastInFlight: Bool)
+        /// The times of the run's attempts. Reported before the end of the run.
+        case times(TransferTimes)
         /// The run has ended.
         case ended(RunOutcome)
         /// The run was interrupted and did not end in time. The scheduler ignores the run's later reports, except ``ended(_:)``.

@@ -39,6 +39,8 @@ package enum StoreWrite: Sendable {
     case file(SessionKey, position: Int64, FileEvent)
     /// Adds running times in milliseconds to a session (nil if it was removed) and to the queue.
     case ran(SessionKey?, Int64, queue: Int64)
+    /// Adds the times of a run's attempts to a session.
+    case addTimes(SessionKey, TransferTimes)
 
     /// Moves the checkpoints of a session into the discard outbox. If the session has very many checkpoints, moves only the first ones.
     case discardPartial(SessionKey)
@@ -88,7 +90,7 @@ extension StoreWrite {
             .quarantine(let key, _), .restoreSession(let key, _), .beginSession(let key, _), .setEndpoint(let key, _, _),
             .attemptFailed(let key, _, _),
             .endSession(let key, _, _), .file(let key, _, _), .discardPartial(let key), .continueDiscard(let key),
-            .holdDiscard(let key, _, _, _),
+            .addTimes(let key, _), .holdDiscard(let key, _, _, _),
             .dropDiscard(let key, _, _), .releaseDiscards(let key):
             key
         case .ran(let key, _, _): key

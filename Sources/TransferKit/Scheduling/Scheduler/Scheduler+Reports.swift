@@ -45,6 +45,8 @@ extension Scheduler {
                 mutate(key) { entry, _ in entry.conditions.remove(.connected) }
                 transaction.events.append(.willStartRunning(entry.id))
             }
+        case .times(let times):
+            transaction.writes.append(.addTimes(key, times))
         case .ended(let outcome):
             end(entry, run: report.run, outcome, at: now, &transaction)
         case .abandoned:

@@ -59,4 +59,23 @@ extension QueueStore {
         }
         if queue > 0 { try addToSetting("milliseconds", queue, in: db) }
     }
+
+    /// Adds the times of a run's attempts to a session.
+    static func addTimes(_ times: TransferTimes, of key: SessionKey, in db: Database) throws {
+        var sum = try storedTimes(of: key, in: db)
+        sum += times
+        try execute(db, "UPDATE session SET times = ? WHERE key = ?", [try StoreCoding.encode(sum), key])
+    }
+
+    /// The times of a session's attempts in ended runs. Zero if the stored value is damaged.
+    func times(of key: SessionKey) async throws -> TransferTimes {
+        try await read { db in try Self.storedTimes(of: key, in: db) }
+    }
+
+    private static func storedTimes(of key: SessionKey, in db: Database) throws -> TransferTimes {
+        guard let row = try StoredRow.fetchOne(db, sql: "SELECT times FROM session WHERE key = ?", arguments: [key]),
+            let text = try row.decode(String?.self, atIndex: 0)
+        else { return TransferTimes() }
+        return (try? StoreCoding.decode(TransferTimes.self, from: text)) ?? TransferTimes()
+    }
 }

@@ -6,7 +6,7 @@ enum Schema {
     static let applicationID: Int32 = 0x544B_6974
 
     /// The newest schema that this version reads and writes; stored as SQLite's user version.
-    static let version: Int32 = 11
+    static let version: Int32 = 12
 
     /// The oldest schema that this version migrates to ``version``.
     static let oldestVersion: Int32 = 5
@@ -71,6 +71,11 @@ enum Schema {
                     arguments: [StoreCoding.encode(deadline), try row.decode(SessionKey.self, atIndex: 0)])
             }
             try db.execute(sql: "PRAGMA user_version = 11")
+        }
+        migrator.registerMigration("12") { db in
+            // The times of the session's attempts as JSON (TransferTimes); NULL: no attempt.
+            try db.execute(sql: "ALTER TABLE session ADD COLUMN times TEXT")
+            try db.execute(sql: "PRAGMA user_version = 12")
         }
         try migrator.migrate(database)
     }

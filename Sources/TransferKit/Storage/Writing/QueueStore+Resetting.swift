@@ -16,7 +16,9 @@ extension QueueStore {
         try remove([.discard], of: key, in: db)
         try execute(db, "UPDATE session SET error = NULL, ended_at = NULL, attempts = 0 WHERE key = ?", [key])
         if isWhole {
-            try execute(db, "UPDATE session SET files_done = 0, bytes_done = 0, started_at = NULL, milliseconds = 0 WHERE key = ?", [key])
+            try execute(
+                db, "UPDATE session SET files_done = 0, bytes_done = 0, started_at = NULL, milliseconds = 0, times = NULL WHERE key = ?",
+                [key])
         }
         // A reset of all files includes the failed files, so it replaces a reset of the failed files that is in progress.
         try execute(

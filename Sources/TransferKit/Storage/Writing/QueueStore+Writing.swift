@@ -135,6 +135,8 @@ extension QueueStore {
             try apply(report, to: key, position: position, at: transaction.now, in: db)
         case .ran(let key, let session, let queue):
             try addRunningTime(key, session, queue: queue, in: db)
+        case .addTimes(let key, let times):
+            try addTimes(times, of: key, in: db)
         case .discardPartial(let key):
             try discardPartial(of: key, &transaction, in: db)
         case .continueDiscard(let key):

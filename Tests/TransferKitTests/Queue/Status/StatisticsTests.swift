@@ -1,4 +1,5 @@
 import Foundation
+import Locking
 import Testing
 import TransferCore
 import TransferKit
@@ -53,6 +54,37 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// The times of attempts in earlier runs are stored.
+    @Test func measuresPartsOfTransfer() async throws {
+        let transport = TimedTransport(clock: fixture.clock)
+        var queue = try await fixture.open(transports: [transport])
+        try await queue.save(Account("a", endpoints: [Endpoint(transport: transport.id, address: "timed://host/")]))
+        let id = try await queue.enqueue(try fixture.upload("1", options: SessionOptions(retry: RetryPolicy(maximumAttempts: 1)))).id
+        try await queue.start()
+        await queue.waitUntilIdle()
+        var expected = TransferTimes()
+        expected.secondsConnecting = 2
+        expected.secondsTransferring = 3
+        expected.secondsRateLimited = 4
+        expected.secondsAwaitingResponse = 5
+        let times = try await queue.status(of: id).times
+        #expect(times == expected, "\(String(describing: times))")
+        #expect(try await queue.sessions().first?.times == nil)
+        await queue.shutdown()
+
+        queue = try await fixture.open(transports: [transport])
+        #expect(try await queue.status(of: id).times == expected)
+        try await queue.retry(id)
+        try await queue.start()
+        await queue.waitUntilIdle()
+        #expect(try await queue.status(of: id).times?.total == expected.total * 2)
+        _ = try await queue.stopAndWait()
+        // A new run of all files begins with new times.
+        try await queue.run(id, again: true)
+        #expect(try await queue.status(of: id).times?.total == 0)
+        await queue.shutdown()
+    }
+
     @Test func addsUpAllSessions() async throws {
         let queue = try await fixture.openWithAccounts()
         fixture.memory.failNext(with: TransferError(.permanent, .rejected, "No."), for: "2")
@@ -97,4 +129,29 @@ import TransportTesting
         #expect(end.bytesSent == 10_000 && end.bytesDone == 10_000 && end.bytesTotal == 10_000)
         await queue.shutdown()
     }
+}
+
+/// Fails the first upload after its last byte. Advances the clock in each part of the transfer.
+private struct TimedTransport: Transport {
+    let id = TransportID(rawValue: "timed")
+    let clock: TestClock
+    let attempts = Locked(0)
+
+    func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+        clock.advance(by: .seconds(2))
+        reporter.report(sent: 1_000, confirmed: 0)
+        clock.advance(by: .seconds(3))
+        _ = reporter.allowance(upTo: 0)
+        clock.advance(by: .seconds(4))
+        reporter.report(sent: 10_000, confirmed: 0)
+        clock.advance(by: .seconds(5))
+        let number = attempts.withLock { attempts in
+            attempts += 1
+            return attempts
+        }
+        guard number > 1 else { throw TransferError(.permanent, .rejected, "No.") }
+        return TransferReceipt(bytes: 10_000)
+    }
+
+    func shutdown() async {}
 }

@@ -108,7 +108,7 @@ extension ReferenceQueue {
             sessions[index].hasTransferred = true
         case .endpoint(let endpoint): health.uses(endpoint, run)
         case .probe(let endpoint): health.probe(endpoint, run, now)
-        case .file, .expansion, .endpointChanged, .attemptFailed, .abandoned: break
+        case .file, .expansion, .endpointChanged, .attemptFailed, .times, .abandoned: break
         }
     }
 
