@@ -1,6 +1,18 @@
 import TransferCore
 package import TransferKit
 
+extension QueueEvent {
+    /// The index that the event contains: the index of the first added or removed session, or of a moved session after the move.
+    package var index: Int? {
+        switch kind {
+        case .added(_, let index): index
+        case .removed(_, let indices): indices.first
+        case .moved(_, _, let index): index
+        default: nil
+        }
+    }
+}
+
 extension JSONValue {
     /// The JSON object of an event: the revision, time, name, session and index, followed by the members for the event's kind.
     package init(_ event: QueueEvent, index: Int?) {

@@ -1,4 +1,5 @@
 import TransferKit
+import TransferOutput
 
 /// The indices of sessions in the queue, updated from events.
 struct SessionIndices: Sendable {
@@ -12,23 +13,16 @@ struct SessionIndices: Sendable {
     /// Applies an event and returns the new index of its session. For a removed session, returns its last index.
     mutating func index(at event: QueueEvent) -> Int? {
         switch event.kind {
-        case .gap:
-            order = nil
-            return nil
-        case .added(let ids, let index):
-            order?.insert(ids, at: index)
-            return index
-        case .removed(_, let removed):
-            for index in removed.reversed() { order?.remove(at: index) }
-            return removed.first
+        case .gap: order = nil
+        case .added(let ids, let index): order?.insert(ids, at: index)
+        case .removed(_, let removed): for index in removed.reversed() { order?.remove(at: index) }
         case .moved(let id, let from, let to):
             if let count = order?.count, (0..<count).contains(from), (0..<count).contains(to) {
                 order?.remove(at: from)
                 order?.insert([id], at: to)
             }
-            return to
-        default:
-            return event.session.flatMap { order?.index(of: $0) }
+        default: return event.session.flatMap { order?.index(of: $0) }
         }
+        return event.index
     }
 }

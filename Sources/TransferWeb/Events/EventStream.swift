@@ -155,6 +155,6 @@ private struct EventOutput {
 
     /// An event with its revision as the ID. JSON on one line needs no other escapes.
     static func text(_ event: QueueEvent) -> String {
-        "id: \(event.revision)\ndata: \(JSONValue(event, index: nil).text)\n\n"
+        "id: \(event.revision)\ndata: \(JSONValue(event, index: event.index).text)\n\n"
     }
 }

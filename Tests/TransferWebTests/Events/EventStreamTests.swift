@@ -22,6 +22,25 @@ import TransportTesting
         }
     }
 
+    @Test func `events of the order have the index, and others have none`() async throws {
+        try await WebFixture.with { fixture in
+            let ids = try await fixture.add(3)
+            try await fixture.queue.move(ids[2], to: .index(1))
+            try await fixture.queue.release(ids[0])
+            try await fixture.queue.cancel(ids[1])
+            try await fixture.queue.remove(ids[0])
+            let reader = try await EventReader(fixture.client(), "/api/v1/events?since=0")
+            var indices: [String] = []
+            for event in try await reader.events(upTo: "removed") {
+                // Each event has the member.
+                let index = try #require(event.data["index"])
+                if let index = index as? Int { indices.append("\(event.data["event"] ?? "") \(index)") }
+            }
+            reader.disconnect()
+            #expect(indices == ["added 0", "moved 1", "removed 0"])
+        }
+    }
+
     @Test func `a client that reconnects misses nothing`() async throws {
         try await WebFixture.with { fixture in
             let client = try fixture.client()
