@@ -96,7 +96,8 @@ public protocol ControllableQueue: Sendable {
     /// - Returns: For each request, the ID of the new session, or of the existing session that the request duplicates.
     @discardableResult
     func add(_ requests: [SessionRequest], at index: Int?, held: Bool) async throws -> [SessionID]
-    /// Adds any number of sessions in one transaction, unless the order has changed since the caller read it.
+    /// Adds any number of sessions in one transaction, unless the order has changed since the caller read it. A call whose requests are all
+    /// duplicates succeeds in any order, so a call whose result was lost can be repeated.
     ///
     /// - Parameter orderRevision: The ``QueueStatus/orderRevision`` that the caller knows; nil to accept any order.
     /// - Returns: For each request, the ID of the new session, or of the existing session that the request duplicates.

@@ -28,7 +28,8 @@ extension APIRouter {
     func change(_ path: [String], _ members: JSONMembers, _ condition: Condition = Condition()) async throws -> WebResponse {
         let response: WebResponse
         do {
-            try await check(condition)
+            // A repeated addition succeeds in any order.
+            if path != ["sessions"] { try await check(condition) }
             response = try await perform(path, members, condition)
         } catch {
             // The queue may have performed a part of the change.
@@ -80,6 +81,7 @@ extension APIRouter {
 
     private func add(_ members: JSONMembers, _ condition: Condition) async throws -> WebResponse {
         let added = try AddRequest(members, idempotencyKey: condition.key)
+        if added.isDraft { try await check(condition) }
         let ids: [SessionID]
         do {
             ids =

@@ -115,6 +115,33 @@ import TransportTesting
         }
     }
 
+    @Test func `a repeated addition with a key returns the first session, although the first request changed the order`() async throws {
+        try await WebFixture.with { fixture in
+            let client = try fixture.client()
+            let ids = try await fixture.add(2)
+            let source = try fixture.file("new")
+            let tag = try #require(try await client.get("/api/v1/queue").headers["etag"])
+            let headers = ["If-Match": tag, "Idempotency-Key": "k-1"]
+            let body = #""account":"a","paths":["\#(source)"],"hold":true"#
+            let first = try await client.post("/api/v1/sessions", json: "{\(body),\"at\":2}", headers)
+            #expect(first.status == 201, "\(first.body)")
+            // Even without its file, and at an index that no longer exists.
+            try await fixture.queue.remove(ids[0])
+            try await fixture.queue.remove(ids[1])
+            try FileManager.default.removeItem(atPath: source.string)
+            let repeated = try await client.post("/api/v1/sessions", json: "{\(body),\"at\":2}", headers)
+            #expect(repeated.status == 200, "\(repeated.body)")
+            #expect(try repeated.object["id"] as? String == first.object["id"] as? String)
+            #expect(await fixture.queue.status().sessions == 1)
+            // The header stays a condition for a new key.
+            let other = try await client.post(
+                "/api/v1/sessions", json: #"{"account":"a","paths":["\#(try fixture.file("other"))"]}"#,
+                ["If-Match": tag, "Idempotency-Key": "k-2"])
+            #expect(other.status == 412 && other.code == "staleOrder", "\(other.body)")
+            #expect(await fixture.queue.status().sessions == 1)
+        }
+    }
+
     @Test func `a move returns the moves that undo it`() async throws {
         try await WebFixture.with { fixture in
             let client = try fixture.client()

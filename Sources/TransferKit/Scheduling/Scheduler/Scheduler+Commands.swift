@@ -48,8 +48,7 @@ extension Scheduler {
         case .setRetention(let retention): try setRetention(retention, &transaction)
         case .setDiskFloor(let floor): try setDiskFloor(floor, at: now, &transaction)
         case .enqueue(let drafts, let index, let expected, let isHeld):
-            try checkOrder(index ?? sessionIndex.order.count, expected)
-            try enqueue(drafts, at: index, isHeld: isHeld, now, &transaction)
+            try enqueue(drafts, at: index, expecting: expected, isHeld: isHeld, now, &transaction)
         case .saveDrafts(let drafts): try saveDrafts(drafts, now, &transaction)
         case .addItems(let reference, let items): try add(items, to: reference, &transaction)
         case .replaceItems(let selection, let rows, let items, let reference):

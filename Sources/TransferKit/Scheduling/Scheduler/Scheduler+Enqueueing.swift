@@ -2,15 +2,18 @@ import TransferCore
 
 extension Scheduler {
     mutating func enqueue(
-        _ drafts: [SessionDraft], at index: Int?, isHeld: Bool, _ now: DualInstant, _ transaction: inout Transaction
+        _ drafts: [SessionDraft], at index: Int?, expecting orderRevision: UInt64?, isHeld: Bool, _ now: DualInstant,
+        _ transaction: inout Transaction
     ) throws(QueueError) {
+        // A repeated call returns the sessions of the first call, which has changed the order.
+        let added = try withoutDuplicates(drafts, &transaction)
+        guard !added.isEmpty else { return }
         let index = index ?? sessionIndex.count
+        try checkOrder(index, orderRevision)
         guard (0...sessionIndex.count).contains(index) else {
             throw QueueError(
                 .indexOutOfRange, "Cannot insert a session at index \(index): the queue has \(sessionIndex.count) sessions.")
         }
-        let added = try withoutDuplicates(drafts, &transaction)
-        guard !added.isEmpty else { return }
         let ranks = makeRoom(for: added.count, at: index)
         mutateFlags { $0.isIdleAnnounced = false }
         changeOrder(&transaction, .added(added.map(\.id), index: index))

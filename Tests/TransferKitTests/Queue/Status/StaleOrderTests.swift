@@ -22,6 +22,30 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    @Test func repeatedCallReturnsFirstSessionInAnyOrder() async throws {
+        let fixture = try QueueFixture()
+        let queue = try await fixture.openWithAccounts()
+        let other = try await queue.enqueue(try fixture.upload("1"))
+        let revision = await queue.status().orderRevision
+        func keyed() throws -> SessionRequest {
+            var request = try fixture.upload("2")
+            request.deduplicationKey = "key"
+            return request
+        }
+        let first = try await queue.enqueue(try keyed(), at: 1, expecting: revision)
+        #expect(try await queue.enqueue(try keyed(), at: 1, expecting: revision).id == first.id)
+        // The index is beyond the end now, too.
+        try await queue.remove(other.id)
+        #expect(try await queue.enqueue(try keyed(), at: 2, expecting: revision).id == first.id)
+        #expect(await queue.sessionIDs() == [first.id])
+        // A new request in the same call needs the current order.
+        let error = await #expect(throws: QueueError.self) {
+            try await queue.enqueue([try keyed(), try fixture.upload("3")], at: 1, expecting: revision)
+        }
+        #expect(error?.code == .staleOrder)
+        await queue.shutdown()
+    }
+
     @Test func movesToIndexOnlyIfOrderIsCurrent() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()

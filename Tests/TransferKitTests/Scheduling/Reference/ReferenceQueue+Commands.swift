@@ -23,8 +23,7 @@ extension ReferenceQueue {
         // Generated sequences change no retention, minimum of free space or timetable.
         case .setRateLimit(_, nil), .setRetention, .setDiskFloor, .setTimetable: break
         case .enqueue(let drafts, let index, let expecting, let isHeld):
-            guard expecting == nil || expecting == orderRevision else { throw QueueError(.staleOrder, "") }
-            return try enqueue(drafts, at: index, isHeld: isHeld)
+            return try enqueue(drafts, at: index, expecting: expecting, isHeld: isHeld)
         case .saveDrafts(let drafts): return try saveDrafts(drafts)
         case .addItems(let reference, let items): return try add(items, to: reference)
         case .replaceItems(let selection, _, _, let reference): return try replaceItems(selection, in: reference)
@@ -94,31 +93,38 @@ extension ReferenceQueue {
 
     // MARK: Adding
 
-    private mutating func enqueue(_ drafts: [SessionDraft], at index: Int?, isHeld: Bool) throws(QueueError) -> InputResult {
-        let index = index ?? orderedCount
-        guard (0...orderedCount).contains(index) else { throw QueueError(.indexOutOfRange, "") }
+    private mutating func enqueue(
+        _ drafts: [SessionDraft], at index: Int?, expecting: UInt64?, isHeld: Bool
+    ) throws(QueueError) -> InputResult {
         var answer = InputResult()
-        var added: [ReferenceSession] = []
+        var wanted: [SessionDraft] = []
         // Maps the ID of each draft to the ID of its session. The IDs differ if the draft is a duplicate.
         var identities: [SessionID: SessionID] = [:]
         for draft in drafts {
-            let account = accounts[try requireAccount(draft.account)].number
-            let equal = (sessions + added).filter {
+            let equal = sessions.filter {
                 $0.deduplicationKey != nil && $0.state != .draft && $0.deduplicationKey == draft.deduplicationKey
             }
+            let earlier = wanted.first { $0.deduplicationKey != nil && $0.deduplicationKey == draft.deduplicationKey }
             let newest = equal.filter { $0.state == .completed }.max { $0.number < $1.number }
-            let same = equal.first { $0.state != .completed } ?? (draft.deduplicatesCompleted ? newest : nil)
-            identities[draft.id] = same?.id ?? draft.id
-            answer.sessions.append(same?.id ?? draft.id)
-            guard same == nil else { continue }
+            let uncompleted = earlier?.id ?? equal.first { $0.state != .completed }?.id
+            let same = uncompleted ?? (draft.deduplicatesCompleted ? newest?.id : nil)
+            identities[draft.id] = same ?? draft.id
+            answer.sessions.append(same ?? draft.id)
+            if same == nil { wanted.append(draft) } else { _ = try requireAccount(draft.account) }
+        }
+        guard !wanted.isEmpty else { return answer }
+        guard expecting == nil || expecting == orderRevision else { throw QueueError(.staleOrder, "") }
+        let index = index ?? orderedCount
+        guard (0...orderedCount).contains(index) else { throw QueueError(.indexOutOfRange, "") }
+        var added: [ReferenceSession] = []
+        for draft in wanted {
+            let account = accounts[try requireAccount(draft.account)].number
             sessionNumbers += 1
             added.append(ReferenceSession(draft, account: account, number: sessionNumbers, isHeld: isHeld))
         }
         try insert(added, at: index, identities)
-        if !added.isEmpty {
-            orderRevision += 1
-            for later in sessions.indices where later > index { clearInterruptedPriority(later) }
-        }
+        orderRevision += 1
+        for later in sessions.indices where later > index { clearInterruptedPriority(later) }
         return answer
     }
 
