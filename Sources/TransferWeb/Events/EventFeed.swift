@@ -66,7 +66,7 @@ actor EventFeed {
         while !Task.isCancelled {
             do {
                 let current = try await queue.status().revision
-                if let known = revision, known > current {
+                if let known = revision, max(known, firstPresent) > current {
                     // Another store replaced the queue's store. All of its events are new.
                     firstPresent = 0
                     let gap = QueueEvent(revision: current, time: .now, kind: .gap(from: 0, to: current))

@@ -117,6 +117,40 @@ import TransportTesting
         }
     }
 
+    /// No event happens after the start of the server.
+    @Test(arguments: [100_000, 30]) func `a client of a quiet queue gets the missed events and comments`(_ log: Int) async throws {
+        try await WebFixture.with(queue: { $0.changeLogLimit = log }) { fixture in
+            let id = try await fixture.add(1)[0]
+            // More events than the server reads when it starts.
+            for _ in 0..<80 {
+                try await fixture.queue.release(id)
+                try await fixture.queue.hold(id)
+            }
+            let end = await fixture.queue.status().revision
+            var options = WebServerOptions()
+            (options.port, options.limits.heartbeat) = (0, .milliseconds(20))
+            let server = WebServer(RemoteTransferQueue(folder: fixture.store, timeout: .seconds(60)), options: options)
+            let port = try #require(URLComponents(string: try await server.start())?.port)
+            let client = WebClient(port: UInt16(port), token: try fixture.token())
+            var readers: [EventReader] = []
+            for last in [nil, end, end - 1, end - 20, end - 120, 1, 0, end + 1, 1_000_000] {
+                let reader = try await EventReader(client, last: last)
+                if let last, last != end {
+                    var revisions: [UInt64] = []
+                    while revisions.last != end { revisions.append(try #require(try await reader.next().id)) }
+                    if last > end { #expect(revisions == [end]) }
+                    if last < end, end - last <= log { #expect(revisions == Array(last + 1...end)) }
+                }
+                try await reader.comment()
+                readers.append(reader)
+            }
+            await server.stop()
+            for reader in readers {
+                await #expect(throws: EventReader.StreamEnded.self) { while true { _ = try await reader.next() } }
+            }
+        }
+    }
+
     @Test func `events that the server no longer keeps come from the change log`() async throws {
         try await WebFixture.with {
             $0.limits.recentEvents = 4
@@ -153,6 +187,41 @@ import TransportTesting
             #expect(event.data["event"] as? String == "gap")
             #expect(try #require(event.id) < 1_000_000)
             reader.disconnect()
+        }
+    }
+
+    @Test func `clients get the events of a store that replaced another one before the server received any event`() async throws {
+        try await WebFixture.with { fixture in
+            try await fixture.add(5)
+            // The owner accepts no further subscriber.
+            let remote = RemoteTransferQueue(folder: fixture.store)
+            var subscribers: [RemoteQueueEvents.AsyncIterator] = []
+            let refusal = await #expect(throws: QueueError.self) {
+                while true {
+                    var subscriber = remote.events(since: 0).makeAsyncIterator()
+                    _ = try await subscriber.next()
+                    subscribers.append(subscriber)
+                }
+            }
+            #expect(refusal?.code == .tooManySubscribers)
+            var options = WebServerOptions()
+            options.port = 0
+            let server = WebServer(RemoteTransferQueue(folder: fixture.store, timeout: .seconds(60)), options: options)
+            let port = try #require(URLComponents(string: try await server.start())?.port)
+            let reader = try await EventReader(WebClient(port: UInt16(port), token: try fixture.token()), last: 0)
+            // After the first comment, which precedes each wait, a comment follows each attempt of the server to subscribe.
+            for _ in 0..<3 { try await reader.comment() }
+            await fixture.control.shutDownQueue()
+            try FileManager.default.removeItem(atPath: fixture.store.string)
+            let next = try await TransferQueue(storage: .folder(fixture.store), transports: [fixture.memory])
+            let control = try ControlServer(for: next, as: .application, logger: fixture.logger)
+            try await next.setRateLimit(5)
+            #expect(try await reader.next().data["event"] as? String == "gap")
+            try await next.setRateLimit(6)
+            #expect(try await reader.next().data["event"] as? String == "limitsChanged")
+            subscribers = []
+            await server.stop()
+            await control.shutDownQueue()
         }
     }
 

@@ -34,23 +34,34 @@ final class EventReader {
         received.removeFirst(head.count)
     }
 
+    /// Reads up to a comment, before which no event must arrive.
+    func comment() async throws {
+        while case let block = try await block(), block != ":" { try #require(!block.contains("data:"), "\(block)") }
+    }
+
     /// Reads the next event. Comments and the `retry` field are skipped.
     func next() async throws -> Event {
         while true {
-            while let end = text.range(of: "\n\n") {
-                let block = text[..<end.lowerBound]
-                text = String(text[end.upperBound...])
-                var event = Event(data: [:])
-                for line in block.split(separator: "\n") {
-                    let parts = line.split(separator: ":", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
-                    switch parts.first {
-                    case "id": event.id = UInt64(parts[1])
-                    case "event": event.name = parts[1]
-                    case "data": event.data = try JSONSerialization.jsonObject(with: Data(parts[1].utf8)) as? [String: Any] ?? [:]
-                    default: break
-                    }
+            var event = Event(data: [:])
+            for line in try await block().split(separator: "\n") {
+                let parts = line.split(separator: ":", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
+                switch parts.first {
+                case "id": event.id = UInt64(parts[1])
+                case "event": event.name = parts[1]
+                case "data": event.data = try JSONSerialization.jsonObject(with: Data(parts[1].utf8)) as? [String: Any] ?? [:]
+                default: break
                 }
-                if !event.data.isEmpty { return event }
+            }
+            if !event.data.isEmpty { return event }
+        }
+    }
+
+    /// Reads up to the next empty line.
+    private func block() async throws -> String {
+        while true {
+            if let end = text.range(of: "\n\n") {
+                defer { text = String(text[end.upperBound...]) }
+                return String(text[..<end.lowerBound])
             }
             try await readMore()
         }

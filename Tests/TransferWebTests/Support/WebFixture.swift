@@ -20,11 +20,12 @@ final class WebFixture: Sendable {
     let port: UInt16
     var store: FilePath { folder.appending("store") }
 
-    private init(_ prepare: (inout WebServerOptions) -> Void) async throws {
+    private init(_ prepare: (inout WebServerOptions) -> Void, _ prepareQueue: (inout QueueConfiguration) -> Void) async throws {
         folder = FilePath(NSTemporaryDirectory()).appending("transferkit-\(UUID().uuidString)")
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
         var configuration = QueueConfiguration()
         configuration.logger.logLevel = .critical
+        prepareQueue(&configuration)
         queue = try await TransferQueue(storage: .folder(folder.appending("store")), transports: [memory], configuration: configuration)
         logger = configuration.logger
         control = try ControlServer(for: queue, as: .application, logger: configuration.logger)
@@ -42,8 +43,11 @@ final class WebFixture: Sendable {
     deinit { try? FileManager.default.removeItem(atPath: folder.string) }
 
     /// Passes a fixture to a test, and then stops everything, even after an error.
-    static func with(_ prepare: (inout WebServerOptions) -> Void = { _ in }, _ body: (WebFixture) async throws -> Void) async throws {
-        let fixture = try await WebFixture(prepare)
+    static func with(
+        _ prepare: (inout WebServerOptions) -> Void = { _ in }, queue prepareQueue: (inout QueueConfiguration) -> Void = { _ in },
+        _ body: (WebFixture) async throws -> Void
+    ) async throws {
+        let fixture = try await WebFixture(prepare, prepareQueue)
         do {
             try await body(fixture)
         } catch {
