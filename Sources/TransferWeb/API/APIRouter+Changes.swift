@@ -103,8 +103,15 @@ extension APIRouter {
         try members.finish()
         let expected = operation.changesOrder ? order : nil
         do {
-            let state = try await queue.apply(try await operation.operation(for: [id], expecting: expected, in: queue), to: .id(id))
-            return WebResponse(["id": .string(id.description), "state": JSONValue(state?.rawValue)])
+            let operation = try await operation.operation(for: [id], expecting: expected, in: queue)
+            // If the order has changed since this read, the move fails.
+            let former = expected == nil ? nil : try await queue.status(of: id).index
+            let state = try await queue.apply(operation, to: .id(id))
+            let result: JSONValue = ["id": .string(id.description), "state": JSONValue(state?.rawValue)]
+            guard case .move(to: .index(let index, let revision?)) = operation else { return WebResponse(result) }
+            // A move increments the revision, unless the session already had its place.
+            let current = index == former ? revision : revision + 1
+            return WebResponse(.joined(result, ["orderRevision": .integer(Int64(clamping: current))]))
         } catch {
             throw Problem(error, isConditional: expected != nil)
         }

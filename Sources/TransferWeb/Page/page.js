@@ -10,8 +10,9 @@
   for (const name of ["from", "limit", "session", "items"]) query.delete(name);
   const isWindowed = Number(list.dataset.total) >= 0;
   const page = isWindowed ? 120 : 500;
-  const selected = new Set(), markup = new WeakMap(), undoable = [];
+  const selected = new Set(), markup = new WeakMap(), undoable = [], waiting = [];
   let start = isWindowed ? 0 : firstRow, count = page, total = Number(list.dataset.total), order = "0", lastEvent = document.body.dataset.revision;
+  let moved = Promise.resolve(); // Resolves when the page shows the last move.
   let current = null, anchor = null, drag = null, timer = null, due = 0, isLoading = false, isStale = false, opened = null, goal = null;
   document.documentElement.classList.add("scripted");
 
@@ -20,11 +21,7 @@
   let toastTimer;
   function say(text, action, label) {
     toast.textContent = text;
-    if (action) {
-      const button = Object.assign(document.createElement("button"), { type: "button", textContent: label });
-      button.addEventListener("click", action);
-      toast.append(button);
-    }
+    if (action) toast.append(Object.assign(document.createElement("button"), { type: "button", textContent: label, onclick: action }));
     clearTimeout(toastTimer);
     toast.hidden = false;
     toastTimer = setTimeout(() => { toast.hidden = true; }, action ? 12000 : 6000);
@@ -42,9 +39,13 @@
     timer = setTimeout(() => { timer = null; refresh(); }, delay);
   }
 
+  // Resolves when the page shows the state after this call.
+  function shown() { refreshSoon(0); return new Promise((resolve) => waiting.push(resolve)); }
+
   async function refresh() {
     if (isLoading || document.hidden || drag) { isStale = true; return; }
     [isLoading, isStale] = [true, false];
+    const served = waiting.splice(0);
     try {
       const parameters = new URLSearchParams(query);
       parameters.set("from", start);
@@ -54,20 +55,15 @@
       const parts = await response.json();
       if (response.ok) {
         warn("");
-        if (drag) isStale = true; else apply(parts);
-      } else if (response.status === 404 && opened) {
-        closeDetail();
-        isStale = true;
-      } else {
+        if (drag) isStale = true; else { apply(parts); for (const resolve of served.splice(0)) resolve(); }
+      } else if (response.status === 404 && opened) { closeDetail(); isStale = true; } else {
         warn(parts.detail);
         if (response.status === 401) location.reload();
         refreshSoon(2000);
       }
-    } catch {
-      warn("The server does not respond. Trying again.");
-      refreshSoon(2000);
-    }
+    } catch { warn("The server does not respond. Trying again."); refreshSoon(2000); }
     isLoading = false;
+    waiting.unshift(...served);
     if (isStale) refreshSoon(100);
   }
 
@@ -177,8 +173,9 @@
   async function send(url, body, headers) {
     const response = await fetch(url, { method: "POST", body, headers: { Accept: "application/json", ...headers } });
     const result = response.status === 204 ? {} : await response.json();
-    if (!response.ok) throw new Error(result.detail || "The server rejected the change.");
-    return result;
+    if (response.ok) return result;
+    const message = result.code === "staleOrder" ? "Nothing was moved, because the order had changed. Try again." : result.detail;
+    throw Object.assign(new Error(message || "The server rejected the change."), { code: result.code });
   }
 
   const past = { now: "run", next: "next to start", pause: "paused", resume: "resumed", hold: "held", release: "released", yield: "yielded",
@@ -236,30 +233,34 @@
     act(fields, verb).then((isDone) => { if (isDone && verb === "add") event.target.reset(); });
   });
 
-  const json = { "Content-Type": "application/json" };
-
   // Moves name the order that the user saw. If it has changed since, the server moves nothing. It returns the moves that undo this one.
+  const change = (path, body, expected) => send("/api/v1/sessions/" + path, JSON.stringify(body), { "Content-Type": "application/json", "If-Match": `"order-${expected}"` });
+
   async function move(ids, place, expected) {
     const row = find(ids[0]);
     try {
-      const body = JSON.stringify({ operation: "move", ids, ...place });
-      const { changed, refused, undo: steps } = await send("/api/v1/sessions/actions", body, { ...json, "If-Match": `"order-${expected}"` });
+      const { changed, refused, undo: steps } = await change("actions", { operation: "move", ids, ...place }, expected);
       undoable.push(steps);
+      await (moved = shown());
       const text = changed.length === 1 && row ? "Moved " + $(".name", row).textContent + "." : "Moved " + changed.length + " sessions.";
       say([text, ...refused.map((each) => each.detail)].join(" "), undo, "Undo");
-    } catch (error) { say(error.message); }
-    refreshSoon(0);
+    } catch (error) { say(error.message); refreshSoon(0); }
   }
 
-  async function undo() {
-    const steps = undoable.pop();
+  // Returns the sessions to their former neighbours in the order that the user sees. The steps that were not possible in this order stay undoable.
+  const undo = () => { moved = moved.then(revert); };
+  async function revert() {
+    const steps = undoable.pop(), reasons = [];
     if (!steps) return say("There is no move to undo.");
-    const reasons = [];
-    for (const { id, ...place } of steps) {
-      try { await send(`/api/v1/sessions/${id}/move`, JSON.stringify(place), json); } catch (error) { reasons.push(error.message); }
+    for (let expected = order; steps.length; steps.shift()) {
+      const { id, ...place } = steps[0];
+      try { expected = (await change(id + "/move", place, expected)).orderRevision; } catch (error) {
+        if (!error.code || error.code === "staleOrder") { undoable.push(steps); refreshSoon(0); return say(error.message, undo, "Undo"); }
+        reasons.push(error.message);
+      }
     }
+    await shown();
     say(reasons.length ? "The move was not undone completely. " + reasons[0] : "The move was undone.");
-    refreshSoon(0);
   }
 
   // Selection.

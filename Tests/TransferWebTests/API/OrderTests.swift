@@ -146,7 +146,6 @@ import TransportTesting
         try await WebFixture.with { fixture in
             let client = try fixture.client()
             let ids = try await fixture.add(6)
-            let header = ["Content-Type": "application/json"]
             for (moved, place) in [
                 ([4], #""at":0"#), ([1, 4, 2], #""to":"front""#), ([0, 5], #""after":"\#(ids[3])""#), ([0, 1, 2, 3, 4, 5], #""at":0"#),
                 ([2, 3, 5], #""before":"\#(ids[0])""#),
@@ -157,13 +156,23 @@ import TransportTesting
                     "/api/v1/sessions/actions", json: #"{"operation":"move","ids":[\#(list)],\#(place)}"#, ["If-Match": tag])
                 let undo = try #require(try reply.object["undo"] as? [[String: String]], "\(reply.body)")
                 #expect(undo.count == moved.count)
+                // Each move expects the order that the preceding one has left.
+                var current = try #require(try await client.get("/api/v1/queue").headers["etag"])
                 for step in undo {
                     let id = try #require(step["id"])
                     let place = step.filter { $0.key != "id" }
                     let body = String(decoding: try JSONSerialization.data(withJSONObject: place), as: UTF8.self)
-                    #expect(try await client.send("POST", "/api/v1/sessions/\(id)/move", header, body: body).status == 200)
+                    let reply = try await client.post("/api/v1/sessions/\(id)/move", json: body, ["If-Match": current])
+                    #expect(reply.status == 200, "\(reply.body)")
+                    let revision = try #require(try reply.object["orderRevision"] as? UInt64)
+                    #expect(await fixture.queue.status().orderRevision == revision)
+                    current = "\"order-\(revision)\""
                 }
                 #expect(await fixture.queue.sessionIDs() == ids, "\(moved)")
+                guard current != tag else { continue }
+                let step = try #require(undo.first?["id"])
+                let late = try await client.post("/api/v1/sessions/\(step)/move", json: #"{"to":"front"}"#, ["If-Match": tag])
+                #expect(late.status == 412 && late.code == "staleOrder")
             }
         }
     }

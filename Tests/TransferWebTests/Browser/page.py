@@ -31,6 +31,12 @@ def drag(browser, name, target, below=False, before_drop=lambda: None):
     ActionChains(browser.driver).release().perform()
 
 
+def undo(browser, moved):
+    """Presses the button that the page shows after a move."""
+    browser.wait(lambda: f"Moved {moved}." in browser.find("#toast").text, "the page offers to undo the move")
+    browser.find("#toast button").click()
+
+
 def reorder():
     """Dragging changes the order that the server has, and the change can be undone."""
     browser = Browser(url)
@@ -40,7 +46,7 @@ def reorder():
     expected = ["session 0", "session 4", "session 1", "session 2", "session 3", "session 5"]
     browser.wait(lambda: browser.names() == expected, "the page shows the new order")
     require(queue.names() == expected, queue.names())
-    browser.find("#toast button").click()
+    undo(browser, "session 4")
     browser.wait(lambda: browser.names() == before, "the move is undone")
     require(queue.names() == before, queue.names())
     drag(browser, "session 0", "session 5", below=True)
@@ -52,13 +58,14 @@ def reorder():
     drag(browser, "session 3", "session 0", below=True)
     browser.wait(lambda: browser.names()[-2:] == ["session 1", "session 3"], "both sessions move")
     require(queue.names()[-2:] == ["session 1", "session 3"], queue.names())
-    browser.find("#toast button").click()
+    undo(browser, "2 sessions")
     browser.wait(lambda: browser.names() == ["session 1", "session 2", "session 3", "session 4", "session 5", "session 0"], "the group returns")
     # A session that another client moves in the meantime stays there.
     drag(browser, "session 5", "session 1")
     browser.wait(lambda: browser.names()[0] == "session 5", "a session moves to the front")
     queue.post(f"sessions/{queue.id('session 2')}/move", to="end")
-    browser.find("#toast button").click()
+    browser.wait(lambda: browser.names()[-1] == "session 2", "the page shows the move of another client")
+    undo(browser, "session 5")
     expected = ["session 1", "session 3", "session 4", "session 5", "session 0", "session 2"]
     browser.wait(lambda: browser.names() == expected, "the undo respects the move of another client")
     require(queue.names() == expected, queue.names())
@@ -73,6 +80,23 @@ def stale():
     expected = ["session 5", "session 0", "session 1", "session 2", "session 3", "session 4"]
     require(queue.names() == expected, queue.names())
     browser.wait(lambda: browser.names() == expected, "the page shows the order of the other client")
+    # The same holds for an undo. During a drag, the page shows the former order.
+    drag(browser, "session 4", "session 0")
+    browser.wait(lambda: browser.names()[1] == "session 4" and "Moved session 4." in browser.find("#toast").text, "a session moves")
+    handle = browser.run("return arguments[0].querySelector('.handle')", browser.row("session 1"))
+    ActionChains(browser.driver).move_to_element(handle).click_and_hold().perform()
+    queue.post(f"sessions/{queue.id('session 3')}/move", at=0)
+    expected = ["session 3", "session 5", "session 4", "session 0", "session 1", "session 2"]
+    browser.run("document.querySelector('#toast button').click()")
+    browser.wait(lambda: "order" in browser.find("#toast").text, "the page reports the changed order")
+    require(queue.names() == expected, queue.names())
+    ActionChains(browser.driver).send_keys(Keys.ESCAPE).release().perform()
+    browser.wait(lambda: browser.names() == expected, "the page shows the order of the other client")
+    # In the order that the page shows now, the undo is possible.
+    browser.find("#toast button").click()
+    expected = ["session 3", "session 5", "session 0", "session 1", "session 2", "session 4"]
+    browser.wait(lambda: browser.names() == expected, "the move is undone")
+    require(queue.names() == expected, queue.names())
     return browser
 
 
@@ -237,7 +261,7 @@ def many():
     at = lambda index: queue.sessions(f"from={index}&limit=1")[0]["name"]
     drag(browser, "session 10", "session 12")
     browser.wait(lambda: at(11) == "session 10" and at(12) == "session 9000", "both sessions are next to each other")
-    browser.find("#toast button").click()
+    undo(browser, "2 sessions")
     browser.wait(lambda: at(10) == "session 10" and at(9_000) == "session 9000", "both sessions return")
     # How long the browser is busy with a scroll over the whole list.
     longest, most = browser.driver.execute_async_script("""
