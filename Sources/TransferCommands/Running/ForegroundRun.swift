@@ -45,11 +45,13 @@ struct ForegroundRun {
             if signals.isReceived { return .interrupted }
             throw error
         }
-        switch end {
-        case .whenIdle: await waitForEnd(scheduled: true)
-        case .whenNothingCanStart: await waitForEnd(scheduled: false)
-        case .never: for await _ in queue.events {}
-        }
+        repeat {
+            switch end {
+            case .whenIdle: await waitForEnd(scheduled: true)
+            case .whenNothingCanStart: await waitForEnd(scheduled: false)
+            case .never: for await _ in queue.events {}
+            }
+        } while await waitForNetwork(routes)
         let remaining = await queue.status()
         let blocked = await queue.accounts().filter { $0.blockingError != nil && $0.sessions > 0 }
         let waiting = remaining.waiting > 0 ? await firstWaiting(of: remaining) : []
@@ -93,6 +95,18 @@ struct ForegroundRun {
             start += pageSize
         }
         return found
+    }
+
+    /// Waits until it is known whether the network is metered, if a session waits for this.
+    ///
+    /// - Returns: Whether such a session may start now.
+    private func waitForNetwork(_ routes: RouteWatch) async -> Bool {
+        let events = queue.events
+        guard let response = await routes.firstResponse else { return false }
+        let isNeeded = await firstWaiting(of: queue.status()).contains { if case .networkConstraint = $0.why { true } else { false } }
+        // The events end when a signal shuts down the queue.
+        if isNeeded { _ = await RouteWatch.wait(for: response, or: Task { for await _ in events {} }) }
+        return isNeeded
     }
 
     /// Whether the reason requires user action, on this machine or in another session, so that the summary must name it.

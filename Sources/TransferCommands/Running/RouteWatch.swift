@@ -1,25 +1,34 @@
 import TransferKit
 
 /// Reports the network of this machine to a queue of this process: whether there is a route to other machines, and whether the network is metered.
-enum RouteWatch {
+struct RouteWatch {
     /// The shortest time between two wake-ups. Programs can add many routes at the same time.
     private static let interval = Duration.milliseconds(300)
-    /// The time to wait for NetworkManager before a new route ends the waits of sessions.
-    private static let patience = Duration.milliseconds(500)
+    /// The time to wait for NetworkManager before the queue starts, and before a new route ends the waits of sessions.
+    fileprivate static let patience = Duration.milliseconds(500)
+
+    private let network: NetworkReporter
+    private let task: Task<Void, Never>
 
     /// Reports the network to a queue that has not started, and then its changes. A new route ends the waits for unreachable servers.
     ///
-    /// Changes are reported only on systems with netlink.
-    ///
-    /// - Returns: The task that reports changes, until it is cancelled.
-    static func start(for queue: TransferQueue) async -> Task<Void, Never> {
+    /// Changes are reported only on systems with netlink. If NetworkManager does not respond soon, the network counts as metered until it does.
+    static func start(for queue: TransferQueue) async -> RouteWatch {
         // Subscribes before it reads the routes, so that no change is missed.
         let changes = RouteTable.changes()
         let hasRoute = await BlockingIO.run { RouteTable.hasRoute() } ?? true
         if changes != nil, !hasRoute { queue.noteLackOfRoutes() }
         let network = NetworkReporter(queue)
-        await network.check().value
-        return Task { if let changes { await run(queue, network, changes, hadRoute: hasRoute) } }
+        await network.begin()
+        return RouteWatch(network: network, task: Task { if let changes { await run(queue, network, changes, hadRoute: hasRoute) } })
+    }
+
+    /// Ends the reports.
+    func cancel() { task.cancel() }
+
+    /// The task that waits for the first response of NetworkManager; nil after the response.
+    var firstResponse: Task<Void, Never>? {
+        get async { await network.firstResponse }
     }
 
     private static func run(_ queue: TransferQueue, _ network: NetworkReporter, _ changes: RouteTable.Changes, hadRoute: Bool) async {
@@ -31,7 +40,7 @@ enum RouteWatch {
                 queue.noteLackOfRoutes()
             } else if isNew || !hadRoute {
                 // First the condition, because the new route can belong to a metered network. NetworkManager may not respond.
-                await wait(for: await network.check(), atMost: patience)
+                _ = await wait(for: await network.check(), or: timer())
                 // An error means that the store fails or that the queue has shut down. A later route can end the waits.
                 try? await queue.noteNewRoute()
                 await network.checkLater()
@@ -41,20 +50,25 @@ enum RouteWatch {
         }
     }
 
-    /// Returns when a task has ended, or after a time.
-    private static func wait(for task: Task<Void, Never>, atMost limit: Duration) async {
-        let (end, continuation) = AsyncStream.makeStream(of: Void.self)
-        let waiting = Task {
-            await task.value
-            continuation.finish()
+    /// Ends when NetworkManager should have responded.
+    fileprivate static func timer() -> Task<Void, Never> { Task { _ = try? await Task.sleep(for: patience) } }
+
+    /// Returns when one of two tasks has ended, and cancels the second one.
+    ///
+    /// - Returns: Whether the first task ended first.
+    static func wait<Value>(for task: Task<Value, Never>, or other: Task<Void, Never>) async -> Bool {
+        let (ends, continuation) = AsyncStream.makeStream(of: Bool.self)
+        Task {
+            _ = await task.value
+            continuation.yield(true)
         }
-        let timer = Task {
-            try? await Task.sleep(for: limit)
-            continuation.finish()
+        Task {
+            await other.value
+            continuation.yield(false)
         }
-        for await _ in end {}
-        timer.cancel()
-        waiting.cancel()
+        defer { other.cancel() }
+        for await isFirst in ends { return isFirst }
+        return false
     }
 }
 
@@ -68,8 +82,22 @@ private actor NetworkReporter {
     private var current: Task<Void, Never>?
     private var isDue = false
     private var later: Task<Void, Never>?
+    /// Finished when the condition is known or assumed for the first time.
+    private var start: AsyncStream<Void>.Continuation?
+    private var isAssumed = false
 
     init(_ queue: TransferQueue) { self.queue = queue }
+
+    /// Starts the first check. Returns when the condition is known, or assumed because NetworkManager does not respond.
+    func begin() async {
+        let (started, continuation) = AsyncStream.makeStream(of: Void.self)
+        start = continuation
+        check()
+        for await _ in started {}
+    }
+
+    /// The check in progress if the condition is an assumption; otherwise nil.
+    var firstResponse: Task<Void, Never>? { isAssumed ? current : nil }
 
     /// Starts a check. If a check is in progress, another one follows it.
     ///
@@ -97,9 +125,21 @@ private actor NetworkReporter {
         }
     }
 
-    /// Sets the condition of the network if it has changed.
     private func report() async {
-        let found = await MeteredNetwork.isMetered() ? NetworkCondition.expensive : .unconstrained
+        let answer = Task { await MeteredNetwork.isMetered() ? NetworkCondition.expensive : .unconstrained }
+        if start != nil, await !RouteWatch.wait(for: answer, or: RouteWatch.timer()) {
+            isAssumed = true
+            await set(.expensive)
+            start?.finish()
+        }
+        await set(answer.value)
+        isAssumed = false
+        start?.finish()
+        start = nil
+    }
+
+    /// Sets the condition of the network if it has changed.
+    private func set(_ found: NetworkCondition) async {
         guard found != condition, (try? await queue.setNetworkCondition(found)) != nil else { return }
         condition = found
     }

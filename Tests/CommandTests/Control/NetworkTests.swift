@@ -19,7 +19,7 @@ private let hasNamespaces = (try? StartedProgram.run("unshare", ["--net", "--mou
 
     /// Runs a script in a new network namespace without routes. `t` runs `transferq` with a storage folder, `field` prints a field of the session,
     /// and `far` waits until the session waits for an attempt that is at least some seconds away, and prints the time of this attempt. `imitate`
-    /// replaces `busctl` by a script.
+    /// replaces `busctl`, or another program, by a script.
     private func run(_ script: String) async throws -> [String] {
         let (transferq, server) = (TransferQ.executable, TransferQ.executable.removingLastComponent().appending("tus-loopback"))
         let words = ["--net", "--mount", "bash", "-c", Self.prelude + script, "test", transferq.string, server.string, folder.path.string]
@@ -51,9 +51,9 @@ private let hasNamespaces = (try? StartedProgram.run("unshare", ["--net", "--mou
             date --date="$at" +%s
         }
         imitate() {
-            printf '#!/bin/bash\nfolder=%s\necho $$ >>"$folder/asked"\n%s\n' "$folder" "$1" >"$folder/busctl"
-            chmod +x "$folder/busctl"
-            mount --bind "$folder/busctl" /usr/bin/busctl
+            printf '#!/bin/bash\nfolder=%s\necho $$ >>"$folder/asked"\n%s\n' "$folder" "$1" >"$folder/imitation"
+            chmod +x "$folder/imitation"
+            mount --bind "$folder/imitation" "${2:-/usr/bin/busctl}"
             export DBUS_SYSTEM_BUS_ADDRESS=unix:path=/none
         }
         trap 'kill $pids $(cat "$folder/asked" 2>/dev/null) 2>/dev/null || true; wait' EXIT
@@ -103,6 +103,23 @@ private let hasNamespaces = (try? StartedProgram.run("unshare", ["--net", "--mou
         #expect(dates.count == 4 && dates[1] < dates[0] && dates[3] < dates[2], "\(lines)")
     }
 
+    @Test func `only the web server listens on a network address`() async throws {
+        let lines = try await run(
+            #"""
+            ip link set lo up
+            listeners() { ss --no-header --listening --tcp --udp; }
+            agent
+            until [ "$("$transferq" queue status --store "$folder/store" --json 2>/dev/null | grep --count '"mode":"running"')" = 1 ]; do :; done
+            listeners
+            echo agent
+            coproc "$transferq" web --listen 127.0.0.1:8427 --store "$folder/store"
+            pids="$pids $COPROC_PID"
+            read -r <&"${COPROC[0]}"
+            listeners | grep --only-matching '127.0.0.1:8427'
+            """#)
+        #expect(lines == ["agent", "127.0.0.1:8427"], "\(lines)")
+    }
+
     @Test func `failures without a route don't count`() async throws {
         let lines = try await run(
             #"""
@@ -146,6 +163,38 @@ private let hasNamespaces = (try? StartedProgram.run("unshare", ["--net", "--mou
             field state
             """#)
         #expect(lines.last == "completed" && lines.contains { $0.contains("expensive") }, "\(lines)")
+    }
+
+    /// The wait for NetworkManager never ends here, because `timeout` does not end it.
+    @Test func `a run in the foreground and a stream don't wait for NetworkManager`() async throws {
+        let lines = try await run(
+            #"""
+            imitate 'exec sleep infinity' /usr/bin/timeout
+            ip link set lo up
+            serve 8425
+            account 8425
+            t upload a "$folder/file" >/dev/null
+            "$transferq" run --store "$folder/store"
+            field state
+            t stream a sent <"$folder/file"
+            [ -s "$folder/asked" ] && echo sent
+            """#)
+        #expect(lines.contains("completed") && lines.last == "sent", "\(lines)")
+    }
+
+    @Test func `with --only-unmetered, a session runs after NetworkManager has failed to respond`() async throws {
+        let lines = try await run(
+            #"""
+            imitate 'exec sleep infinity'
+            ip link set lo up
+            serve 8426
+            account 8426
+            t upload a "$folder/file" --only-unmetered >/dev/null
+            t upload a "$folder/file" --name other >/dev/null
+            "$transferq" run --store "$folder/store" --json | grep --only-matching '"completed","id":"[^"]*"'
+            t list --json | grep --only-matching '"state":"[a-z]*"'
+            """#)
+        #expect(lines.suffix(2) == [#""state":"completed""#, #""state":"completed""#], "\(lines)")
     }
 
     @Test func `a run in the foreground and a stream respect --only-unmetered, too`() async throws {
