@@ -94,7 +94,10 @@ import TransportTesting
     /// Needs an idle machine, because the program sends thousands of requests. It runs only if TRANSFERKIT_BROWSER_TESTS is set.
     @Test(.enabled(if: ProcessInfo.processInfo.environment["TRANSFERKIT_BROWSER_TESTS"] != nil))
     func `random requests get only described responses`() async throws {
-        try await WebFixture.with { fixture in
+        try await WebFixture.with {
+            // The program performs the checks of accounts and of the storage folder.
+            $0.program = FilePath(Commands.path)
+        } _: { fixture in
             try await fixture.add(3)
             let token = try fixture.token()
             let message = try await failure(
