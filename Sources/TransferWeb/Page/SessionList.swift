@@ -116,7 +116,7 @@ struct SessionRow {
             \(HTML.joined(session.tags.map { "<span class=\"tag\">\($0)</span>" as HTML }))</span></span>\
             <span class="how"><span class="badge">\(Self.title(session))</span> <span class="why">\(reason)</span></span>\
             <span class="amount"><progress max="1000"\(value) aria-label="Progress of \(session.name)"></progress>\
-            <span class="figures">\(figures)</span></span></li>
+            <span class="figures">\(HTML.joined(figures))</span></span></li>
             """
     }
 
@@ -136,7 +136,14 @@ struct SessionRow {
         return " value=\"\(Int(fraction * 1_000))\""
     }
 
-    var figures: String { Self.figures(session.statistics, session.state) }
+    /// The numbers of the session. A line can break only between them.
+    private var figures: [HTML] {
+        let parts = Self.figures(session.statistics, session.state).components(separatedBy: " · ")
+        return parts.enumerated().map { offset, part in
+            let text: String = offset < parts.count - 1 ? part + " ·" : part
+            return "<span>\(text)</span> "
+        }
+    }
 
     /// The numbers of a session: sizes, and for a running session the rate and the remaining time.
     static func figures(_ statistics: SessionStatistics, _ state: SessionState) -> String {

@@ -383,7 +383,7 @@ def looks():
         require(moving == 0 or name != "prefers-reduced-motion", moving)
         browser.close()
     browser = Browser(url, width=1200, height=760)
-    browser.wait(lambda: browser.all("#graph svg"), "the graph")
+    browser.wait(lambda: len(browser.all("#graph .account")) == 2 and "archive" in browser.find("#graph .legend").text, "a line for each account")
     browser.screenshot(folder, "1200-light")
     return browser
 

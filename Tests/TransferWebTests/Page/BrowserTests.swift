@@ -87,10 +87,14 @@ extension WebFixture {
         try await queue.deleteAccount("a", cascades: true)
         try await queue.setMaxConcurrentSessions(3, account: nil)
         func add(
-            _ name: String, _ files: [(String, Int)], to account: String = "studio", tags: [String] = [], held: Bool = false
+            _ name: String, _ files: [(String, Int)], to account: String = "studio", tags: [String] = [], rate: Int64? = nil,
+            held: Bool = false
         ) async throws -> SessionID {
+            var options = SessionOptions()
+            options.rateLimit = rate
             let items = try files.map { TransferItem(try file(UUID().uuidString, size: $0.1), as: $0.0) }
-            return try await queue.add([.upload(items: items, to: account, name: name, tags: tags)], at: nil, held: held)[0]
+            let request = try SessionRequest.upload(items: items, to: account, name: name, tags: tags, options: options)
+            return try await queue.add([request], at: nil, held: held)[0]
         }
         memory.failNext(with: TransferError(.permanent, .tooLarge, "The server accepts at most 4 GiB for each file."), for: "grade.mov")
         _ = try await add("Interview, day 1", [("interview.mov", 3 << 20)], tags: ["night"])
@@ -98,11 +102,11 @@ extension WebFixture {
         let events = queue.events
         try await queue.start()
         for await event in events where event.session == failing && event.kind.name == "failed" { break }
-        let gates = ["reel1.mov", "raw0001.dng", "sound.wav"].map { memory.gate($0, atByte: 2 << 20) }
-        _ = try await add("Reel 1, camera A", [("reel1.mov", 5 << 20)], tags: ["urgent"])
-        _ = try await add("Raw stills", [("raw0001.dng", 4 << 20), ("raw0002.dng", 1 << 20), ("raw0003.dng", 1 << 20)], to: "archive")
-        _ = try await add("Sound, day 1", [("sound.wav", 3 << 20)])
-        for gate in gates { try await gate.reached() }
+        // These sessions run while the browser takes the screenshots.
+        _ = try await add("Reel 1, camera A", [("reel1.mov", 28 << 20)], tags: ["urgent"], rate: 250 << 10)
+        let stills = [("raw0001.dng", 6 << 20), ("raw0002.dng", 6 << 20), ("raw0003.dng", 6 << 20)]
+        _ = try await add("Raw stills", stills, to: "archive", rate: 150 << 10)
+        _ = try await add("Sound, day 1", [("sound.wav", 8 << 20)], rate: 90 << 10)
         _ = try await add("Reel 2, camera B", [("reel2.mov", 4 << 20)], tags: ["urgent"])
         let later = try await add("Dailies for the lab", [("dailies.mov", 2 << 20)], to: "archive")
         try await queue.update(later, SessionUpdate(notBefore: .set(Date(timeIntervalSinceNow: 36_000))))

@@ -157,6 +157,23 @@ import TransportTesting
         }
     }
 
+    @Test func `the page is one document with a short script and a style sheet, and needs no other server`() async throws {
+        try await WebFixture.with { fixture in
+            let (browser, _) = try await fixture.browser()
+            let page = try await browser.get("/").body
+            // Addresses other than those of forms and links.
+            let loaded = page.matches(of: #/<(?:link|script|img)[^>]* (?:href|src)="(?<address>[^"]*)"/#).map { String($0.output.address) }
+            #expect(Set(loaded) == ["/icon.svg", "/page.css", "/page.js"])
+            for path in loaded {
+                let reply = try await browser.get(path)
+                #expect(reply.status == 200)
+                let text = reply.body.replacing("http://www.w3.org/2000/svg", with: "")
+                #expect(!text.contains("http:") && !text.contains("https:") && !text.contains("@import"), "\(path)")
+            }
+            #expect(try await browser.get("/page.js").body.split(separator: "\n", omittingEmptySubsequences: false).count <= 500)
+        }
+    }
+
     @Test func `a waiting session shows why it waits`() async throws {
         try await WebFixture.with { fixture in
             let id = try await fixture.add(1)[0]
