@@ -99,12 +99,13 @@ import TransportTUS
         relay.cut(afterBytes: 10 << 20)
     }
 
-    /// swift-nio-extras always sends an interim response, and forgets complete uploads.
+    /// swift-nio-extras sends an interim response to each request, and forgets complete uploads. After an interim response, nginx waits for the server, and
+    /// the client for nginx.
     @Test(arguments: NIOUploadTests.versions, [true, false]) func resumesAtSwiftNIO(version: String, streams: Bool) async throws {
         let server = try await NIOUploadServer(usesRelativeLocation: true)
         let proxy = try await NginxProxy.start(
             in: interop.folder.appending(path: "proxy"), forwardingTo: Int(server.reservedPort.port),
-            options: NginxProxy.Options(streams: streams))
+            options: NginxProxy.Options(streams: streams, readTimeout: 5))
         let relay = try CuttingRelay(to: proxy.port)
         let first = try interop.file("1.1", size: Self.size)
         for (httpVersion, path) in [("1.1", first), ("2", try link(first, as: "2"))] {

@@ -4,6 +4,7 @@ Usage: nginx_proxy.py FOLDER UPSTREAM_PORT LARGEST_BODY [OPTIONS]
 
 OPTIONS is a JSON object:
   "streams": true forwards request bodies as they arrive;
+  "readTimeout": the number of seconds for which nginx waits for the server (default: 60);
   "clients": a file with the accepted client certificates; "asks": the value of nginx's ssl_verify_client (default: on);
   "location": the origin that replaces the server's origin in Location headers;
   "secures": true replaces http with https in Location headers;
@@ -55,6 +56,7 @@ serve(folder, lambda port: f"""
             client_body_timeout {options.get('bodyTimeout', 60)}s;
             proxy_pass http://127.0.0.1:{sys.argv[2]};
             proxy_http_version 1.1;
+            proxy_read_timeout {options.get('readTimeout', 60)}s;
             proxy_set_header Host $http_host;
             proxy_set_header X-Forwarded-Proto https;
             proxy_request_buffering {'off' if options.get('streams') else 'on'};

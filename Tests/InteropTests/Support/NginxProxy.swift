@@ -8,6 +8,8 @@ final class NginxProxy {
     struct Options: Encodable {
         /// Whether nginx forwards request bodies as they arrive.
         var streams = false
+        /// The time in seconds for which nginx waits for the server.
+        var readTimeout = 60
         /// The time in seconds for which nginx waits for more of a request's body.
         var bodyTimeout = 60
         /// A file with the accepted client certificates.

@@ -175,7 +175,7 @@ struct ResourceCreation {
         }
         let usesOtherVersion = interims.withLock { $0.otherVersion != nil }
         if isAnnounced || answer.isFromTUSServer && !usesOtherVersion { server.confirmDialect() }
-        let hasInterims = interims.withLock { $0.location != nil || $0.offset != nil || $0.limits != nil }
+        let hasInterims = interims.withLock { $0.location != nil || $0.offset != nil || $0.limits != nil || $0.otherVersion != nil }
         if !withContent { server.profiles.learn(of: server.address) { $0.sendsNoInterimResponses = !hasInterims } }
         if withContent, isComplete(answer, count: count) {
             await record.complete(count, of: .whole, url: nil)
