@@ -254,9 +254,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         try await pool.use(endpoint, atMost: server.options.maxConnections, credentials: credentials, logger: Self.logger) { connection in
             let client = connection.client
             do {
-                try await client.perform(.remove([UInt8](stored.part)))
-            } catch let failure as StatusFailure where failure.status.code.meansMissing {
-                return
+                for part in [stored.otherPart, stored.part].compactMap(\.self) { try await client.removeIfThere([UInt8](part)) }
             } catch let failure as StatusFailure {
                 throw failure.transferError("the part file of an upload", .upload, at: client.serverName)
             }

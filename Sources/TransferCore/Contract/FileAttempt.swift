@@ -18,6 +18,10 @@ public struct FileAttempt: Sendable {
     /// At most 64 ASCII letters, digits and hyphens, so it can be part of a remote name.
     public let transferID: String
 
+    /// The ID for the name of a part file, with the same characters as ``transferID``. Differs from ``transferID`` if another queue has worked on the
+    /// transfer, and may still have its part file open. A transport then must not write into the part file of an earlier checkpoint, but may copy it.
+    public package(set) var partID: String
+
     /// The number of the attempt, counted from 1. The count begins again when the file restarts, when its session is retried, and in a new
     /// process.
     public let number: Int
@@ -59,6 +63,7 @@ public struct FileAttempt: Sendable {
         logger: Logger
     ) {
         self.transferID = transferID
+        partID = transferID
         self.number = number
         self.isRestarted = isRestarted
         self.endpoint = endpoint

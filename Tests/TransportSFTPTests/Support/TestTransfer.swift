@@ -12,6 +12,8 @@ struct TestTransfer {
     var options = AttemptOptions()
     /// The settings of the endpoint.
     var settings: [String: String] = [:]
+    /// The ID for the name of the part file; nil for the ID of the transfer.
+    var partID: String?
     /// The target folder of downloads.
     var root: FilePath
     let recorder = Recorder()
@@ -52,9 +54,10 @@ struct TestTransfer {
     ) async throws -> TransferReceipt {
         var endpoint = fixture.endpoint
         endpoint.settings = settings
-        let attempt = FileAttempt(
+        var attempt = FileAttempt(
             transferID: "t-1", endpoint: endpoint, payload: payload, remotePath: try RemotePath(name), checkpoint: checkpoint,
             options: options, credentials: fixture.credentials, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        if let partID { attempt.partID = partID }
         return try await fixture.transport.perform(attempt, reporting: reporter ?? recorder.reporter)
     }
 

@@ -58,6 +58,15 @@ extension SFTPClient {
         }
     }
 
+    /// Removes a file, unless it does not exist.
+    func removeIfThere(_ path: [UInt8]) async throws {
+        do {
+            try await perform(.remove(path))
+        } catch let failure as StatusFailure where failure.status.code.meansMissing {
+            // An earlier request may have removed it.
+        }
+    }
+
     /// Returns the free space of an open file's file system; nil if the server can't report it.
     ///
     /// - Parameter path: The file's path, for servers that report the space only by path.

@@ -46,11 +46,13 @@ package enum Request: Hashable, Sendable {
     case statvfs([UInt8])
     case fstatvfs(Handle)
     case limits
+    /// Copies bytes to the same position of another file.
+    case copyData(Handle, Range<UInt64>, to: Handle)
 
     /// Whether the request names a path, rather than the handle of an open file or folder.
     var namesPath: Bool {
         switch self {
-        case .close, .read, .write, .fstat, .fsetstat, .readdir, .fsync, .fstatvfs, .limits: false
+        case .close, .read, .write, .fstat, .fsetstat, .readdir, .fsync, .fstatvfs, .limits, .copyData: false
         case .open, .lstat, .stat, .setstat, .opendir, .remove, .mkdir, .rmdir, .realpath, .rename, .posixRename, .hardlink, .statvfs: true
         }
     }
@@ -71,6 +73,7 @@ package enum Request: Hashable, Sendable {
         case .fsync: "fsync"
         case .statvfs, .fstatvfs: "statvfs"
         case .limits: "limits"
+        case .copyData: "copy-data"
         default: "\(type)"
         }
     }
@@ -118,6 +121,12 @@ package enum Request: Hashable, Sendable {
         case .statvfs(let path): append(.statvfs, [path], to: &writer)
         case .fstatvfs(let handle): append(.fstatvfs, [handle.bytes], to: &writer)
         case .limits: append(.limits, [], to: &writer)
+        case .copyData(let source, let range, let target):
+            append(.copyData, [source.bytes], to: &writer)
+            writer.append(range.lowerBound)
+            writer.append(range.upperBound - range.lowerBound)
+            writer.append(target.bytes)
+            writer.append(range.lowerBound)
         }
         return writer.finish()
     }
@@ -149,7 +158,7 @@ package enum Request: Hashable, Sendable {
         case .rmdir: .rmdir
         case .realpath: .realpath
         case .rename: .rename
-        case .posixRename, .hardlink, .fsync, .statvfs, .fstatvfs, .limits: .extended
+        case .posixRename, .hardlink, .fsync, .statvfs, .fstatvfs, .limits, .copyData: .extended
         }
     }
 }

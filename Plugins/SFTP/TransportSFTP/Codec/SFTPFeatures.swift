@@ -6,6 +6,7 @@ package enum ProtocolExtension: String, Hashable, Sendable, CaseIterable {
     case statvfs = "statvfs@openssh.com"
     case fstatvfs = "fstatvfs@openssh.com"
     case limits = "limits@openssh.com"
+    case copyData = "copy-data"
 }
 
 /// The features that a server reports at the start of an SFTP session.

@@ -53,12 +53,12 @@ extension SFTPUpload {
 
     /// The key for looking up the permissions of a new file. The permissions depend on the requested mode and, because of access lists, on the
     /// folder.
-    private var creationKey: NewFileModes.Key {
+    var creationKey: NewFileModes.Key {
         let folder = part.lastIndex(of: UInt8(ascii: "/")).map { Array(part[..<$0]) } ?? []
         return NewFileModes.Key(folder: folder, requested: (sourceMode ?? 0o666) & 0o666)
     }
 
-    private func makePart(_ creation: FileAttributes) async throws -> Handle {
+    func makePart(_ creation: FileAttributes) async throws -> Handle {
         // If the transport will read the file back, checks before the first byte whether the server allows reading.
         let isReadBack = options.verification == .checksum ? try await connection.checksums.algorithm() == nil : false
         let mode: OpenMode = isReadBack ? [.read, .write, .create] : [.write, .create]

@@ -14,11 +14,13 @@ struct SFTPUpload {
     let others: ConnectionLender
     let paths: RemoteFilePaths
     let part: [UInt8]
+    /// The part file of another queue, which may still have it open; nil if there is none. This upload must not write into it.
+    var foreignPart: [UInt8]?
     let file: FileReader
     let options: AttemptOptions
     let server: SFTPServer
     /// The progress of an earlier attempt; nil if there is no checkpoint of this transport.
-    let known: (checkpoint: UploadCheckpoint, confirmed: Int64)?
+    var known: (checkpoint: UploadCheckpoint, confirmed: Int64)?
     /// The permissions of the source; nil for the queue's copy of an app's data or stream (``UploadSource/isSpooled``).
     let sourceMode: UInt32?
     /// Whether this process has already made an attempt for this file since the file restarted or its session was retried.
@@ -46,10 +48,14 @@ struct SFTPUpload {
         sourceMode = file.source.isSpooled ? nil : file.descriptor.mode
         if let known {
             // Uses the path in the checkpoint, because the account's options may have changed.
-            part = [UInt8](known.checkpoint.part)
+            let (stored, own) = ([UInt8](known.checkpoint.part), try paths.part(of: attempt.partID))
+            let isForeign =
+                attempt.partID != attempt.transferID && known.checkpoint.stage == .writing && stored != paths.final && stored != own
+            foreignPart = isForeign ? stored : nil
+            part = isForeign ? own : stored
         } else if server.options.partFiles || options.overwrite != .always {
             // With policies other than `always`, a file under the final name must never be incomplete.
-            part = try paths.part(of: attempt.transferID)
+            part = try paths.part(of: attempt.partID)
         } else {
             part = paths.final
         }
@@ -79,6 +85,7 @@ struct SFTPUpload {
         if let known, !known.checkpoint.isSound(known.confirmed, for: file.source.growth == nil ? file.source.size : nil) {
             throw PartPlacing.lost(paths.name, at: client.serverName)
         }
+        if let foreignPart { return try await replacing(foreignPart).transfer() }
         if let known, known.checkpoint.stage == .placing {
             let size = known.confirmed
             if var receipt = try await placing.finishAfterLostResponse(known.checkpoint, size: size) {
@@ -261,40 +268,5 @@ struct SFTPUpload {
             return nil
         }
         return UInt32(exactly: file.source.identity.modificationSeconds)
-    }
-
-    /// Compares the part file with the source if the session requires checksums.
-    ///
-    /// - Returns: The checksum of the part file on the server; nil if the session requires none.
-    private func verify(_ size: Int64, _ warnings: inout [String]) async throws -> String? {
-        guard options.verification == .checksum else { return nil }
-        let comparison = ContentComparison(connection: connection, features: features, threads: threads, reporter: reporter)
-        let outcome = try await comparison.compare(part, paths.name, with: LocalContent(file, size: size))
-        reporter.reportWaiting()
-        warnings += outcome.warnings
-        if let digest = outcome.digest { return digest.text }
-        try? await client.perform(.remove(part))
-        // If the source has changed, the comparison proves nothing.
-        try await file.verifyUnchanged()
-        throw TransferError(
-            .resumeLost, .checksumMismatch,
-            "\(paths.name) at \(client.serverName) differs from its source. The remote copy was removed, and the upload restarts.")
-    }
-
-    // MARK: The final name
-
-    private func moveIntoPlace(_ placing: PartPlacing, size: Int64, checksum: String?) async throws -> TransferReceipt {
-        var receipt: TransferReceipt
-        if writesFinalName {
-            receipt = placing.receipt(bytes: size, part)
-        } else {
-            receipt = try await placing.place(size: size) { final in
-                let checkpoint = UploadCheckpoint(part: part, final: final, stage: .placing, checksum: checksum)
-                try await reporter.save(checkpoint.encoded(confirmed: size))
-            }
-        }
-        receipt.checksum = checksum
-        reporter.report(sent: size, confirmed: size)
-        return receipt
     }
 }

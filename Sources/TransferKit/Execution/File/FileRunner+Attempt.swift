@@ -21,13 +21,14 @@ extension FileRunner {
         history.home = endpoint
         var logger = context.logger
         for (key, value) in logMetadata(at: endpoint) { logger[metadataKey: key] = value }
-        let attempt = FileAttempt(
+        var attempt = FileAttempt(
             transferID: transferID, number: history.attempts, isRestarted: isRestarted(at: endpoint), endpoint: endpoint,
             payload: inspected.payload, remotePath: try RemotePath(bytes: file.destination), checkpoint: stored,
             options: AttemptOptions(context.options, uploadURL: file.uploadCapability, creationURL: file.creationCapability),
             origin: AttemptOrigin(
                 session: "\(context.id)", item: file.position, context: context.live.context, account: availability.account.name),
             credentials: context.credentials, logger: logger)
+        attempt.partID = partID
         let active = context.live.begin(
             position: file.position, size: inspected.size, knownSize: file.size, counted: file.confirmed, stored: stored?.confirmed ?? 0,
             isSizeGuessed: file.isListed,
@@ -85,6 +86,9 @@ extension FileRunner {
 
     /// The ID of the file's transfer, which changes at each restart.
     var transferID: String { "\(context.id)-\(file.position)-\(file.generation)" }
+
+    /// The ID in the name of the file's part file.
+    var partID: String { context.options.partEpoch.map { "\(transferID)-\($0)" } ?? transferID }
 
     /// Runs the transport. If the attempt succeeds, reports the file as completed.
     mutating func perform(_ prepared: PreparedAttempt) async throws {

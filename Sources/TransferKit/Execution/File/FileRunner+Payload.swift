@@ -23,7 +23,7 @@ extension PendingFile {
 extension FileRunner {
     /// Inspects the file to transfer. Compares the source of an upload with the state that earlier attempts sent.
     mutating func payload(at endpoint: Endpoint) async throws -> AttemptPayload {
-        if file.kind == .download { return downloadPayload(from: endpoint) }
+        if file.kind == .download { return try await downloadPayload(from: endpoint) }
         if file.kind == .stream { return try await streamPayload(to: endpoint) }
         if file.kind == .form { return try await formPayload(to: endpoint) }
         let (path, confinement) = (file.source, file.confinement)
@@ -122,16 +122,30 @@ extension FileRunner {
     }
 
     /// The destination of a download. The store records the part file before the part file exists.
-    private mutating func downloadPayload(from endpoint: Endpoint) -> AttemptPayload {
+    private mutating func downloadPayload(from endpoint: Endpoint) async throws(QueueError) -> AttemptPayload {
         let name = file.localName ?? FilePath()
         let folder = FilePath(bytes: file.source.bytes.dropLast(name.bytes.count + 1))
         let root = folder.isEmpty ? "/" : folder
-        let part = LocalParts.name(for: name, transferID: transferID, at: endpoint)
         let partEndpoint = Endpoint.localPart(of: endpoint)
+        var part = LocalParts.name(for: name, transferID: partID, at: endpoint)
+        let parts = LocalParts(sources: context.store.sources)
+        if context.options.partEpoch != nil, let checkpoint = checkpoints[partEndpoint.address]?.checkpoint,
+            let earlier = parts.name(in: checkpoint), earlier != part
+        {
+            if await parts.isComplete(checkpoint) {
+                part = earlier
+            } else {
+                try await startOver(
+                    TransferError(
+                        .resumeLost, .uploadGone,
+                        "The download of \(name) restarts, because another queue may still write into its part file."))
+                part = LocalParts.name(for: name, transferID: partID, at: endpoint)
+            }
+        }
         let destination = DownloadDestination(root: root, name: name, partName: part, overwrite: context.options.overwrite)
         var result = AttemptPayload(payload: .download(destination), size: file.size)
         if checkpoints[partEndpoint.address] == nil {
-            let checkpoint = LocalParts(sources: context.store.sources).checkpoint(of: part, below: root)
+            let checkpoint = parts.checkpoint(of: part, below: root)
             checkpoints[partEndpoint.address] = StoredCheckpoint(checkpoint: checkpoint, identity: nil)
             let report = RunEvent.Content.file(
                 position: file.position, .checkpoint(checkpoint, endpoint: partEndpoint, generation: file.generation, nil))

@@ -46,6 +46,25 @@ package struct LocalParts: Sendable {
     /// The download folder of a part file; nil for any other checkpoint.
     func root(of checkpoint: Checkpoint) -> FilePath? { paths(in: checkpoint)?.root }
 
+    /// The name of a part file, relative to its download folder; nil for any other checkpoint.
+    func name(in checkpoint: Checkpoint) -> FilePath? { paths(in: checkpoint)?.part }
+
+    /// Returns whether a part file is complete: it also has its final name, or is about to get it. Only the completion must still be stored.
+    func isComplete(_ checkpoint: Checkpoint) async -> Bool {
+        guard let (root, part) = paths(in: checkpoint), let last = part.lastComponent, last.kind == .regular else { return false }
+        let name = FilePath(root: nil, components: last)
+        return await BlockingIO.run(.parts) {
+            guard let folder = try? ConfinedFolder.open(root, parentOf: part, creates: false).folder else { return false }
+            defer { try? folder.close() }
+            func links(_ name: FilePath) -> Int {
+                var found = stat()
+                let result = unsafe name.withPlatformString { unsafe fstatat(folder.rawValue, $0, &found, AT_SYMLINK_NOFOLLOW) }
+                return result == 0 ? Int(found.st_nlink) : 0
+            }
+            return links(name) > 1 || links(DownloadDestination.placingName(of: name)) > 0
+        }
+    }
+
     private func paths(in checkpoint: Checkpoint) -> (root: FilePath, part: FilePath)? {
         guard let end = checkpoint.data.firstIndex(of: 0) else { return nil }
         return (

@@ -118,6 +118,10 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// Default: nil, for no comparison.
     public var expectedChecksum: String?
 
+    /// A number in the names of part files, if another queue may still have the part files of an earlier number open. Queues that run the session at
+    /// the same time must have different numbers.
+    package var partEpoch: Int64?
+
     /// Creates options. Each option has a default.
     public init(
         metadata: [String: String] = [:], onItemFailure: ItemFailurePolicy = .continue, retry: RetryPolicy = RetryPolicy(),
@@ -175,11 +179,12 @@ public struct SessionOptions: Hashable, Sendable, Codable {
             settings: try container.decodeIfPresent([String: String].self, forKey: .settingCapabilities) ?? defaults.settings,
             creationURL: try container.decodeIfPresent(String.self, forKey: .creationCapability),
             expectedChecksum: try container.decodeIfPresent(String.self, forKey: .expectedChecksum))
+        partEpoch = try container.decodeIfPresent(Int64.self, forKey: .partEpoch)
     }
 
     private enum CodingKeys: String, CodingKey {
         case metadata, onItemFailure, retry, stallTimeout, responseTimeout, deadline, onSourceChange, rateLimit, filesInFlight, verification
-        case creation, reportsItemProgress, allowsExpensiveNetwork, headers, chunkSize, overwrite, expectedChecksum
+        case creation, reportsItemProgress, allowsExpensiveNetwork, headers, chunkSize, overwrite, expectedChecksum, partEpoch
         // Existing stores use these names.
         case segmentsPerFile = "parallel"
         case settingCapabilities = "settings"

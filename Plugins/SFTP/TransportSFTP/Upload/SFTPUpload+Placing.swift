@@ -1,0 +1,41 @@
+import TransferCore
+import TransportSupport
+
+/// Verifies the complete part file, and renames it.
+extension SFTPUpload {
+    /// Compares the part file with the source if the session requires checksums.
+    ///
+    /// - Returns: The checksum of the part file on the server; nil if the session requires none.
+    func verify(_ size: Int64, _ warnings: inout [String]) async throws -> String? {
+        guard options.verification == .checksum else { return nil }
+        let comparison = ContentComparison(connection: connection, features: features, threads: threads, reporter: reporter)
+        let outcome = try await comparison.compare(part, paths.name, with: LocalContent(file, size: size))
+        reporter.reportWaiting()
+        warnings += outcome.warnings
+        if let digest = outcome.digest { return digest.text }
+        try? await client.perform(.remove(part))
+        // If the source has changed, the comparison proves nothing.
+        try await file.verifyUnchanged()
+        throw TransferError(
+            .resumeLost, .checksumMismatch,
+            "\(paths.name) at \(client.serverName) differs from its source. The remote copy was removed, and the upload restarts.")
+    }
+
+    /// Renames the part file to the final name, unless the upload writes directly to the final name.
+    func moveIntoPlace(_ placing: PartPlacing, size: Int64, checksum: String?) async throws -> TransferReceipt {
+        var receipt: TransferReceipt
+        if writesFinalName {
+            receipt = placing.receipt(bytes: size, part)
+        } else {
+            receipt = try await placing.place(size: size) { final in
+                let checkpoint = UploadCheckpoint(part: part, final: final, stage: .placing, checksum: checksum)
+                try await reporter.save(checkpoint.encoded(confirmed: size))
+            }
+            // The other queue can have created its part file again after it was removed.
+            if let other = known?.checkpoint.otherPart { try? await client.perform(.remove([UInt8](other))) }
+        }
+        receipt.checksum = checksum
+        reporter.report(sent: size, confirmed: size)
+        return receipt
+    }
+}

@@ -1,0 +1,64 @@
+import Foundation
+import TransferCore
+import TransportSupport
+
+/// Continues an upload in a new part file, because another queue may still have the earlier part file open.
+extension SFTPUpload {
+    /// The maximum number of bytes that one request copies, so that the server responds in time.
+    private static let copySize: UInt64 = 32 << 20
+
+    /// Copies the confirmed bytes of another queue's part file into the part file of this upload, and removes the other part file.
+    ///
+    /// A checkpoint names both part files while both can exist, so that both are removed if the session is removed.
+    ///
+    /// - Returns: The upload that continues in its part file.
+    /// - Throws: A `TransferError` of the class `resumeLost` if the server can't copy the bytes.
+    func replacing(_ earlier: [UInt8]) async throws -> SFTPUpload {
+        var upload = self
+        upload.foreignPart = nil
+        guard let known else { return upload }
+        var checkpoint = known.checkpoint.withoutUnsynced
+        // Left by an earlier copy.
+        if let other = checkpoint.otherPart { try? await client.perform(.remove([UInt8](other))) }
+        let size = checkpoint.neededSize(known.confirmed)
+        if size > 0 {
+            checkpoint.otherPart = Data(part)
+            try await reporter.save(checkpoint.encoded(confirmed: known.confirmed))
+            do {
+                try await copy(UInt64(size), of: earlier, isHidden: keepsMode || checkpoint.mode != nil)
+            } catch is StatusFailure {
+                for path in [earlier, part] { try? await client.perform(.remove(path)) }
+                throw TransferError(
+                    .resumeLost, .uploadGone,
+                    "\(client.serverName) can't copy the part file of \(paths.name), and another queue may still write into it. The upload restarts."
+                )
+            }
+        }
+        checkpoint.part = Data(part)
+        checkpoint.otherPart = Data(earlier)
+        try await reporter.save(checkpoint.encoded(confirmed: known.confirmed))
+        try? await client.perform(.remove(earlier))
+        upload.known = (checkpoint, known.confirmed)
+        return upload
+    }
+
+    /// - Throws: A ``StatusFailure`` if the server can't copy the bytes, or the earlier part file is too short.
+    private func copy(_ size: UInt64, of earlier: [UInt8], isHidden: Bool) async throws {
+        guard features.offers(.copyData) else { throw StatusFailure(Status(.unsupported)) }
+        let source = try await client.open(.open(earlier, [.read]))
+        defer { client.close(source) }
+        let target = try await makePart(.permissions(isHidden ? NewFileModes.hidden : creationKey.requested))
+        defer { client.close(target) }
+        var position: UInt64 = 0
+        while position < size {
+            let end = min(size, position + Self.copySize)
+            try await client.perform(.copyData(source, position..<end, to: target))
+            reporter.reportActivity()
+            position = end
+        }
+        guard try await client.attributes(.fstat(target)).size ?? 0 >= size else {
+            throw StatusFailure(Status(.failure))
+        }
+        if features.offers(.fsync) { try await client.perform(.fsync(target)) }
+    }
+}
