@@ -278,8 +278,8 @@ let package = Package(
         .testTarget(
             name: "TransferFleetTests",
             dependencies: [
-                "Locking", "TransferFleet", "TransferKit", "TransferCore", "TransportTUS", "TUSLoopback", "ProcessFixture", "ScriptedHTTP",
-                "transferq", "transferq-fleet", crypto, grdb, logging, system,
+                "Locking", "TransferFleet", "TransferKit", "TransferCore", "TransportSFTP", "TransportTUS", "TUSLoopback", "ProcessFixture",
+                "SSHFixture", "ScriptedHTTP", "transferq", "transferq-fleet", crypto, grdb, logging, system,
             ], swiftSettings: settings),
         .testTarget(
             name: "TUSLoopbackTests", dependencies: ["Locking", "TUSLoopback", "TransferCore", crypto, system], swiftSettings: settings),

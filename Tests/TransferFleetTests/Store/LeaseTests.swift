@@ -90,6 +90,26 @@ import TransferKit
         #expect(try await fleet.store.progress(of: ids[0]).map(\.position) == [1, 1])
     }
 
+    /// A member whose lease ended without a report may still have its part files open. Other members have closed theirs.
+    @Test func `after a lease that was not given back, the successor uses other part files`() async throws {
+        let fleet = try await FleetFixture()
+        try await fleet.add(1)
+        let (first, second) = (try await fleet.join("first"), try await fleet.join("second"))
+        let lease = try #require(try await fleet.store.take(for: first).first)
+        #expect(lease.draft.options.partEpoch == nil)
+        #expect(try await fleet.giveBack(lease))
+        #expect(try await fleet.store.take(for: second).first?.draft.options.partEpoch == nil)
+        try await fleet.endLeases(of: second)
+        let rescued = try #require(try await fleet.store.take(for: first).first)
+        #expect(rescued.epoch == 3 && rescued.draft.options.partEpoch == 3)
+        // The first process of this member has ended.
+        try await fleet.store.join(first)
+        let again = try #require(try await fleet.store.take(for: first).first)
+        #expect(again.epoch == 4 && again.draft.options.partEpoch == 3)
+        try await fleet.endLeases(of: first)
+        #expect(try await fleet.store.take(for: second).first?.draft.options.partEpoch == 5)
+    }
+
     @Test func `a member whose lease has ended writes nothing`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(1)

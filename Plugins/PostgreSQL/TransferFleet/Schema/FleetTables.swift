@@ -95,4 +95,20 @@ enum FleetTables {
             kind text NOT NULL                          -- QueueEvent as JSON
         );
         """
+
+    /// Part files of former owners, sessions that a member can't run, and the removal of completed sessions.
+    static let migration2 = """
+        -- The epoch in the names of part files. A lease that ended without a report makes its successor use new part files, because the former owner may
+        -- still have its part files open.
+        ALTER TABLE session ADD COLUMN part_epoch bigint NOT NULL DEFAULT 0;
+        -- Sessions that a member can't run, for example because their files do not exist on it.
+        CREATE TABLE session_refusal (
+            session uuid NOT NULL REFERENCES session ON DELETE CASCADE,
+            member text NOT NULL REFERENCES member ON DELETE CASCADE,
+            error text NOT NULL,                        -- TransferError as JSON
+            PRIMARY KEY (session, member)
+        );
+        ALTER TABLE fleet ADD COLUMN retention text;    -- Retention as JSON; NULL to keep all completed sessions
+        CREATE INDEX session_completed ON session(ended_at, id) WHERE state = 'completed';
+        """
 }

@@ -33,7 +33,7 @@ extension FleetTransaction {
     private func take(_ id: SessionID, for member: String) throws -> FleetLease? {
         let stored = try link.query(
             """
-            SELECT draft, definition, account.name FROM session JOIN account ON account.name = session.account
+            SELECT draft, definition, account.name, part_epoch FROM session JOIN account ON account.name = session.account
             LEFT JOIN content ON content.session = session.id WHERE session.id = $1
             """, ["\(id)"]
         ).first
@@ -50,6 +50,8 @@ extension FleetTransaction {
             draft = try stored.json(SessionDraft.self, 0)
             draft.progress = try progress(of: id)
         } catch let error as PostgresError where error.kind == .unreadable {
+            let epoch = try stored.integer(3)
+            draft.options.partEpoch = epoch == 0 ? nil : epoch
             try fail(id, .unreadable(error))
             return nil
         }
@@ -121,6 +123,8 @@ extension FleetTransaction {
                         lane = CASE WHEN state = 'running' AND lane = 4 THEN 3 ELSE lane END,
                         state = CASE state WHEN 'running' THEN 'waiting' WHEN 'paused' THEN 'held' ELSE state END
                     FROM ended WHERE session.id = ended.id RETURNING session.id, state, position)
+                        -- The owner may still have its part files open, unless its process has ended.
+                        part_epoch = CASE WHEN owner = $1 THEN part_epoch ELSE lease_epoch + 1 END,
             SELECT id, state FROM changed ORDER BY position, id
             """, [member])
         for row in rows { try released(try row.session(0), state: try row.text(1), isInterrupted: true) }

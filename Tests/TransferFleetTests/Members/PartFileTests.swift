@@ -1,0 +1,129 @@
+import Foundation
+import ProcessFixture
+import SSHFixture
+import SystemPackage
+import Testing
+import TransferCore
+import TransferFleet
+import TransferKit
+import TransportSFTP
+
+/// A suspended member still has its part file open when another member continues the file.
+@Suite(.timeLimit(.minutes(5))) struct PartFileTests {
+    private static let size = 24_000_000
+
+    /// A member that is suspended after its first checkpoint, a successor that completes the file, and the suspended member that wakes in between.
+    ///
+    /// - Parameter folder: The folder of the part file and of the final file.
+    private func takeOver(_ fixture: MemberFixture, _ id: SessionID, in folder: FilePath) async throws {
+        let first = try fixture.start("a")
+        try await fixture.wait("a checkpoint covers bytes") {
+            try await fixture.fleet.store.progress(of: id).contains { progress in
+                guard case .checkpoint(let checkpoint, _, _, _) = progress.event else { return false }
+                return checkpoint.confirmed > 0
+            }
+        }
+        first.suspend()
+        let earlier = try #require(try parts(in: folder).first)
+        let second = try fixture.start("b")
+        try await fixture.wait("the other member writes") {
+            guard try await fixture.owner(of: id) == "b" else { return false }
+            return try parts(in: folder).contains { $0.name != earlier.name || $0.size > earlier.size }
+        }
+        first.send(SIGCONT)
+        try await fixture.waitForAll([id])
+        let files = try Self.files(in: folder)
+        #expect(files.map(\.name) == ["reel-0"])
+        #expect(files.first?.number != earlier.number, "Two members wrote into one file.")
+        for member in [first, second] { member.kill() }
+    }
+
+    private struct File {
+        var name: String
+        var number: UInt64
+        var size: UInt64
+    }
+
+    private static func files(in folder: FilePath) throws -> [File] {
+        try FileManager.default.contentsOfDirectory(atPath: folder.string).sorted().compactMap { name in
+            // A file can be renamed between the two calls.
+            guard let found = try? FileManager.default.attributesOfItem(atPath: folder.appending(name).string),
+                let number = found[.systemFileNumber] as? UInt64, let size = found[.size] as? UInt64
+            else { return nil }
+            return File(name: name, number: number, size: size)
+        }
+    }
+
+    private func parts(in folder: FilePath) throws -> [File] { try Self.files(in: folder).filter { $0.name.hasSuffix(".part") } }
+
+    private func content(_ path: FilePath) throws -> Data { try Data(contentsOf: URL(filePath: path.string)) }
+
+    /// Creates a folder for a server and the account `remote`.
+    private func addAccount(_ server: SSHServerProcess, _ fixture: MemberFixture) async throws -> FilePath {
+        let folder = fixture.folder.appending("remote")
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+        let options = SFTPOptions(identities: [server.userKey], agent: .none, knownHosts: try server.knownHosts())
+        let address = "sftp://\(server.user)@127.0.0.1:\(server.port)\(folder.string)/"
+        try await fixture.fleet.fleet.save(Account("remote", endpoints: [.sftp(address, options: options)]))
+        return folder
+    }
+
+    @Test func `an upload continues in its own part file after another member was suspended`() async throws {
+        let fixture = try await MemberFixture()
+        let server = try await SSHServerProcess.start()
+        defer { server.stop() }
+        let folder = try await addAccount(server, fixture)
+        let source = try fixture.file("reel-0", size: Self.size)
+        let request = try SessionRequest.upload([source], to: "remote", options: SessionOptions(rateLimit: 2_000_000))
+        let id = try await fixture.fleet.fleet.add([request])[0]
+        try await takeOver(fixture, id, in: folder)
+        #expect(try content(folder.appending("reel-0")) == content(source))
+    }
+
+    @Test func `a download continues in its own part file after another member was suspended`() async throws {
+        let fixture = try await MemberFixture()
+        let server = try await SSHServerProcess.start()
+        defer { server.stop() }
+        let remote = try await addAccount(server, fixture)
+        let source = try fixture.file("reel-0", size: Self.size)
+        try FileManager.default.copyItem(atPath: source.string, toPath: remote.appending("reel-0").string)
+        let folder = fixture.folder.appending("received")
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+        let request = try SessionRequest.download(["reel-0"], from: "remote", to: folder, options: SessionOptions(rateLimit: 2_000_000))
+        let id = try await fixture.fleet.fleet.add([request])[0]
+        try await takeOver(fixture, id, in: folder)
+        #expect(try content(folder.appending("reel-0")) == content(source))
+    }
+
+    /// The member died between the last step of a download and its report, so the file already has its final name.
+    @Test func `a complete download needs no second transfer after its member died`() async throws {
+        let fixture = try await MemberFixture()
+        let server = try await SSHServerProcess.start()
+        defer { server.stop() }
+        let remote = try await addAccount(server, fixture)
+        let source = try fixture.file("reel-0", size: 1_000_000)
+        try FileManager.default.copyItem(atPath: source.string, toPath: remote.appending("reel-0").string)
+        let folder = fixture.folder.appending("received")
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+        try await fixture.fleet.query(
+            """
+            CREATE FUNCTION reject() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                IF NEW.part = 'end' THEN RAISE EXCEPTION 'rejected' USING ERRCODE = 'check_violation'; END IF;
+                RETURN NEW;
+            END $$
+            """)
+        try await fixture.fleet.query("CREATE TRIGGER reject BEFORE INSERT ON progress FOR EACH ROW EXECUTE FUNCTION reject()")
+        let id = try await fixture.fleet.fleet.add([.download(["reel-0"], from: "remote", to: folder)])[0]
+        let first = try fixture.start("a")
+        try await fixture.wait("the file has its final name") { try Self.files(in: folder).contains { $0.name == "reel-0" } }
+        let number = try Self.files(in: folder).first { $0.name == "reel-0" }?.number
+        first.kill()
+        try await fixture.fleet.query("DROP TRIGGER reject ON progress")
+        try await fixture.fleet.query("UPDATE session SET lease_until = clock_timestamp()")
+        let second = try fixture.start("b")
+        try await fixture.waitForAll([id])
+        second.kill()
+        #expect(try content(folder.appending("reel-0")) == content(source))
+        #expect(try Self.files(in: folder).first { $0.name == "reel-0" }?.number == number)
+    }
+}
