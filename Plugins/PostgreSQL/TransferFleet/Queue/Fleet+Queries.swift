@@ -12,6 +12,7 @@ extension Fleet {
         (status.scheduled, status.nextDue) = (state.scheduled, state.nextDue)
         status.isIdle = !state.isStopped && status.running == 0 && status.waiting == 0
         status.maxConcurrentSessions = state.maxSessions ?? .max
+        status.retention = state.retention
         return status
     }
 

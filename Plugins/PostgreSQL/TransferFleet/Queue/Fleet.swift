@@ -184,8 +184,13 @@ public struct Fleet: ControllableQueue {
         throw QueueError.unsupportedByFleet("A bandwidth timetable")
     }
 
-    /// Not possible in a fleet: throws ``/TransferKit/QueueError`` with the code `invalidRequest`.
-    public func setRetention(_ retention: Retention?) async throws { throw QueueError.unsupportedByFleet("A retention") }
+    /// Like `TransferQueue.setRetention(_:)`. A nil retention keeps all sessions. The database's clock determines the age of a session.
+    public func setRetention(_ retention: Retention?) async throws {
+        try retention?.validate()
+        try await store.locked { try $0.setRetention(retention) }
+        while try await store.locked({ try $0.removeExpired() }) {}
+    }
+
     /// Not possible in a fleet: throws ``/TransferKit/QueueError`` with the code `invalidRequest`.
     public func setDiskFloor(_ bytes: Int64?) async throws { throw QueueError.unsupportedByFleet("A minimum of free space") }
     /// Not possible in a fleet: throws ``/TransferKit/QueueError`` with the code `invalidRequest`.

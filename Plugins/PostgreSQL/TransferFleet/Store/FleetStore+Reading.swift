@@ -33,6 +33,7 @@ struct FleetState: Sendable {
     var revision: UInt64
     /// The number of sessions by state; a session that its owner is stopping counts in its new state.
     var counts: [SessionState: Int]
+    var retention: Retention
     /// The number of sessions with an owner.
     var owned: Int
     var scheduled: Int
@@ -187,7 +188,8 @@ extension PostgresLink {
                 (SELECT coalesce(sum(greatest(slots - (SELECT count(*) FROM session WHERE owner = member.name), 0)), 0)
                     FROM member WHERE live_until > clock_timestamp()),
                 (SELECT id FROM session WHERE state = 'waiting' AND owner IS NULL AND after_id IS NULL AND displaced_by IS NULL
-                    AND (not_before IS NULL OR not_before <= clock_timestamp()) ORDER BY lane, mark DESC, position, id LIMIT 1)
+                    AND (not_before IS NULL OR not_before <= clock_timestamp()) ORDER BY lane, mark DESC, position, id LIMIT 1),
+                retention
             FROM fleet
             """
         ).first
@@ -201,3 +203,6 @@ extension PostgresLink {
             freeSlots: Int(clamping: try row.integer(9)), first: try row.optional(10) == nil ? nil : try row.session(10))
     }
 }
+        var problem: TransferError?
+        let retention = try row.readable(Retention.self, 11, &problem)
+            retention: retention ?? .keepAll,

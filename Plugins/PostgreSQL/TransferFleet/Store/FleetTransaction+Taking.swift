@@ -10,6 +10,7 @@ extension FleetTransaction {
     package func take(for member: String, identity: String, limit: Int = .max) throws -> [FleetLease] {
         try reclaim()
         try restoreStranded()
+        try removeExpired()
         guard
             let row = try link.query(
                 """
@@ -184,6 +185,7 @@ extension FleetTransaction {
         try satisfyDependents(of: lease.id, isCompleted: error == nil)
         try released(lease.id, state: state, isInterrupted: false)
         return true
+        try removeExpired()
     }
 
     /// Handles the end of a lease. Sessions that this session displaced, or that depend on it, may start. A removed session is deleted. A session

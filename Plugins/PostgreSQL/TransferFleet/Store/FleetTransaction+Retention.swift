@@ -1,0 +1,51 @@
+import TransferKit
+
+extension FleetTransaction {
+    /// The maximum number of sessions that one transaction removes, so that heartbeats and takes do not wait long.
+    private static let maximumRemovals = 100
+
+    /// Sets how long completed sessions stay.
+    func setRetention(_ retention: Retention?) throws {
+        let stored = try retention.flatMap { $0 == .keepAll ? nil : try PostgresValue.json($0) }
+        try link.query("UPDATE fleet SET retention = $1", [stored])
+        record(.limitsChanged)
+    }
+
+    /// Removes completed sessions whose retention has ended, the oldest first.
+    ///
+    /// - Returns: Whether to call this method again, because more sessions may have expired.
+    @discardableResult
+    package func removeExpired() throws -> Bool {
+        var problem: TransferError?
+        guard let row = try link.query("SELECT retention FROM fleet").first,
+            let retention = try row.readable(Retention.self, 0, &problem)
+        else { return false }
+        let expired =
+            switch retention {
+            case .keepAll: "false"
+            // The oldest of the sessions that stay.
+            case .count(let count):
+                """
+                (ended_at, id) < (SELECT ended_at, id FROM session WHERE state = 'completed' AND NOT is_removed
+                    ORDER BY ended_at DESC, id DESC OFFSET \(max(0, count - 1)) LIMIT 1)\(count == 0 ? " OR true" : "")
+                """
+            case .age(let age): "ended_at <= clock_timestamp() - interval '\(age.components.seconds) s'"
+            }
+        let ids = try link.query(
+            """
+            SELECT id FROM session WHERE state = 'completed' AND owner IS NULL AND NOT is_removed AND (\(expired))
+            ORDER BY ended_at, id LIMIT \(Self.maximumRemovals)
+            """
+        ).map { try $0.optional(0) }
+        guard !ids.isEmpty else { return false }
+        let rows = try link.query(
+            """
+            SELECT id, n FROM (SELECT id, row_number() OVER (ORDER BY position, id) - 1 AS n FROM session WHERE NOT is_removed) AS numbered
+            WHERE id = ANY($1::uuid[]) ORDER BY n
+            """, [PostgresValue.array(ids)])
+        for row in rows { try forgetDependency(on: try row.session(0)) }
+        try link.query("DELETE FROM session WHERE id = ANY($1::uuid[])", [PostgresValue.array(ids)])
+        try recordOrder(.removed(rows.map { try $0.session(0) }, indices: rows.map { Int(clamping: try $0.integer(1)) }))
+        return ids.count == Self.maximumRemovals
+    }
+}
