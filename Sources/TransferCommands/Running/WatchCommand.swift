@@ -94,7 +94,9 @@ struct WatchCommand: AsyncParsableCommand {
     private func openHook() async throws -> (hook: EventHook, since: UInt64)? {
         guard hooks.isGiven else { return nil }
         guard CommandContext.current.queue == nil else {
-            throw CommandFailure(.usage, "--exec and --webhook can't be used with --fleet.")
+            throw CommandFailure(
+                .usage,
+                "--exec and --webhook can't be used with --fleet. Pipe the output of watch --follow --json to a program instead.")
         }
         let folder = try common.folder()
         // Creates a missing storage folder.

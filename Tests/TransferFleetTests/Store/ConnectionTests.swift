@@ -114,17 +114,6 @@ import TransferKit
         }
         #expect(try await fleet.state(of: ids[0]) == .waiting)
     }
-
-    @Test func `a fleet refuses what it can't do`() async throws {
-        let fleet = try await FleetFixture()
-        let folder = FileManager.default.temporaryDirectory.path
-        let request = try SessionRequest.upload([folder], to: "studio")
-        await #expect(throws: QueueError.self) { try await fleet.fleet.add([request]) }
-        let data = try SessionRequest.upload(items: [.data(Data("x".utf8), as: "x")], to: "studio")
-        await #expect(throws: QueueError.self) { try await fleet.fleet.add([data]) }
-        await #expect(throws: QueueError.self) { try await fleet.fleet.saveDrafts([request]) }
-        #expect(try await fleet.fleet.status().sessions == 0)
-    }
 }
 
 /// The permissions of the members' user in the article "Running a fleet".

@@ -65,27 +65,24 @@ public struct Fleet: ControllableQueue {
     public func add(_ requests: [SessionRequest], at index: Int? = nil, held: Bool = false) async throws -> [SessionID] {
         let drafts = try await SessionDraft.withoutStore(requests)
         for draft in drafts {
-            guard let other = draft.items.first(where: { $0.kind != .file && $0.kind != .download }) else { continue }
-            throw QueueError(
-                .invalidRequest,
-                "A fleet transfers only files, but the session \"\(draft.name)\" has an item of another kind (\(other.kind.rawValue)). Name each file."
-            )
+            guard let advice = draft.items.lazy.compactMap(\.kind.adviceForFleets).first else { continue }
+            throw QueueError(.invalidRequest, "A fleet can't transfer the session \"\(draft.name)\". \(advice)")
         }
         let place = place
         return try await store.locked { try $0.enqueue(drafts, at: index, place: place, isHeld: held) }
     }
 
     /// Not possible in a fleet: throws ``/TransferKit/QueueError`` with the code `invalidRequest`.
-    public func saveDrafts(_ requests: [SessionRequest]) async throws -> [SessionID] { throw QueueError.unsupportedByFleet("A draft") }
+    public func saveDrafts(_ requests: [SessionRequest]) async throws -> [SessionID] { throw QueueError.draftInFleet }
 
     /// Not possible in a fleet: throws ``/TransferKit/QueueError`` with the code `invalidRequest`.
     public func addItems(_ items: [TransferItem], to session: SessionReference) async throws {
-        throw QueueError.unsupportedByFleet("Adding items to a session")
+        throw QueueError.unsupportedByFleet("Adding items to a session", "Add another session.")
     }
 
     /// Not possible in a fleet: throws ``/TransferKit/QueueError`` with the code `invalidRequest`.
     public func replaceItems(_ selection: ItemSelection, with items: [TransferItem], in session: SessionReference) async throws {
-        throw QueueError.unsupportedByFleet("Replacing the items of a session")
+        throw QueueError.unsupportedByFleet("Replacing items", "Remove the session, and add it again with the other items.")
     }
 
     // MARK: Operations
@@ -176,7 +173,8 @@ public struct Fleet: ControllableQueue {
 
     /// Not possible in a fleet: throws ``/TransferKit/QueueError`` with the code `invalidRequest`.
     public func setRateLimit(_ bytesPerSecond: Int64?, account: String?) async throws {
-        throw QueueError.unsupportedByFleet("A rate limit for the whole fleet or for an account")
+        throw QueueError.unsupportedByFleet(
+            "A rate limit for the whole fleet or for an account", "Limit the rate of single sessions with --rate.")
     }
 
     /// Not possible in a fleet: throws ``/TransferKit/QueueError`` with the code `invalidRequest`.
@@ -210,5 +208,23 @@ public struct Fleet: ControllableQueue {
 }
 
 extension QueueError {
+    static var draftInFleet: QueueError {
+        unsupportedByFleet("A draft", "Add the session with --hold, and release it later.")
+    }
+
     static func noAccount(_ name: String) -> QueueError { QueueError(.noSuchAccount, "There is no account named \"\(name)\".") }
+}
+
+extension ItemKind {
+    /// How to transfer an item of this kind with a fleet; nil if a fleet can transfer it. The members must be able to read each item themselves.
+    fileprivate var adviceForFleets: String? {
+        switch self {
+        case .file, .download: nil
+        case .folder: "Name the files of the folder, because its content can differ between the members."
+        case .remoteFolder: "Name the files of the remote folder."
+        case .blob: "Write the data to a file that the members can read, and name this file."
+        case .stream: "Write the stream to a file that the members can read, and name this file. Or use a local queue."
+        case .form: "Use a local queue for forms."
+        }
+    }
 }

@@ -52,14 +52,15 @@ extension FleetTransaction {
             // The owner may still be sending; see `released`.
             if !target.isOwned { try satisfyDependents(of: id, isCompleted: false) }
         case .cancel(discarding: true):
-            throw QueueError.unsupportedByFleet("Cancelling with the removal of unfinished uploads")
+            throw QueueError.unsupportedByFleet(
+                "Cancelling with the removal of unfinished uploads", "Cancel without --discard. Servers can remove unfinished uploads.")
         case .retry:
             try require(target, operation, [.failed, .cancelled])
             try restart(id)
             try set(target, .waiting)
         case .move(let destination): try move(id, to: destination)
         case .remove(let isForced): try remove(target, isForced: isForced)
-        case .enqueue: throw QueueError.unsupportedByFleet("A draft")
+        case .enqueue: throw QueueError.draftInFleet
         case .update(let changes): try update(id, state, isOwned: target.isOwned, changes)
         }
         return nil
@@ -93,7 +94,7 @@ extension FleetTransaction {
                 throw QueueError(.alreadyCompleted, "The session \(target.id) is completed. To transfer it again, run it with `again`.")
             }
             // A second transfer needs a new generation of each file, so that its uploads don't reuse the names of the first transfer.
-            throw QueueError.unsupportedByFleet("Transferring a completed session again")
+            throw QueueError.unsupportedByFleet("Transferring a completed session again", "Add a new session.")
         case .failed, .cancelled: try restart(target.id)
         case .waiting, .held: break
         case .draft: throw QueueError.unsupportedByFleet("A draft")
@@ -176,8 +177,10 @@ extension FleetTransaction {
 
 extension QueueError {
     /// The error for a call that fleets don't support.
-    static func unsupportedByFleet(_ what: String) -> QueueError {
-        QueueError(.invalidRequest, "\(what) is not possible in a fleet.")
+    ///
+    /// - Parameter advice: What the user can do instead, as a sentence.
+    static func unsupportedByFleet(_ what: String, _ advice: String? = nil) -> QueueError {
+        QueueError(.invalidRequest, ["\(what) is not possible in a fleet.", advice].compactMap(\.self).joined(separator: " "))
     }
 
     /// The error for a member that no longer belongs to its fleet.
