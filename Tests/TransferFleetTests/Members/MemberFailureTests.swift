@@ -138,29 +138,6 @@ import TransferKit
         try fixture.checkArrived("good", files: 1)
     }
 
-    @Test func `a session that a queue rejects fails with the reason, and the next one runs`() async throws {
-        let fixture = try await MemberFixture()
-        let reel = try await fixture.add("reel", sizes: [6_000_000])
-        fixture.server.stopContent(at: 3_000_000)
-        try await fixture.run([fixture.member("a", slots: 2)]) {
-            try await fixture.waitForBytes(3_000_000, of: "reel-0")
-            try await fixture.fleet.fleet.stop(.drain, deadline: nil)
-            let bad = try await fixture.add("bad", sizes: [10_000])
-            // The content names a session that the queue already has.
-            try await fixture.fleet.query(
-                "UPDATE content SET draft = (SELECT draft FROM content WHERE session = $2) WHERE session = $1", ["\(bad)", "\(reel)"])
-            let good = try await fixture.add("good", sizes: [10_000])
-            try await fixture.fleet.fleet.start()
-            try await fixture.waitForAll([bad], .failed)
-            #expect(try await fixture.fleet.fleet.status(of: bad).error?.message == "The session \(reel) already exists.")
-            try await fixture.waitForAll([good])
-            fixture.server.stopContent(at: nil)
-            try await fixture.waitForAll([reel])
-        }
-        try fixture.checkArrived("good", files: 1)
-        try fixture.checkArrived("reel", files: 1)
-    }
-
     @Test func `a session that a member could not add waits without priority, with the reason`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(2)

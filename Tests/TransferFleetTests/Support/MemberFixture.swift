@@ -101,22 +101,25 @@ final class MemberFixture: Sendable {
     // MARK: Members
 
     func member(
-        _ name: String, slots: Int = 1, credentials: any CredentialProvider = ReferencedCredentials(),
+        _ name: String, slots: Int = 1, transports: [any Transport] = [TUSTransport()],
+        credentials: any CredentialProvider = ReferencedCredentials(),
         logger: Logger = Logger(label: "fleet") { _ in SwiftLogNoOpLogHandler() }
     ) async throws -> FleetMember {
         try await FleetMember(
-            of: fleet.url, folder: folder.appending("store-\(name)"), transports: [TUSTransport()], credentials: credentials,
+            of: fleet.url, folder: folder.appending("store-\(name)"), transports: transports, credentials: credentials,
             configuration: FleetMemberConfiguration(name: name, slots: slots, logger: logger))
     }
 
     /// Starts a member in a separate process.
-    func start(_ name: String, slots: Int = 1) throws -> StartedProgram {
+    ///
+    /// - Parameter environment: Variables to add to the environment of the test process.
+    func start(_ name: String, slots: Int = 1, environment: [String: String] = [:]) throws -> StartedProgram {
         try StartedProgram(
             Self.program,
             [
                 "--fleet", fleet.url, "agent", "run", "--store", folder.appending("store-\(name)").string, "--name", name, "--slots",
                 "\(slots)",
-            ],
+            ], environment: environment,
             errors: folder.appending("log-\(name)"))
     }
 

@@ -33,6 +33,13 @@ extension FleetMember {
         guard held[lease.id]?.lease == lease.reference, held[lease.id]?.phase == .running else { return }
         let adoption = Task {
             await recorder.begin(lease.reference)
+            // The queue would wait for the transport.
+            guard lease.account.endpoints.contains(where: { transports.contains($0.transport) }) else {
+                let names = Set(lease.account.endpoints.map(\.transport.rawValue)).sorted().joined(separator: ", ")
+                throw QueueError(
+                    .invalidAccount,
+                    "The member \"\(description.name)\" has no transport for the account \"\(lease.account.name)\" (\(names)).")
+            }
             if accounts[lease.account.name] != lease.account {
                 try await queue.save(lease.account)
                 accounts[lease.account.name] = lease.account
@@ -58,9 +65,11 @@ extension FleetMember {
             // Other members may be able to use the account.
             await refuse(lease.account.name, TransferError(.unsupported, .unsupported, "\(error)"))
         case .invalidRequest:
-            // Each queue would reject the session.
-            let reason = TransferError(.permanent, .rejected, "\(error)")
-            stop(lease.id) { try $0.finish($1, error: reason, statistics: nil) }
+            let (name, reason) = (description.name, TransferError(.permanent, .rejected, "\(error)"))
+            stop(lease.id) { transaction, lease in
+                if try transaction.passOn(lease, from: name, error: reason) { return true }
+                return try transaction.finish(lease, error: reason, statistics: nil)
+            }
         default:
             // The sessions that this session displaced no longer wait for it.
             let reason = TransferError(.transient, .internalFailure, "A member can't run the session. \(error)")
@@ -110,13 +119,24 @@ extension FleetMember {
             return
         }
         let statistics = status.statistics
-        var error: TransferError?
-        if case .failed(let reason) = outcome {
-            error = reason
-            try await recordFailures(of: id, session.lease)
+        let lease = session.lease
+        let isValid: Bool
+        if case .failed(let error) = outcome {
+            let failures = try await failures(of: id)
+            let reason = failures.lazy.map(\.error).first(where: \.concernsOnlyOneMember)
+            let name = description.name
+            if let reason, try await store.locked({ try $0.passOn(lease, from: name, error: reason, statistics: statistics) }) {
+                logger.warning("Left a session to other members. \(reason)", metadata: ["session": "\(id)"])
+                isValid = true
+            } else {
+                // A retry must know which files have failed.
+                let events = failures.map { (lease, FileProgress(position: $0.position, event: .failed($0.error))) }
+                if !events.isEmpty { _ = try await store.record(events, of: name) }
+                isValid = try await store.locked { try $0.finish(lease, error: error, statistics: statistics) }
+            }
+        } else {
+            isValid = try await store.locked { try $0.finish(lease, error: nil, statistics: statistics) }
         }
-        let (lease, end) = (session.lease, error)
-        let isValid = try await store.locked { try $0.finish(lease, error: end, statistics: statistics) }
         // The deadline of the lease may have passed during the transaction.
         guard held[id]?.lease == lease, held[id]?.phase == .running else { return }
         outcomes[id] = nil
@@ -127,16 +147,16 @@ extension FleetMember {
         withdraw(id) {}
     }
 
-    /// Records the failed files, so that a retry knows which files have failed.
-    private func recordFailures(of id: SessionID, _ lease: LeaseReference) async throws {
+    /// The failed files of a session.
+    private func failures(of id: SessionID) async throws -> [(position: Int64, error: TransferError)] {
         var position: Int64 = 0
+        var failures: [(position: Int64, error: TransferError)] = []
         while true {
             let items = try await queue.items(of: id, from: position, limit: 1_000)
-            guard let last = items.last else { return }
-            let failures = items.compactMap { item in
-                item.state == .failed ? item.error.map { FileProgress(position: item.position, event: .failed($0)) } : nil
+            guard let last = items.last else { return failures }
+            for item in items where item.state == .failed {
+                if let error = item.error { failures.append((item.position, error)) }
             }
-            if !failures.isEmpty { _ = try await store.record(failures.map { (lease, $0) }, of: description.name) }
             position = last.position + 1
         }
     }
@@ -267,5 +287,12 @@ extension FleetMember {
             guard held[id] != nil else { return }
             try await sessionsLeft.wait(after: version)
         }
+    }
+}
+
+extension TransferError {
+    /// Whether another member may succeed: a local file or folder, or a transport's feature, is missing on this member.
+    fileprivate var concernsOnlyOneMember: Bool {
+        [.noSuchFile, .notReadable, .notWritable, .unsupported].contains(code) && failureClass != .transient
     }
 }

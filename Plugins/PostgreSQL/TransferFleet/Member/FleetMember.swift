@@ -72,6 +72,7 @@ public actor FleetMember {
     let queue: TransferQueue
     let recorder: ProgressRecorder
     let description: FleetMemberDescription
+    let transports: Set<TransportID>
     let logger: Logger
     let listener: PostgresConnection
     private let wakeUps: AsyncStream<Void>
@@ -120,6 +121,7 @@ public actor FleetMember {
             await queue.shutdown()
             throw error
         }
+        self.transports = Set(transports.map(\.id))
         (self.store, self.recorder, self.queue, logger) = (store, recorder, queue, configuration.logger)
         heartbeats = FleetStore(url)
         listener = PostgresConnection(url, check: FleetSchema.listen)

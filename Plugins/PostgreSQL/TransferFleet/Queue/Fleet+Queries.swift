@@ -153,12 +153,13 @@ extension WaitReason {
             self = .displaced(by: id)
         } else if let after = row.after {
             self = .after(after.id, after.state)
-        } else if let date = row.notBefore, date > Date() {
+        } else if let date = row.notBefore, row.isEarly {
             self = .notBefore(date)
         } else if state.isStopped {
             self = .queueNotRunning
         } else if !row.hasMember {
-            self = .noHost("\(row.place)")
+            let refusals = row.refusals.map { "\"\($0.member)\" (\($0.message))" }
+            self = .noHost("\(row.place)\(refusals.isEmpty ? "" : ", but not on ")\(refusals.joined(separator: ", "))")
         } else if row.isAccountFull {
             self = .accountLimit
         } else if let first = state.first, first != row.id {

@@ -28,8 +28,30 @@ public enum FleetPlace: Hashable, Sendable, CustomStringConvertible {
     /// An SQL condition that is true if the place includes the member in the table `member`.
     ///
     /// - Parameter place: The SQL expression of the place's stored form.
-    static func containsMember(_ place: String) -> String {
+    private static func containsMember(_ place: String) -> String {
         "(\(place) = 'anywhere' OR \(place) = 'member ' || member.name OR \(place) LIKE 'label %' AND substr(\(place), 7) = ANY(labels))"
+    }
+
+    /// An SQL condition that is true if a live member may run a session.
+    ///
+    /// - Parameters:
+    ///   - session: The name of a table with the columns of `session`.
+    ///   - other: An SQL expression for the name of a member that does not count.
+    static func liveMemberMayRun(_ session: String, otherThan other: String = "NULL") -> String {
+        """
+        EXISTS (SELECT FROM member WHERE live_until > clock_timestamp() AND member.name IS DISTINCT FROM \(other)
+            AND \(memberMayRun(session)))
+        """
+    }
+
+    /// An SQL condition that is true if the member in the table `member` may run a session.
+    static func memberMayRun(_ session: String) -> String {
+        """
+        \(containsMember("\(session).place"))
+            AND NOT EXISTS (SELECT FROM refusal WHERE refusal.account = \(session).account AND refusal.member = member.name)
+            AND NOT EXISTS (SELECT FROM session_refusal
+                WHERE session_refusal.session = \(session).id AND session_refusal.member = member.name)
+        """
     }
 
     init(stored: String) {

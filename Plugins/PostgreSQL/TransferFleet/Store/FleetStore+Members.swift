@@ -74,7 +74,9 @@ extension FleetStore {
                     member.name, member.identity, "\(member.slots)", PostgresValue.array(member.labels),
                     "\(FleetMemberDescription.version)", "\(member.process)",
                 ])
-            try transaction.link.query("DELETE FROM refusal WHERE member = $1", [member.name])
+            for table in ["refusal", "session_refusal"] {
+                try transaction.link.query("DELETE FROM \(table) WHERE member = $1", [member.name])
+            }
         }
     }
 
@@ -210,21 +212,6 @@ extension FleetStore {
                     refusedAccounts: try row.json([String].self, 6))
             }
         }
-    }
-}
-
-extension FleetTransaction {
-    func refuse(_ account: String, error: TransferError, by member: String) throws {
-        try link.query(
-            "INSERT INTO refusal(account, member, error) VALUES ($1, $2, $3) ON CONFLICT (account, member) DO UPDATE SET error = excluded.error",
-            [account, member, try PostgresValue.json(error)])
-        let isBlocked = try link.query(
-            """
-            SELECT NOT EXISTS (SELECT FROM member WHERE live_until > clock_timestamp()
-                AND NOT EXISTS (SELECT FROM refusal WHERE refusal.account = $1 AND refusal.member = member.name))
-            """, [account]
-        ).first?.flag(0)
-        if isBlocked == true { record(.accountBlocked(account: account, error)) }
     }
 }
 

@@ -9,6 +9,8 @@ struct FleetSessionRow: Sendable {
     var owner: String?
     var place: FleetPlace
     var notBefore: Date?
+    /// Whether the start time is in the future, according to the database's clock.
+    var isEarly: Bool
     var after: (id: SessionID, state: SessionState, acceptsAnyEnd: Bool)?
     var displacedBy: SessionID?
     var statistics: SessionStatistics
@@ -22,6 +24,8 @@ struct FleetSessionRow: Sendable {
     var isAccountFull: Bool
     /// Whether a live member may run the session.
     var hasMember: Bool
+    /// The members that can't run the session, with the messages of their errors.
+    var refusals: [(member: String, message: String)]
 }
 
 /// The state of a fleet that the statuses of its sessions depend on.
@@ -29,11 +33,11 @@ struct FleetState: Sendable {
     var isStopped: Bool
     var isStrict: Bool
     var maxSessions: Int?
+    var retention: Retention
     var orderRevision: UInt64
     var revision: UInt64
     /// The number of sessions by state; a session that its owner is stopping counts in its new state.
     var counts: [SessionState: Int]
-    var retention: Retention
     /// The number of sessions with an owner.
     var owned: Int
     var scheduled: Int
@@ -70,10 +74,10 @@ extension FleetStore {
                     extract(epoch FROM created_at), extract(epoch FROM started_at), extract(epoch FROM ended_at), draft,
                     account.max_sessions IS NOT NULL AND account.max_sessions <=
                         (SELECT count(*) FROM session AS other WHERE other.owner IS NOT NULL AND other.account = session.account),
-                    EXISTS (SELECT FROM member WHERE live_until > clock_timestamp()
-                        AND \(FleetPlace.containsMember("place"))
-                        AND NOT EXISTS (SELECT FROM refusal WHERE refusal.account = session.account AND refusal.member = member.name)),
-                    session.n - 1, session.account
+                    \(FleetPlace.liveMemberMayRun("session")), session.n - 1, session.account,
+                    (SELECT json_agg(json_build_array(member, error) ORDER BY member) FROM session_refusal
+                        WHERE session_refusal.session = session.id),
+                    coalesce(not_before > clock_timestamp(), false)
                 FROM (\(numbered)) AS session
                 LEFT JOIN content ON content.session = session.id JOIN account ON account.name = session.account
                 WHERE \(condition) ORDER BY n OFFSET \(offset) \(limit.map { "LIMIT \($0)" } ?? "")
@@ -166,12 +170,23 @@ extension FleetSessionRow {
         let error = try row.readable(TransferError.self, 11, &problem)
         self.init(
             id: id, state: SessionState(rawValue: try row.text(1)) ?? .held, owner: try row.optional(2),
-            place: FleetPlace(stored: try row.text(3)), notBefore: try row.date(4), after: after,
+            place: FleetPlace(stored: try row.text(3)), notBefore: try row.date(4), isEarly: try row.flag(21), after: after,
             displacedBy: try row.optional(8) == nil ? nil : try row.session(8), statistics: statistics ?? SessionStatistics(),
             attempts: Int(clamping: try row.integer(10)), error: problem ?? error,
             createdAt: try row.date(12) ?? .distantPast, startedAt: try row.date(13), endedAt: try row.date(14),
             draft: try draft ?? SessionDraft(id: id, account: row.text(19), name: "unreadable"), isAccountFull: try row.flag(16),
-            hasMember: try row.flag(17))
+            hasMember: try row.flag(17), refusals: try Self.refusals(in: row))
+    }
+}
+
+extension FleetSessionRow {
+    private static func refusals(in row: PostgresRow) throws(PostgresError) -> [(member: String, message: String)] {
+        guard try row.optional(20) != nil else { return [] }
+        return try row.json([[String]].self, 20).compactMap { pair in
+            guard let member = pair.first, let text = pair.last else { return nil }
+            let error = try? JSONDecoder().decode(TransferError.self, from: Data(text.utf8))
+            return (member, error?.message ?? "The error can't be read.")
+        }
     }
 }
 
@@ -196,13 +211,13 @@ extension PostgresLink {
         guard let row else { throw PostgresError.unreadable("the table fleet is empty") }
         var counts: [SessionState: Int] = [:]
         for (name, count) in try row.json([String: Int].self, 5) { if let state = SessionState(rawValue: name) { counts[state] = count } }
+        var problem: TransferError?
+        let retention = try row.readable(Retention.self, 11, &problem)
         return FleetState(
             isStopped: try row.flag(0), isStrict: try row.flag(1), maxSessions: try row.optionalInteger(2).map { Int(clamping: $0) },
+            retention: retention ?? .keepAll,
             orderRevision: UInt64(clamping: try row.integer(3)), revision: UInt64(clamping: try row.integer(4)), counts: counts,
             owned: Int(clamping: try row.integer(6)), scheduled: Int(clamping: try row.integer(7)), nextDue: try row.date(8),
             freeSlots: Int(clamping: try row.integer(9)), first: try row.optional(10) == nil ? nil : try row.session(10))
     }
 }
-        var problem: TransferError?
-        let retention = try row.readable(Retention.self, 11, &problem)
-            retention: retention ?? .keepAll,

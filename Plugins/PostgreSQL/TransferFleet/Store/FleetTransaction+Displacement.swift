@@ -15,9 +15,7 @@ extension FleetTransaction {
                     able AS (
                         SELECT member.name, member.slots - (SELECT count(*) FROM session WHERE owner = member.name) AS free
                         FROM member CROSS JOIN preemptor
-                        WHERE live_until > clock_timestamp()
-                            AND \(FleetPlace.containsMember("place"))
-                            AND NOT EXISTS (SELECT FROM refusal WHERE refusal.account = preemptor.account AND refusal.member = member.name))
+                        WHERE live_until > clock_timestamp() AND \(FleetPlace.memberMayRun("preemptor")))
                 SELECT NOT fleet.is_stopped AND EXISTS (SELECT FROM able),
                     EXISTS (SELECT FROM able WHERE free > 0)
                         AND (fleet.max_sessions IS NULL OR (SELECT count(*) FROM session WHERE owner IS NOT NULL) < fleet.max_sessions),
@@ -55,10 +53,8 @@ extension FleetTransaction {
             """
             UPDATE session SET displaced_by = NULL, lane = least(lane, 2)
             WHERE displaced_by IS NOT NULL AND NOT EXISTS (
-                SELECT FROM session AS preemptor WHERE preemptor.id = session.displaced_by AND (preemptor.owner IS NOT NULL OR EXISTS (
-                    SELECT FROM member WHERE live_until > clock_timestamp()
-                        AND \(FleetPlace.containsMember("preemptor.place"))
-                        AND NOT EXISTS (SELECT FROM refusal WHERE refusal.account = preemptor.account AND refusal.member = member.name))))
+                SELECT FROM session AS preemptor WHERE preemptor.id = session.displaced_by AND (preemptor.owner IS NOT NULL
+                    OR \(FleetPlace.liveMemberMayRun("preemptor"))))
             RETURNING id
             """)
         if !rows.isEmpty { notify() }

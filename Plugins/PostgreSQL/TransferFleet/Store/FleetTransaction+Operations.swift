@@ -96,8 +96,8 @@ extension FleetTransaction {
             // A second transfer needs a new generation of each file, so that its uploads don't reuse the names of the first transfer.
             throw QueueError.unsupportedByFleet("Transferring a completed session again", "Add a new session.")
         case .failed, .cancelled: try restart(target.id)
-        case .waiting, .held: break
-        case .draft: throw QueueError.unsupportedByFleet("A draft")
+        case .waiting, .held: try forgetRefusals(of: target.id)
+        case .draft: throw QueueError.draftInFleet
         }
         // The order, a hold, a start time, a dependency and a displacement no longer matter.
         try set(target, .waiting)
@@ -108,6 +108,7 @@ extension FleetTransaction {
 
     /// Forgets the failures of a session's files.
     private func restart(_ id: SessionID) throws {
+        try forgetRefusals(of: id)
         try link.query("UPDATE session SET error = NULL, ended_at = NULL, attempts = 0 WHERE id = $1", ["\(id)"])
         // The messages of errors can contain characters that the type json rejects, so compare the text of the event.
         try link.query(

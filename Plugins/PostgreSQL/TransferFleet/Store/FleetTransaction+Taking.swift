@@ -50,9 +50,9 @@ extension FleetTransaction {
         do {
             draft = try stored.json(SessionDraft.self, 0)
             draft.progress = try progress(of: id)
-        } catch let error as PostgresError where error.kind == .unreadable {
             let epoch = try stored.integer(3)
             draft.options.partEpoch = epoch == 0 ? nil : epoch
+        } catch let error as PostgresError where error.kind == .unreadable {
             try fail(id, .unreadable(error))
             return nil
         }
@@ -96,6 +96,7 @@ extension FleetTransaction {
                 WHERE state = 'waiting' AND owner IS NULL AND after_id IS NULL AND displaced_by IS NULL
                     AND session.account = account.name AND session.place = places.place
                     AND (not_before IS NULL OR not_before <= clock_timestamp())
+                    AND NOT EXISTS (SELECT FROM session_refusal WHERE session_refusal.session = session.id AND session_refusal.member = $1)
                 ORDER BY lane, mark DESC, position LIMIT 1
             ) AS first
             WHERE NOT fleet.is_stopped
@@ -122,10 +123,10 @@ extension FleetTransaction {
                 changed AS (
                     UPDATE session SET owner = NULL, lease_until = NULL,
                         lane = CASE WHEN state = 'running' AND lane = 4 THEN 3 ELSE lane END,
-                        state = CASE state WHEN 'running' THEN 'waiting' WHEN 'paused' THEN 'held' ELSE state END
-                    FROM ended WHERE session.id = ended.id RETURNING session.id, state, position)
                         -- The owner may still have its part files open, unless its process has ended.
                         part_epoch = CASE WHEN owner = $1 THEN part_epoch ELSE lease_epoch + 1 END,
+                        state = CASE state WHEN 'running' THEN 'waiting' WHEN 'paused' THEN 'held' ELSE state END
+                    FROM ended WHERE session.id = ended.id RETURNING session.id, state, position)
             SELECT id, state FROM changed ORDER BY position, id
             """, [member])
         for row in rows { try released(try row.session(0), state: try row.text(1), isInterrupted: true) }
@@ -184,8 +185,8 @@ extension FleetTransaction {
         record(error.map { .failed(lease.id, $0) } ?? .completed(lease.id))
         try satisfyDependents(of: lease.id, isCompleted: error == nil)
         try released(lease.id, state: state, isInterrupted: false)
-        return true
         try removeExpired()
+        return true
     }
 
     /// Handles the end of a lease. Sessions that this session displaced, or that depend on it, may start. A removed session is deleted. A session

@@ -57,6 +57,7 @@ extension FleetTransaction {
                 "UPDATE session SET after_id = $2, after_any = $3 WHERE id = $1",
                 ["\(id)", after.map { "\($0.session)" }, "\(after?.acceptsAnyEnd ?? false)"])
         }
+        try forgetRefusals(of: id)
         record(.updated(id))
     }
 
