@@ -17,7 +17,7 @@ final class PostgresServer: Sendable {
     /// The server that most tests share. Each test has a separate database.
     static let shared = Result { try PostgresServer() }
 
-    private static let programs = "/usr/lib/postgresql/15/bin"
+    static let programs = "/usr/lib/postgresql/15/bin"
     /// An unprivileged user of every Debian system.
     private static let user = "nobody"
 
@@ -83,7 +83,7 @@ final class PostgresServer: Sendable {
         return program
     }
 
-    private static var prefix: [String] {
+    static var prefix: [String] {
         getuid() == 0 ? ["setpriv", "--reuid=\(user)", "--regid=nogroup", "--clear-groups"] : []
     }
 
