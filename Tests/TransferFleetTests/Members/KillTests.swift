@@ -1,5 +1,6 @@
 import Foundation
 import ProcessFixture
+import SystemPackage
 import TUSLoopback
 import Testing
 import TransferFleet
@@ -79,5 +80,76 @@ import TransferKit
         try await fixture.waitForAll([next])
         first.kill()
         try fixture.checkArrived("next", files: 1)
+    }
+
+    /// A library that adds `CLOCK_OFFSET` seconds to the wall clock of a process. Unlike libfaketime, it leaves timers of other clocks alone.
+    private static let clockLibrary = """
+        #define _GNU_SOURCE
+        #include <stdlib.h>
+        #include <sys/syscall.h>
+        #include <sys/time.h>
+        #include <time.h>
+        #include <unistd.h>
+
+        int clock_gettime(clockid_t clock, struct timespec *now) {
+            int result = syscall(SYS_clock_gettime, clock, now);
+            if (result == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) now->tv_sec += atol(getenv("CLOCK_OFFSET"));
+            return result;
+        }
+
+        int gettimeofday(struct timeval *now, void *zone) {
+            struct timespec time;
+            clock_gettime(CLOCK_REALTIME, &time);
+            *now = (struct timeval) { time.tv_sec, time.tv_nsec / 1000 };
+            return 0;
+        }
+
+        time_t time(time_t *now) {
+            struct timespec time;
+            clock_gettime(CLOCK_REALTIME, &time);
+            if (now) *now = time.tv_sec;
+            return time.tv_sec;
+        }
+        """
+
+    /// Only the database's clock determines when leases end and sessions start.
+    @Test func `members whose clocks are wrong by an hour keep and take over sessions`() async throws {
+        let fixture = try await MemberFixture()
+        let (source, library) = (fixture.folder.appending("clock.c").string, fixture.folder.appending("clock.so").string)
+        try Self.clockLibrary.write(toFile: source, atomically: false, encoding: .utf8)
+        #expect(try await BlockingIO.run { try StartedProgram.run("cc", ["-shared", "-fPIC", "-o", library, source]).status } == 0)
+        let clock: @Sendable (Int) -> [String: String] = { ["LD_PRELOAD": library, "CLOCK_OFFSET": "\($0)"] }
+        let shown = try await BlockingIO.run { try StartedProgram.run("date", ["+%s"], environment: clock(3_600)).output }
+        let time = Double(String(decoding: shown, as: UTF8.self).trimmingCharacters(in: .newlines))
+        #expect(abs(try #require(time) - Date().timeIntervalSince1970 - 3_600) < 600)
+        let reel = try await fixture.add("reel", sizes: [8_000_000])
+        let path = try fixture.file("later-0", size: 1_000)
+        var request = try SessionRequest.upload([path], to: "studio", name: "later")
+        request.notBefore = Date(timeIntervalSinceNow: 1_800)
+        let later = try await fixture.fleet.fleet.add([request])[0]
+        fixture.server.stopContent(at: 4_000_000)
+        let fast = try fixture.start("fast", slots: 2, environment: clock(3_600))
+        try await fixture.waitForBytes(4_000_000, of: "reel-0")
+        // More than the duration of a lease.
+        let begin = try await fixture.fleet.query("SELECT lease_until FROM session WHERE id = $1", ["\(reel)"])[0].text(0)
+        try await fixture.wait("the lease was renewed for 16 s") {
+            let row = try await fixture.fleet.query(
+                "SELECT coalesce(lease_until > $2::timestamptz + interval '16 s', true) FROM session WHERE id = $1", ["\(reel)", begin])[0]
+            return try row.flag(0)
+        }
+        #expect(try await fixture.fleet.fleet.status(of: reel).attempts == 1)
+        #expect(try await fixture.owner(of: reel) == "fast")
+        let slow = try fixture.start("slow", slots: 2, environment: clock(-3_600))
+        try await fixture.wait("the other member joins") {
+            try await fixture.fleet.fleet.members().contains { $0.name == "slow" && $0.isLive }
+        }
+        fast.kill()
+        try await fixture.wait("the other member has the session") { try await fixture.owner(of: reel) == "slow" }
+        fixture.server.stopContent(at: nil)
+        try await fixture.waitForAll([reel])
+        try fixture.checkArrived("reel", files: 1)
+        #expect(fixture.server.statistics.bytesStored == 8_000_000)
+        #expect(try await fixture.fleet.state(of: later) == .waiting)
+        slow.kill()
     }
 }
