@@ -63,4 +63,37 @@ import TransferKit
         try fixture.checkArrived("reel", files: 1)
         #expect(fixture.server.statistics.bytesStored == 6_000_000)
     }
+
+    /// A standby server replaces the primary server, which crashed. The standby has all committed changes.
+    @Test func `transfers continue after a failover`() async throws {
+        let primary = try PostgresServer()
+        let standby = try PostgresServer(standbyOf: primary)
+        let fixture = try await MemberFixture(database: primary)
+        // ALTER SYSTEM can't run in a transaction. From here on, a commit waits for the standby.
+        let link = try PostgresLink(try PostgresURL(fixture.fleet.url))
+        try link.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        try link.query("SELECT pg_reload_conf()")
+        let reel = try await fixture.add("reel", sizes: [6_000_000])
+        let note = try await fixture.add("note", sizes: [100_000])
+        fixture.server.stopContent(at: 3_000_000)
+        let member = try await fixture.member("a")
+        let task = Task { try await member.run() }
+        try await fixture.waitForBytes(3_000_000, of: "reel-0")
+        await BlockingIO.run { primary.stop(crashes: true) }
+        let refused = await #expect(throws: QueueError.self) { try await fixture.fleet.fleet.hold(note) }
+        #expect(refused?.message.contains("Cannot reach the fleet's database") == true)
+        let promotion = try PostgresLink(try PostgresURL(standby.url("postgres")))
+        try promotion.query("SELECT pg_promote()")
+        try await fixture.fleet.fleet.hold(note)
+        fixture.server.stopContent(at: nil)
+        try await fixture.waitForAll([reel])
+        #expect(try await fixture.fleet.fleet.status(of: reel).attempts == 1)
+        try await fixture.fleet.fleet.release(note)
+        try await fixture.waitForAll([note])
+        await member.stop()
+        try await task.value
+        try fixture.checkArrived("reel", files: 1)
+        try fixture.checkArrived("note", files: 1)
+        #expect(fixture.server.statistics.bytesStored == 6_100_000)
+    }
 }

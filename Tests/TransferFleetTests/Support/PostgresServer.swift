@@ -24,8 +24,11 @@ final class PostgresServer: Sendable {
     let folder: String
     private let program: Locked<StartedProgram?>
     private let options: [String]
+    /// The folders of the servers that can replace this one.
+    private let standbys = Locked<[String]>([])
 
-    init(options: [String] = []) throws {
+    /// - Parameter primary: The server whose changes this standby server receives; nil for an independent server.
+    init(options: [String] = [], standbyOf primary: PostgresServer? = nil) throws {
         let template = "/tmp/transferkit-postgresql-XXXXXX"
         let folder = try unsafe template.withCString { path in
             let copy = unsafe strdup(path)
@@ -38,6 +41,12 @@ final class PostgresServer: Sendable {
             guard unsafe chown(folder, user.pointee.pw_uid, user.pointee.pw_gid) == 0 else { throw Errno(rawValue: errno) }
         }
         let data = "\(folder)/data"
+        if let primary {
+            try Self.run(["pg_basebackup", "-h", primary.folder, "-U", "owner", "-D", data, "-R", "--no-sync", "--checkpoint=fast"])
+            program = Locked(try Self.start(folder, options))
+            primary.standbys.withLock { $0.append(folder) }
+            return
+        }
         try Self.run(["initdb", "-D", data, "-U", "owner", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C"])
         // Passwords only for the user `guarded`, for the test of a wrong password.
         try Self.run(
@@ -49,12 +58,14 @@ final class PostgresServer: Sendable {
     }
 
     /// Stops the server, which ends all connections. Blocks until it has ended.
-    func stop() {
+    ///
+    /// - Parameter crashes: Whether the server ends immediately, without a shutdown.
+    func stop(crashes: Bool = false) {
         let stopped = program.withLock { program in
             defer { program = nil }
             return program
         }
-        try? stopped?.write("keep\n")
+        try? stopped?.write(crashes ? "crash\n" : "keep\n")
         stopped?.closeInput()
         _ = stopped?.waitForEnd()
     }
@@ -75,8 +86,8 @@ final class PostgresServer: Sendable {
         let script = """
             \(server) 2>'\(folder)/log' </dev/null & server=$!
             until \(programs)/pg_isready -q -h '\(folder)' || ! kill -0 $server; do :; done
-            echo ready; read -r line; kill -INT $server; wait $server
-            [ "$line" = keep ] || rm -rf '\(folder)'
+            echo ready; read -r line; [ "$line" = crash ] && kill -QUIT $server || kill -INT $server; wait $server
+            [ "$line" = keep ] || [ "$line" = crash ] || rm -rf '\(folder)'
             """
         let program = try StartedProgram("sh", ["-c", script])
         _ = try program.read()
@@ -99,9 +110,11 @@ final class PostgresServer: Sendable {
         try? FileManager.default.removeItem(atPath: folder)
     }
 
-    /// The URL of a database.
+    /// The URL of a database. With standbys, the URL of the same database on the primary server.
     func url(_ database: String, user: String = "owner", options: String = "") -> String {
-        "postgresql://\(user)@/\(database)?host=\(folder)\(options)"
+        let hosts = [folder] + standbys.withLock(\.self)
+        let attributes = hosts.count > 1 ? "&target_session_attrs=read-write" : ""
+        return "postgresql://\(user)@/\(database)?host=\(hosts.joined(separator: ","))\(attributes)\(options)"
     }
 
     /// Runs statements as the owner of all databases.
