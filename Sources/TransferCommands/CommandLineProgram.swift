@@ -116,6 +116,7 @@ public struct CommandLineProgram: Sendable {
             try CommandWords.check(arguments)
             try ShortOptions.check(arguments)
             try CommandWords.checkDirection(arguments)
+            try CommandWords.checkRepetition(arguments)
         }
         return try await RootCommand.asyncParseAsRoot(arguments)
     }

@@ -60,6 +60,21 @@ enum CommandWords {
         }
     }
 
+    /// The commands whose `--tag` gives tags to a new session.
+    private static let taggingCommands: Set<String> = ["add", "download", "stream", "upload"]
+
+    /// Checks that no option that selects sessions is repeated. The parser would use only the last value.
+    ///
+    /// - Throws: A `CommandFailure` for a repeated option.
+    static func checkRepetition(_ arguments: [String]) throws(CommandFailure) {
+        let options = arguments.prefix { $0 != "--" }.map { $0.prefix { $0 != "=" } }
+        let selectors = arguments.first.map(taggingCommands.contains) == true ? ["account"] : ["account", "tag"]
+        for word in selectors where options.count(where: { $0 == "--\(word)" }) > 1 {
+            throw CommandFailure(
+                .usage, "--\(word) selects the sessions of one \(word), so it can't be repeated. Run the command once for each \(word).")
+        }
+    }
+
     private static func unknown(_ word: String, after path: String, of names: [String]) -> CommandFailure {
         let near = names.nearest(to: word).map { "\"transferq \(path)\($0)\"" }
         let advice =

@@ -210,6 +210,20 @@ import TransferKit
         #expect(try await listed(program) == [ids[1]] + ids[3...])
     }
 
+    /// The parser would use the last value, and so select other sessions than the user expects.
+    @Test(arguments: [
+        ["set", "--tag", "many", "--tag=last", "--rate", "1K"], ["list", "--tag", "many", "--tag", "last"],
+        ["remove", "--tag", "many", "--tag", "last"], ["hold", "--account", "one", "--account", "two"],
+        ["list", "--account=one", "--account", "two"], ["move", "--tag", "many", "--tag", "last", "0"],
+    ])
+    func rejectsRepeatedSelectors(command: [String]) async throws {
+        let (program, ids) = try await programWithSessions()
+        let refused = try await program.run(command)
+        #expect(refused.status == 2 && refused.diagnostics.contains("can't be repeated"), "\(refused.testDescription)")
+        #expect(try await listed(program, "--state", "waiting") == ids)
+        try await program.succeed("add", "one", "a", "--tag", "x", "--tag", "y")
+    }
+
     @Test(arguments: [[], ["--all", "--failed"], ["abc", "--all"], ["abc", "--tag", "x"]])
     func rejectsInvalidSelections(arguments: [String]) async throws {
         let program = try TransferQ()
