@@ -11,6 +11,9 @@ struct ConfirmationOptions: ParsableArguments {
     @Flag(help: "Only print the IDs of the sessions that would change.")
     var dryRun = false
 
+    /// Whether ``confirm(_:)`` asks: standard input and standard error are terminals, and `--yes` is not given.
+    var asks: Bool { !yes && isatty(STDIN_FILENO) == 1 && CommandContext.current.terminal.isTerminal }
+
     /// Asks for confirmation if standard input and standard error are terminals. Does nothing with `--yes`.
     ///
     /// - Parameter question: The question, without the choices.
@@ -18,9 +21,8 @@ struct ConfirmationOptions: ParsableArguments {
     /// - Throws: A `CommandFailure` if the answer is not yes.
     @discardableResult
     func confirm(_ question: String) async throws -> Bool {
-        let terminal = CommandContext.current.terminal
-        guard !yes, isatty(STDIN_FILENO) == 1, terminal.isTerminal else { return false }
-        await terminal.write("\(question) Type yes to continue:".withoutControlCharacters)
+        guard asks else { return false }
+        await CommandContext.current.terminal.write("\(question) Type yes to continue:".withoutControlCharacters)
         let answer = await BlockingIO.run { readLine() ?? "" }.trimmingCharacters(in: .whitespaces).lowercased()
         guard ["y", "yes"].contains(answer) else { throw CommandFailure(.incomplete, "Nothing was changed.") }
         return true

@@ -34,7 +34,7 @@ extension OperationCommand {
 
     func run() async throws {
         let (operation, selection) = (try await operation, try selection)
-        if let confirmation, confirmation.dryRun || selection.isAll {
+        if let confirmation, confirmation.dryRun || (confirmation.asks && !selection.hasIDs) {
             let sessions = try await common.withQueue { try await selection.sessions(in: $0) }
             let changing = sessions.filter { operation.canChange($0.state) }.map(\.id)
             guard !confirmation.dryRun else {
@@ -42,7 +42,10 @@ extension OperationCommand {
                 let refusals = selection.hasIDs ? sessions.filter { !operation.canChange($0.state) }.map(operation.refusal) : []
                 return try Self.report(refusals)
             }
-            if !changing.isEmpty, try await confirmation.confirm(operation.question(about: changing.count)) {
+            let unfinished = sessions.count { $0.state != .completed && operation.canChange($0.state) }
+            if !changing.isEmpty, selection.isAll || unfinished > 1,
+                try await confirmation.confirm(operation.question(about: changing.count))
+            {
                 // Sessions that were added after the question are not changed.
                 let changed = try await common.withQueue { try await $0.apply(operation, to: SessionGroup.sessions(changing)) }
                 return await CommandContext.current.output.write(changed, asJSON: common.json)

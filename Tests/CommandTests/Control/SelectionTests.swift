@@ -152,7 +152,11 @@ import TransferKit
     }
 
     /// On a terminal, irreversible commands ask for confirmation. Any answer except "yes" changes nothing.
-    @Test(arguments: [["remove", "--all"], ["cancel", "--all"], ["account", "remove", "two", "--cascade"]], ["yes", "no", ""])
+    @Test(
+        arguments: [
+            ["remove", "--all"], ["cancel", "--all"], ["account", "remove", "two", "--cascade"], ["remove", "--account", "one"],
+            ["remove", "--tag", "many"], ["cancel", "--tag", "many"],
+        ], ["yes", "no", ""])
     func asksOnTerminal(command: [String], answer: String) async throws {
         let (program, ids) = try await programWithSessions()
         let words = (["python3", "-c", Self.terminalScript, answer, TransferQ.executable.string] + command).map { Array($0.utf8) }
@@ -175,7 +179,18 @@ import TransferKit
         sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
         """
 
-    @Test(arguments: [["remove", "--all"], ["cancel", "--all"], ["account", "remove", "two", "--cascade"]], ["--yes", "-y"])
+    /// A group with one unfinished session is as harmless as an ID.
+    @Test func doesNotAskAboutSingleSession() async throws {
+        let (program, ids) = try await programWithSessions()
+        let words = ["python3", "-c", Self.terminalScript, "no", TransferQ.executable.string, "remove", "--tag", "last"]
+        let result = await (try program.start("/usr/bin/env", words.map { Array($0.utf8) })).result()
+        #expect(result.status == 0 && !result.output.contains("continue"), "\(result.testDescription)")
+        #expect(try await listed(program) == Array(ids.dropLast()))
+    }
+
+    @Test(
+        arguments: [["remove", "--all"], ["cancel", "--all"], ["remove", "--tag", "many"], ["account", "remove", "two", "--cascade"]],
+        ["--yes", "-y"])
     func yesSkipsQuestion(command: [String], option: String) async throws {
         let (program, ids) = try await programWithSessions()
         let words = (["python3", "-c", Self.terminalScript, "no", TransferQ.executable.string] + command + [option]).map { Array($0.utf8) }
