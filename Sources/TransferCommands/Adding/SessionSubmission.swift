@@ -70,9 +70,9 @@ struct SessionSubmission {
             )
         }
         var warnings: [String] = []
-        var hasOwner = false
+        var mode: QueueStatus.Mode?
         let ids = try await common.withQueue { queue in
-            hasOwner = !(queue is TransferQueue)
+            mode = try await queue.ownedMode
             warnings = try await checked(requests, given, clash, ofSingleFile: isSingleFile, in: queue)
             var requests = requests
             try await options.placement.apply(to: &requests, in: queue)
@@ -83,8 +83,8 @@ struct SessionSubmission {
         await CommandContext.current.output.write(ids, asJSON: common.json)
         if options.draft {
             await common.note("A draft does not run. To add it to the queue: transferq enqueue ID")
-        } else if !hasOwner {
-            await common.noteAboutMissingOwner()
+        } else {
+            await common.note(aboutMode: mode)
         }
     }
 

@@ -2,15 +2,18 @@ import Foundation
 import SystemPackage
 import TransferControl
 import TransferCore
+import TransferKit
 import TransferOutput
 
 /// The output of commands that describe a running agent.
 struct AgentDescription {
     private let owner: QueueOwner
+    private let mode: QueueStatus.Mode
     private let folder: FilePath
 
-    init(_ owner: QueueOwner, folder: FilePath) {
+    init(_ owner: QueueOwner, _ mode: QueueStatus.Mode, folder: FilePath) {
         self.owner = owner
+        self.mode = mode
         self.folder = folder
     }
 
@@ -26,6 +29,7 @@ struct AgentDescription {
         } else {
             let text =
                 "The agent (process \(owner.processID)) has been running since \(Figures.date(owner.since)). Its log is \(log)."
+                + (mode.notice.map { " \($0)" } ?? "")
             await output.write(text.withoutControlCharacters + "\n")
         }
     }

@@ -33,7 +33,7 @@ struct AgentStartCommand: AsyncParsableCommand {
 
     func run() async throws {
         let folder = try common.folder()
-        if let owner = try await common.answeringOwner()?.owner, owner.role == .agent {
+        if let (queue, owner) = try await common.answeringOwner(), owner.role == .agent {
             if !limits.arguments.isEmpty {
                 let arguments = limits.arguments.joined(separator: " ")
                 await common.note(
@@ -48,7 +48,7 @@ struct AgentStartCommand: AsyncParsableCommand {
                     "The agent is already running, so the size of its log is unchanged. To restart it: transferq agent stop, then agent start"
                 )
             }
-            return await AgentDescription(owner, folder: folder).write(asJSON: common.json)
+            return await AgentDescription(owner, try await queue.status().mode, folder: folder).write(asJSON: common.json)
         }
         var arguments = ["agent", "run", "--store"].map { Array($0.utf8) } + [folder.bytes]
         arguments += (limits.arguments + web.arguments + (logSize.map { ["--log-size", "\($0.bytes)"] } ?? [])).map { Array($0.utf8) }
@@ -60,10 +60,10 @@ struct AgentStartCommand: AsyncParsableCommand {
             // Another command may have started an agent at the same time.
             guard let owner = try await common.answeringOwner()?.owner, owner.role == .agent else { throw error }
         }
-        guard let owner = try await common.answeringOwner()?.owner else {
+        guard let (queue, owner) = try await common.answeringOwner() else {
             throw CommandFailure(.storage, "The agent started and then exited. See \(log).")
         }
-        await AgentDescription(owner, folder: folder).write(asJSON: common.json)
+        await AgentDescription(owner, try await queue.status().mode, folder: folder).write(asJSON: common.json)
     }
 }
 
@@ -104,12 +104,12 @@ struct AgentStatusCommand: AsyncParsableCommand {
 
     func run() async throws {
         let folder = try common.folder()
-        let owner = try await common.answeringOwner()?.owner
-        guard let owner, owner.role == .agent else {
+        let answer = try await common.answeringOwner()
+        guard let (queue, owner) = answer, owner.role == .agent else {
             if common.json { await CommandContext.current.output.write(["running": .bool(false)] as JSONValue) }
-            let other = owner.map { " Process \($0.processID) owns it." } ?? " To start one: transferq agent start"
+            let other = (answer?.owner).map { " Process \($0.processID) owns it." } ?? " To start one: transferq agent start"
             throw CommandFailure(.rejected, "No agent runs the queue in \(folder).\(other)")
         }
-        await AgentDescription(owner, folder: folder).write(asJSON: common.json)
+        await AgentDescription(owner, try await queue.status().mode, folder: folder).write(asJSON: common.json)
     }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Logging
+import TransferControl
 import TransferKit
 import TransferOutput
 
@@ -34,9 +35,12 @@ struct CommonOptions: ParsableArguments {
         await CommandContext.current.terminal.write(text.withoutControlCharacters)
     }
 
-    /// Prints a note that no process runs the queue, and how to run it.
-    func noteAboutMissingOwner() async {
-        await note("No process runs this queue. To run it: transferq run, or transferq agent start")
+    /// Prints a note if no waiting session starts, because no process runs the queue or its owner has stopped it, and how to run it.
+    ///
+    /// - Parameter mode: The mode of the queue; nil if no process owns it.
+    func note(aboutMode mode: QueueStatus.Mode?) async {
+        guard let mode else { return await note("No process runs this queue. To run it: transferq run, or transferq agent start") }
+        if let notice = mode.notice { await note(notice) }
     }
 
     func validate() throws {
@@ -80,5 +84,19 @@ extension CommonOptions {
         }
         let terminator = rest.firstIndex(of: "--") ?? rest.endIndex
         return rest[..<terminator] + leading + rest[terminator...]
+    }
+}
+
+extension ControllableQueue {
+    /// The mode of the queue; nil if no other process owns it.
+    var ownedMode: QueueStatus.Mode? {
+        get async throws { self is TransferQueue ? nil : try await status().mode }
+    }
+}
+
+extension QueueStatus.Mode {
+    /// A sentence about a queue that starts no sessions although a process owns it, and how to start it; nil if it is running.
+    var notice: String? {
+        self == .running ? nil : "The queue is \(rawValue), so no session starts. To start it: transferq queue start"
     }
 }

@@ -38,7 +38,7 @@ extension OperationCommand {
             let sessions = try await common.withQueue { try await selection.sessions(in: $0) }
             let changing = sessions.filter { operation.canChange($0.state) }.map(\.id)
             guard !confirmation.dryRun else {
-                await report(changing, hasOwner: true)
+                await report(changing, mode: .running)
                 let refusals = selection.hasIDs ? sessions.filter { !operation.canChange($0.state) }.map(operation.refusal) : []
                 return try Self.report(refusals)
             }
@@ -52,24 +52,26 @@ extension OperationCommand {
             }
         }
         var sessions: [SessionID]?
-        var hasOwner = false
+        var mode: QueueStatus.Mode?
         let applied = try await common.withQueue { queue in
-            hasOwner = !(queue is TransferQueue)
+            mode = startsSessions ? try await queue.ownedMode : .running
             let applied = try await selection.apply(resolved(operation, in: queue), in: queue, resolved: &sessions)
             try await didChange(applied.changed, in: queue)
             return applied
         }
-        await report(applied.changed, hasOwner: hasOwner)
+        await report(applied.changed, mode: mode)
         try Self.report(applied.refusals)
     }
 
-    /// Prints the IDs of the changed sessions. Explains an empty output, and how to run a queue without an owner.
-    private func report(_ changed: [SessionID], hasOwner: Bool) async {
+    /// Prints the IDs of the changed sessions. Explains an empty output, and how to run a queue that does not run.
+    ///
+    /// - Parameter mode: The mode of the queue; nil if no process owns it.
+    private func report(_ changed: [SessionID], mode: QueueStatus.Mode?) async {
         await CommandContext.current.output.write(changed, asJSON: common.json)
         if changed.isEmpty, (try? selection.hasIDs) == false {
             await common.note("No session matches, or the state of each one does not allow the operation. To list sessions: transferq list")
-        } else if !changed.isEmpty, startsSessions, !hasOwner {
-            await common.noteAboutMissingOwner()
+        } else if !changed.isEmpty, startsSessions {
+            await common.note(aboutMode: mode)
         }
     }
 

@@ -109,9 +109,11 @@ struct DoctorCommand: AsyncParsableCommand {
         }
         let owner = try await remote.owner()
         let kind = owner.role == .agent ? "The agent" : owner.role == .run ? "transferq run" : "An app"
+        let notice = try await remote.status().mode.notice
         return Finding(
-            check: "owner", state: .ok,
-            detail: "\(kind) (process \(owner.processID)) has owned the queue since \(Figures.date(owner.since)).",
+            check: "owner", state: notice == nil ? .ok : .note,
+            detail: "\(kind) (process \(owner.processID)) has owned the queue since \(Figures.date(owner.since))."
+                + (notice.map { " \($0)" } ?? ""),
             fields: [
                 ("process", .integer(Int64(owner.processID))), ("role", .string(owner.role.rawValue)), ("since", JSONValue(owner.since)),
             ])

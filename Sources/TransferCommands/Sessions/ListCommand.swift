@@ -68,9 +68,10 @@ struct ListCommand: AsyncParsableCommand {
         let isFiltered = !states.isEmpty || account != nil || tag != nil
         let (output, terminal) = (CommandContext.current.output, CommandContext.current.terminal)
         var hasPrinted = false
-        var (hasOwner, waits) = (true, false)
+        var mode: QueueStatus.Mode?
+        var waits = false
         var (found, table, quarantined) = try await common.withQueue(isRepeatable: !hasPrinted) { queue in
-            hasOwner = !(queue is TransferQueue)
+            mode = try await queue.ownedMode
             var table = Table([
                 ("INDEX", .right), ("ID", .left), ("STATE", .left), ("PROGRESS", .right), ("SIZE", .right), ("NAME", .left),
                 ("ACCOUNT", .left), ("REASON", .left),
@@ -114,7 +115,7 @@ struct ListCommand: AsyncParsableCommand {
             if let columns = output.columns { table.fit(into: columns, by: Self.narrowing) }
             await output.write(table.text)
             // A script that reads the table needs no advice.
-            if !hasOwner, waits, terminal.isTerminal { await common.noteAboutMissingOwner() }
+            if waits, terminal.isTerminal { await common.note(aboutMode: mode) }
         } else if quarantined == 0 || isFiltered {
             await common.note(!isFiltered && limit != 0 ? "The queue is empty." : "No session matches.")
         }

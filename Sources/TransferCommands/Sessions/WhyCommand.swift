@@ -23,7 +23,7 @@ struct WhyCommand: AsyncParsableCommand {
         let (session, mode) = try await common.withQueue { queue in
             do {
                 let session = try await queue.status(of: SessionPrefix.resolve(id, in: queue))
-                return (session, try await queue.status().mode)
+                return (session, try await queue.ownedMode)
             } catch let failure as CommandFailure where failure.status == .rejected && !id.isEmpty {
                 let rows = (try? await queue.quarantined()) ?? []
                 guard let row = rows.first(where: { $0.session?.description.hasPrefix(id.lowercased()) ?? false }) else { throw failure }
@@ -46,7 +46,7 @@ struct WhyCommand: AsyncParsableCommand {
         }
     }
 
-    private static func sentence(_ session: SessionStatus, _ mode: QueueStatus.Mode) -> String {
+    private static func sentence(_ session: SessionStatus, _ mode: QueueStatus.Mode?) -> String {
         if let why = session.why { return sentence(why, session.error, mode, isWaiting: session.state == .waiting) }
         return switch session.state {
         case .waiting: "The session is waiting for its turn."
@@ -65,7 +65,9 @@ struct WhyCommand: AsyncParsableCommand {
 
     /// Joins the last error (unless the reason contains it), the reason, a reference to the documentation, and advice if the queue is not
     /// running.
-    private static func sentence(_ why: WaitReason, _ error: TransferError?, _ mode: QueueStatus.Mode, isWaiting: Bool) -> String {
+    ///
+    /// - Parameter mode: The mode of the queue; nil if no process owns it.
+    private static func sentence(_ why: WaitReason, _ error: TransferError?, _ mode: QueueStatus.Mode?, isWaiting: Bool) -> String {
         var sentences: [String] = []
         switch (why, error) {
         case (.retry(let date), let error?):
@@ -76,8 +78,10 @@ struct WhyCommand: AsyncParsableCommand {
             if why != .queueNotRunning { sentences.append(why.description) }
         }
         if let reference = Troubleshooting.reference(for: error ?? why.error) { sentences.append(reference) }
-        if isWaiting, mode != .running {
-            sentences.append("\(WaitReason.queueNotRunning) To run it: transferq run, or transferq queue start if a process owns it.")
+        if isWaiting, mode == nil {
+            sentences.append("\(WaitReason.queueNotRunning) To run it: transferq run, or transferq agent start")
+        } else if isWaiting, let notice = mode?.notice {
+            sentences.append(notice)
         }
         return sentences.joined(separator: " ")
     }

@@ -247,7 +247,7 @@ import TransferKit
 
 extension LoopbackStudio {
     /// Calls ``with(_:_:)``, and stops the agent after the body.
-    fileprivate static func withAgent(_ body: (LoopbackStudio) async throws -> Void) async throws {
+    static func withAgent(_ body: (LoopbackStudio) async throws -> Void) async throws {
         try await with { studio in
             do {
                 try await body(studio)
@@ -268,7 +268,7 @@ extension LoopbackStudio {
     }
 
     /// Waits until the agent has completed a session.
-    fileprivate func arrival(of id: String) async throws {
+    func arrival(of id: String) async throws {
         let session = try #require(SessionID(id))
         _ = try await RemoteTransferQueue(folder: program.store, timeout: .seconds(60)).value(of: session)
     }
