@@ -77,6 +77,12 @@ actor BarProgress: ProgressDisplay {
         scrolled.append(bars.colored(line, width: terminal.size.columns))
     }
 
+    func note(_ line: String) {
+        scrolled.append(bars.colored(line, width: terminal.size.columns))
+        isDirty = true
+        startTicking()
+    }
+
     func finish(_ summary: RunSummary) async {
         ticker?.cancel()
         let lines = scrolled + bars.colored(summary, width: terminal.size.columns)

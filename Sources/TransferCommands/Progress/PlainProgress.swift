@@ -27,6 +27,8 @@ actor PlainProgress: ProgressDisplay {
         }
     }
 
+    func note(_ line: String) async { await terminal.write(line) }
+
     func finish(_ summary: RunSummary) async {
         await terminal.draw(summary.lines)
     }

@@ -10,12 +10,16 @@ protocol ProgressDisplay: Sendable {
     /// Shows the next event. Slow calls don't delay transfers.
     func show(_ event: QueueEvent) async
 
+    /// Shows a line that is not about an event.
+    func note(_ line: String) async
+
     /// Called once, after the last event.
     func finish(_ summary: RunSummary) async
 }
 
 extension ProgressDisplay {
     func begin() async {}
+    func note(_ line: String) async {}
 }
 
 /// The values of `--progress`.

@@ -25,12 +25,15 @@ struct ForegroundRun {
 
     /// Runs the queue until the end condition or a signal, and shuts it down.
     func run(until signals: TerminationSignals) async throws -> ExitStatus {
-        let (statusBefore, startTime) = (await queue.status(), ContinuousClock.now)
+        let statusBefore = await queue.status()
         let display = await style.display(of: queue)
         // Subscribes before the start, so that no event is missed.
         let (shown, counted) = (queue.events, queue.events)
+        // A run that does not wait for later sessions needs no line about the wait.
+        let waits = end == .whenNothingCanStart ? nil : queue.events
         await display.begin()
         async let showing: Void = Self.show(shown, on: display)
+        async let showingWaits: Void = Self.showWaits(waits, of: queue, on: display)
         async let tally = RunTally(counting: counted)
         signals.whenReceived { Task { await shutDown() } }
         let routes = await RouteWatch.start(for: queue)
@@ -38,7 +41,7 @@ struct ForegroundRun {
         do {
             try await queue.start()
         } catch {
-            // The shutdown ends both event subscriptions. Otherwise, the tasks that read them would never end, and this method would never return.
+            // The shutdown ends the event subscriptions. Otherwise, the tasks that read them would never end, and this method would never return.
             await shutDown()
             await showing
             // If a signal arrived before the start, it has shut down the queue.
@@ -54,7 +57,7 @@ struct ForegroundRun {
         } while await waitForNetwork(routes)
         let remaining = await queue.status()
         let blocked = await queue.accounts().filter { $0.blockingError != nil && $0.sessions > 0 }
-        let waiting = remaining.waiting > 0 ? await firstWaiting(of: remaining) : []
+        let waiting = remaining.waiting > 0 ? await queue.firstWaiting(of: remaining) : []
         let removalsDue = signals.isReceived ? 0 : (try? await queue.statistics().removalsDue) ?? 0
         // Sessions with a later start time, and sessions that wait for such sessions, need no user action. A session that has already started is
         // different: the run must complete it.
@@ -63,14 +66,16 @@ struct ForegroundRun {
             && waiting.allSatisfy { $0.startedAt == nil }
         await shutDown()
         await showing
+        await showingWaits
         let wasInterrupted = signals.isReceived
         let counts = await tally
         let obstacle = waiting.lazy.compactMap(\.why).first(where: Self.isObstacle)
         await display.finish(
             RunSummary(
                 wasInterrupted: wasInterrupted, completed: counts.completed, files: counts.files, bytes: counts.bytes,
-                duration: startTime.duration(to: .now), failed: counts.failed,
-                waiting: remaining.waiting, paused: remaining.paused, held: counts.held.count, blocked: blocked,
+                duration: .seconds(counts.busyTime.seconds), failed: counts.failed,
+                waiting: remaining.waiting, paused: remaining.paused, held: counts.held.count,
+                heldInQueue: remaining.held, blocked: blocked,
                 obstacle: obstacle, removalsDue: removalsDue))
         // Without a display, the user would see only an exit status, not the reason.
         if style == .none, !wasInterrupted, let obstacle {
@@ -85,25 +90,13 @@ struct ForegroundRun {
         return hasFailures || needsUserAction ? .incomplete : .done
     }
 
-    /// Returns at least the first thousand waiting sessions, or all if there are fewer.
-    private func firstWaiting(of status: QueueStatus) async -> [SessionStatus] {
-        let (pageSize, wantedCount) = (1_000, min(status.waiting, 1_000))
-        var found: [SessionStatus] = []
-        var start = 0
-        while found.count < wantedCount, let sessions = try? await queue.sessions(start..<start + pageSize), !sessions.isEmpty {
-            found += sessions.filter { $0.state == .waiting }
-            start += pageSize
-        }
-        return found
-    }
-
     /// Waits until it is known whether the network is metered, if a session waits for this.
     ///
     /// - Returns: Whether such a session may start now.
     private func waitForNetwork(_ routes: RouteWatch) async -> Bool {
         let events = queue.events
         guard let response = await routes.firstResponse else { return false }
-        let isNeeded = await firstWaiting(of: queue.status()).contains { if case .networkConstraint = $0.why { true } else { false } }
+        let isNeeded = await queue.firstWaiting(of: queue.status()).contains { if case .networkConstraint = $0.why { true } else { false } }
         // The events end when a signal shuts down the queue.
         if isNeeded { _ = await RouteWatch.wait(for: response, or: Task { for await _ in events {} }) }
         return isNeeded

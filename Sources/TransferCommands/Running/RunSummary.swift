@@ -8,13 +8,15 @@ struct RunSummary: Sendable {
     /// The number of completed files, and their size in bytes.
     let files: Int
     let bytes: Int64
-    /// The duration of the run.
+    /// The time in which sessions ran.
     let duration: Duration
     let failed: Set<SessionID>
     let waiting: Int
     let paused: Int
     /// The number of sessions held after they had started.
     let held: Int
+    /// The number of all held sessions.
+    let heldInQueue: Int
     let blocked: [AccountStatus]
     /// The reason, other than a blocked account, that prevents sessions from starting.
     let obstacle: WaitReason?
@@ -37,6 +39,10 @@ struct RunSummary: Sendable {
                 files > 0
                 ? " Completed \(Figures.count(files, "file")), \(Figures.size(bytes)), in \(Figures.time(duration / .seconds(1)))." : ""
             lines.append((wasInterrupted ? "Interrupted: " : "") + parts.joined(separator: ", ") + "." + content)
+        } else if !wasInterrupted, heldInQueue > 0 {
+            let held = "\(Figures.count(heldInQueue, "session")) \(heldInQueue == 1 ? "is" : "are") held"
+            lines.append("The queue has no session to run, because \(held).")
+            lines.append("To release held sessions: transferq release --all, then transferq run")
         } else if !wasInterrupted {
             lines.append("The queue has no session to run. To add one: transferq upload, or transferq download")
         }

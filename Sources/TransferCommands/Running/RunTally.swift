@@ -11,12 +11,15 @@ struct RunTally: Sendable {
     /// Sessions held after they had started.
     private(set) var held: Set<SessionID> = []
     private(set) var hasGap = false
+    /// The time in which sessions ran.
+    private(set) var busyTime = BusyTime()
     /// Started sessions that have not ended.
     private var started: Set<SessionID> = []
 
     /// Counts outcomes until the sequence of events ends.
     init(counting events: QueueEvents) async {
         for await event in events {
+            busyTime.count(event)
             switch event.kind {
             case .itemCompleted(_, _, let receipt):
                 files += 1
