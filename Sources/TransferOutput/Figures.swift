@@ -1,26 +1,11 @@
 package import Foundation
+import TransferCore
 package import TransferKit
 
 /// Formats numbers as human-readable text.
 package enum Figures {
-    private static let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]
-
     /// A size in bytes, or in larger binary units with three digits; a dash if it is unknown.
-    package static func size(_ bytes: Int64?) -> String {
-        guard let bytes else { return "–" }
-        var value = Double(bytes)
-        var unit = 0
-        // Choose the unit and the digits by the rounded value. Otherwise, 999.5 would be shown with four digits.
-        while abs(value) >= 999.5, unit < units.count - 1 {
-            value /= 1024
-            unit += 1
-        }
-        if unit == 0 { return "\(bytes) B" }
-        let (scale, digits) = abs(value) < 9.995 ? (100, 2) : abs(value) < 99.95 ? (10, 1) : (1, 0)
-        let (whole, fraction) = Int((abs(value) * Double(scale)).rounded(.toNearestOrEven)).quotientAndRemainder(dividingBy: scale)
-        let point = digits == 0 ? "" : "." + String(repeating: "0", count: digits - String(fraction).count) + String(fraction)
-        return "\(bytes < 0 ? "-" : "")\(whole)\(point) \(units[unit])"
-    }
+    package static func size(_ bytes: Int64?) -> String { bytes?.sizeText ?? "–" }
 
     package static func rate(_ bytesPerSecond: Double?) -> String {
         guard let bytesPerSecond, bytesPerSecond.isFinite, bytesPerSecond < 1e18 else { return "–" }

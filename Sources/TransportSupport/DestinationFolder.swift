@@ -147,10 +147,10 @@ final class DestinationFolder: Sendable {
         guard bytes > 0 else { return }
         let (promise, free, others) = try (faults.promisedSpace ?? .shared).promise(bytes, on: try device(), free: freeSpace)
         if let promise { return self.promise.withLock { $0 = promise } }
-        let use = others > 0 ? ", and other downloads need \(others)" : ""
+        let use = others > 0 ? ", and other downloads need \(others.sizeText)" : ""
         throw TransferError(
             .noSpace, .diskFull,
-            "\(destination.path) needs \(bytes) more bytes, but its disk has \(free) free\(use). Free some space.")
+            "\(destination.path) needs \(bytes.sizeText) more, but its disk has \(free.sizeText) free\(use). Free some space.")
     }
 
     private func device() throws(TransferError) -> UInt64 {

@@ -43,7 +43,7 @@ struct PromisedSpaceTests {
     @Test func othersNeedMoreThanIsFree() async throws {
         let first = try await open("1", size: 2 * Self.unit, free: 3 * Self.unit)
         let error = await #expect(throws: TransferError.self) { try await open("2", size: 7, free: 5) }
-        #expect(error?.message.contains("needs 7 more bytes, but its disk has 5 free, and other downloads need 2147483648. Free") == true)
+        #expect(error?.message.contains("needs 7 B more, but its disk has 5 B free, and other downloads need 2.00 GiB. Free") == true)
         withExtendedLifetime(first) {}
     }
 

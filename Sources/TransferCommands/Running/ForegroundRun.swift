@@ -79,7 +79,7 @@ struct ForegroundRun {
                 obstacle: obstacle, removalsDue: removalsDue))
         // Without a display, the user would see only an exit status, not the reason.
         if style == .none, !wasInterrupted, let obstacle {
-            await CommandContext.current.terminal.write("transferq: \(obstacle.description)".withoutControlCharacters)
+            await CommandContext.current.terminal.write("transferq: \(obstacle.advisedDescription)".withoutControlCharacters)
         }
         if wasInterrupted { return .interrupted }
         // If events were missed, the counts are incomplete, so the totals of the queue before and after the run are also compared.

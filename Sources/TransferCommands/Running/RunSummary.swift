@@ -64,7 +64,7 @@ struct RunSummary: Sendable {
                 "To resume paused sessions: transferq resume --all, then transferq run. To wait for paused sessions: transferq run --forever"
             )
         }
-        if let obstacle { lines.append(obstacle.description) }
+        if let obstacle { lines.append(obstacle.advisedDescription) }
         for status in blocked {
             guard let error = status.blockingError else { continue }
             lines.append(

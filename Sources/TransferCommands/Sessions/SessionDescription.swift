@@ -53,7 +53,7 @@ enum SessionDescription {
             "Name:      \(session.name)",
             "State:     \(session.state.rawValue)\(session.phase.map { ", \($0.rawValue)" } ?? "")",
         ]
-        if let why = session.why { lines.append("Waiting:   \(why)") }
+        if let why = session.why { lines.append("Waiting:   \(why.advisedDescription)") }
         lines += [
             "Index:     \(session.state == .draft ? "–" : "\(session.index)")",
             "Account:   \(session.account) (\(session.direction.rawValue))",
@@ -99,5 +99,13 @@ enum SessionDescription {
         if let percent = Figures.percent(statistics) { return "\(percent)%" }
         if session.state == .completed { return "100%" }
         return statistics.bytesTotal == nil ? Figures.size(max(statistics.bytesDone, statistics.bytesSent)) : "0%"
+    }
+}
+
+extension WaitReason {
+    /// The reason as a sentence, and the command that helps, if any.
+    var advisedDescription: String {
+        guard case .diskBelowFloor = self else { return description }
+        return "\(self) To lower the minimum: transferq queue set --min-free SIZE"
     }
 }

@@ -75,7 +75,7 @@ struct WhyCommand: AsyncParsableCommand {
         case (.accountBlocked, _), (.endpointsUnavailable, _), (.noSpace, _): sentences.append(why.description)
         default:
             sentences += error.map { ["The last attempt failed: \($0.message)"] } ?? []
-            if why != .queueNotRunning { sentences.append(why.description) }
+            if why != .queueNotRunning { sentences.append(why.advisedDescription) }
         }
         if let reference = Troubleshooting.reference(for: error ?? why.error) { sentences.append(reference) }
         if isWaiting, mode == nil {

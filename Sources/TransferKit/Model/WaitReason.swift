@@ -71,7 +71,7 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
         case .networkConstraint(.expensive): "The network is expensive, and the session may not use it."
         case .networkConstraint: "There is no network."
         case .diskBelowFloor(let free, let floor):
-            "The disk of the storage folder has \(free) bytes left, and no session starts below \(floor) bytes. Free some space."
+            "The disk of the storage folder has \(free.sizeText) left, and no session starts below \(floor.sizeText). Free some space."
         case .noSpace(let error): "This machine lacks disk space or file descriptors for the session. \(error.message)"
         case .runsNotEnded(let count):
             "\(count) interrupted runs have not ended, because a disk, a network share or a transport does not respond. Restart this process."

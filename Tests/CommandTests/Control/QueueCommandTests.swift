@@ -88,7 +88,11 @@ import TransferKit
             let detail = try #require(disk["detail"] as? String)
             #expect(detail.contains("below 900 TiB") && detail.hasSuffix("queue set --min-free SIZE"), "\(detail)")
             let full = try await program.run("run", "--progress", "none")
-            #expect(full.status == 1 && full.diagnostics.contains("The disk"), "\(full.testDescription)")
+            let advice = "no session starts below 900 TiB. Free some space. To lower the minimum: transferq queue set --min-free SIZE"
+            #expect(full.status == 1 && full.diagnostics.contains(advice), "\(full.testDescription)")
+            #expect(full.diagnostics.contains(#/The disk of the storage folder has [\d.]+ [KMGT]iB left/#), "\(full.testDescription)")
+            let why = try await program.run("run")
+            #expect(why.diagnostics.contains(advice), "\(why.testDescription)")
             // The minimum of one run.
             try await program.succeed("run", "--progress", "none", "--min-free", "1K")
             #expect(try studio.hasArrived("a"))
