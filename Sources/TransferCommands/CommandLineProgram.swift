@@ -105,7 +105,7 @@ public struct CommandLineProgram: Sendable {
             let (status, message) = Self.explanation(of: error)
             return await fail(message, status)
         } catch {
-            return await handle(parserError: error, isAboutCompletion: arguments.contains { $0.hasPrefix("--generate-completion-script") })
+            return await handle(parserError: error, of: arguments)
         }
     }
 
@@ -135,7 +135,7 @@ public struct CommandLineProgram: Sendable {
         } catch let failure as CommandFailure {
             return failure.message
         } catch {
-            return RootCommand.message(for: error)
+            return OptionWords.correctingSuggestion(in: RootCommand.message(for: error), for: arguments)
         }
     }
 
@@ -181,15 +181,17 @@ public struct CommandLineProgram: Sendable {
     }
 
     /// Prints a parser error. Requests for help and for the version are also parser errors, but succeed.
-    private func handle(parserError error: any Error, isAboutCompletion: Bool) async -> ExitStatus {
-        let text = isAboutCompletion ? CompletedCommand.fullMessage(for: error) : RootCommand.fullMessage(for: error)
+    private func handle(parserError error: any Error, of arguments: [String]) async -> ExitStatus {
+        let isAboutCompletion = arguments.contains { $0.hasPrefix("--generate-completion-script") }
+        var text = isAboutCompletion ? CompletedCommand.fullMessage(for: error) : RootCommand.fullMessage(for: error)
         switch RootCommand.exitCode(for: error) {
         case .success:
             await context.output.write((text == RootCommand.configuration.version ? versions : text) + "\n")
             return .done
         case .validationFailure:
             let prefix = "Error: "
-            return await fail(text.hasPrefix(prefix) ? String(text.dropFirst(prefix.count)) : text, .usage)
+            if text.hasPrefix(prefix) { text.removeFirst(prefix.count) }
+            return await fail(OptionWords.correctingSuggestion(in: text, for: arguments), .usage)
         default:
             return await fail("\(error)", .storage)
         }

@@ -1,4 +1,6 @@
+import TransferControl
 import TransferKit
+import TransportSupport
 
 /// The exit status of the program. Commands throw a status if they have already printed the reason.
 enum ExitStatus: Int32, Error {
@@ -32,8 +34,16 @@ struct CommandFailure: Error {
         self.status = status
         self.message = message
     }
+}
 
-    static func unknownAccount(_ name: String) -> CommandFailure {
-        CommandFailure(.rejected, "There is no account named \"\(name)\". To list accounts: transferq account list")
+extension ControllableQueue {
+    /// Returns an account that must exist.
+    ///
+    /// - Throws: A `CommandFailure` that names similar accounts if there is no account with the name.
+    func existingAccount(_ name: String) async throws -> AccountStatus {
+        if let status = try await account(name) { return status }
+        let near = try await accounts().map(\.account.name).nearest(to: name).map { "\"\($0)\"" }
+        let advice = near.isEmpty ? "" : " Did you mean \(near.joined(separator: " or "))?"
+        throw CommandFailure(.rejected, "There is no account named \"\(name)\".\(advice) To list accounts: transferq account list")
     }
 }

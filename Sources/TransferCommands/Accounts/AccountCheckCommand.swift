@@ -20,9 +20,7 @@ struct AccountCheckCommand: AsyncParsableCommand {
 
     func run() async throws {
         ProcessMemoryProtection.enable()
-        guard let status = try await common.withQueue({ try await $0.account(name) }) else {
-            throw CommandFailure.unknownAccount(name)
-        }
+        let status = try await common.withQueue { try await $0.existingAccount(name) }
         // The queue is closed before the check, because a server can take a long time to respond.
         let findings = await EndpointCheck.findings([status], CommandContext.current.transports, within: checkOptions.limit)
         await CommandContext.current.output.write(findings, asJSON: common.json)

@@ -37,9 +37,7 @@ struct AccountEditCommand: AsyncParsableCommand {
         let status = try await common.withQueue { queue in
             var (known, edited): (Account, Account)
             repeat {
-                guard let account = try await queue.account(name)?.account else {
-                    throw CommandFailure.unknownAccount(name)
-                }
+                let account = try await queue.existingAccount(name).account
                 (known, edited) = (account, account)
                 if !given.isEmpty { edited.endpoints = given.map { Self.completed($0, from: known.endpoints) } }
                 try options.apply(to: &edited.endpoints, of: transports)

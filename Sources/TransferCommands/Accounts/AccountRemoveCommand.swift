@@ -25,7 +25,7 @@ struct AccountRemoveCommand: AsyncParsableCommand {
     func run() async throws {
         if cascade {
             let sessions = try await common.withQueue { queue in
-                guard try await queue.account(name) != nil else { throw CommandFailure.unknownAccount(name) }
+                _ = try await queue.existingAccount(name)
                 let drafts = try await queue.sessions(in: .state(.draft)).filter { $0.account == name }
                 return (try await queue.sessions(in: .account(name)) + drafts).map(\.id)
             }
@@ -38,6 +38,7 @@ struct AccountRemoveCommand: AsyncParsableCommand {
         var wasCalled = false
         try await common.withQueue { queue in
             let isRepeated = wasCalled
+            if !isRepeated { _ = try await queue.existingAccount(name) }
             wasCalled = true
             do {
                 try await queue.deleteAccount(name, cascades: cascade)

@@ -20,6 +20,7 @@ struct AccountRetryCommand: AsyncParsableCommand {
 
     func run() async throws {
         let status = try await common.withQueue { queue in
+            _ = try await queue.existingAccount(name)
             try await queue.retryEndpoints(of: name)
             return try await queue.account(name)
         }

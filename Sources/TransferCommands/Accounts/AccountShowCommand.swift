@@ -16,9 +16,7 @@ struct AccountShowCommand: AsyncParsableCommand {
 
     func run() async throws {
         let output = CommandContext.current.output
-        guard let status = try await common.withQueue({ try await $0.account(name) }) else {
-            throw CommandFailure.unknownAccount(name)
-        }
+        let status = try await common.withQueue { try await $0.existingAccount(name) }
         if common.json {
             await output.write(JSONValue(status))
         } else {

@@ -15,6 +15,7 @@ struct AccountUnblockCommand: AsyncParsableCommand {
 
     func run() async throws {
         let status = try await common.withQueue { queue in
+            _ = try await queue.existingAccount(name)
             try await queue.unblockAccount(name)
             return try await queue.account(name)
         }

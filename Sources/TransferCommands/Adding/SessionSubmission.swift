@@ -118,9 +118,8 @@ struct SessionSubmission {
         _ requests: [SessionRequest], _ given: [PathArgument], _ clash: RemoteNameClash?, ofSingleFile isSingleFile: Bool,
         in queue: any ControllableQueue
     ) async throws -> [String] {
-        guard let endpoints = try await queue.account(account)?.account.endpoints, let sessionOptions = requests.first?.options else {
-            return []
-        }
+        let endpoints = try await queue.existingAccount(account).account.endpoints
+        guard let sessionOptions = requests.first?.options else { return [] }
         let check = AdmissionCheck(endpoints: endpoints, options: sessionOptions, transports: CommandContext.current.transports)
         // With `--dedupe`, the session may already exist. The command then lets the queue report errors in the sessions' options and remote
         // names.

@@ -115,9 +115,7 @@ struct SessionSelection {
     }
 
     private func group(in queue: any ControllableQueue) async throws -> SessionGroup {
-        if let account, try await queue.account(account) == nil {
-            throw CommandFailure.unknownAccount(account)
-        }
+        if let account { _ = try await queue.existingAccount(account) }
         switch (account, tag, states.count) {
         case (nil, nil, 0): return everything
         case (let account?, nil, 0): return .account(account)
@@ -134,9 +132,7 @@ struct SessionSelection {
             for id in try await resolvedSessions(in: queue) { sessions.append(try await queue.status(of: id)) }
             return sessions
         }
-        if let account, try await queue.account(account) == nil {
-            throw CommandFailure.unknownAccount(account)
-        }
+        if let account { _ = try await queue.existingAccount(account) }
         return try await matches(in: queue)
     }
 

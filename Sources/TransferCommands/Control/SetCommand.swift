@@ -95,6 +95,7 @@ struct SetCommand: OperationCommand {
     }
 
     func resolved(_ operation: SessionOperation, in queue: any ControllableQueue) async throws -> SessionOperation {
+        if let toAccount { _ = try await queue.existingAccount(toAccount) }
         guard let after, case .update(var update) = operation else { return operation }
         update.dependency = .set(.after(try await SessionPrefix.resolve(after, in: queue)))
         return .update(update)

@@ -76,9 +76,7 @@ struct ListCommand: AsyncParsableCommand {
                 ("INDEX", .right), ("ID", .left), ("STATE", .left), ("PROGRESS", .right), ("SIZE", .right), ("NAME", .left),
                 ("ACCOUNT", .left), ("REASON", .left),
             ])
-            if let account, try await queue.account(account) == nil {
-                throw CommandFailure.unknownAccount(account)
-            }
+            if let account { _ = try await queue.existingAccount(account) }
             guard limit != 0 else { return (0, table, await Self.quarantinedCount(queue)) }
             var found = 0
             var lines = ""

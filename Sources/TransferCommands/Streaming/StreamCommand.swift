@@ -129,7 +129,7 @@ struct StreamCommand: AsyncParsableCommand {
     }
 
     private func check(_ request: SessionRequest, in queue: any ControllableQueue) async throws {
-        guard let endpoints = try await queue.account(account)?.account.endpoints else { throw CommandFailure.unknownAccount(account) }
+        let endpoints = try await queue.existingAccount(account).account.endpoints
         let check = AdmissionCheck(endpoints: endpoints, options: request.options, transports: CommandContext.current.transports)
         try check.check(for: .upload)
         guard let overwrite = transfer.overwrite else { return }

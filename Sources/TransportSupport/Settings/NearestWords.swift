@@ -1,9 +1,12 @@
 extension Sequence<String> {
-    /// Returns the words that a user may have meant by a misspelt word: the words with the fewest differences, ignoring case.
+    /// Returns the words that a user may have meant by a misspelt word: the words that begin with it, or else the words with the fewest
+    /// differences. Ignores case.
     ///
     /// Returns no words if more than half of the letters, and more than one letter, differ.
     package func nearest(to word: String) -> [String] {
         let word = word.lowercased()
+        let longer = word.isEmpty ? [] : filter { $0.lowercased().hasPrefix(word) }
+        guard longer.isEmpty else { return longer }
         let limit = Swift.max(1, word.count / 2)
         // The difference of the lengths is a lower bound of the distance, so most words need no comparison with a long misspelt word.
         let distances = filter { abs($0.count - word.count) <= limit }.map { (word: $0, distance: distance($0.lowercased(), word)) }

@@ -109,7 +109,7 @@ import TransferCommands
 
     @Test(arguments: [
         (["help", "nosuch"], "nosuch", "add"), (["help", "quue"], "quue", "\"transferq queue\""), (["lsit"], "lsit", "\"transferq list\""),
-        (["account", "ad"], "account ad", "\"transferq account add\""), (["help", "queue", "stat"], "queue stat", "start"),
+        (["account", "ad"], "account ad", "\"transferq account add\""), (["help", "queue", "stat"], "queue stat", "status"),
         (["queue", "help"], "queue help", "transferq help queue"),
     ])
     func suggestsNearestCommand(words: [String], named: String, nearest: String) async throws {
