@@ -6,7 +6,7 @@ struct PauseCommand: OperationCommand {
     static let configuration = CommandConfiguration(
         commandName: "pause", abstract: "Pauses running sessions, which keep their slots.",
         discussion: """
-            Waiting sessions are held instead. To continue both: transferq resume. \(aboutGroups)
+            A waiting session has no slot to keep, so it becomes held. To continue both: transferq resume. \(aboutGroups)
 
             Example: transferq pause 3f2a
             """)
@@ -72,7 +72,8 @@ struct YieldCommand: OperationCommand {
     static let configuration = CommandConfiguration(
         commandName: "yield", abstract: "Interrupts running sessions to let others start.",
         discussion: """
-            A session resumes automatically after another session has started, or after five seconds. To stop the whole queue: transferq \
+            A session resumes automatically after another session has started, or after five seconds. Waiting sessions have no run to \
+            interrupt; their IDs are not printed. To stop the whole queue: transferq \
             queue stop. \(aboutGroups)
 
             Example: transferq yield 3f2a
@@ -83,4 +84,5 @@ struct YieldCommand: OperationCommand {
 
     var selection: SessionSelection { arguments.selection }
     var operation: SessionOperation { .yield }
+    var unchangedStates: Set<SessionState> { [.waiting] }
 }

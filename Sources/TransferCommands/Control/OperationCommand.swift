@@ -14,6 +14,8 @@ protocol OperationCommand: AsyncParsableCommand {
     func didChange(_ sessions: [SessionID], in queue: any ControllableQueue) async throws
     /// The options of an operation that ends or removes sessions; nil for other operations.
     var confirmation: ConfirmationOptions? { get }
+    /// The states of sessions that allow the operation, but that it does not change visibly.
+    var unchangedStates: Set<SessionState> { get }
     /// Whether the changed sessions start when a process runs the queue.
     var startsSessions: Bool { get }
 }
@@ -25,6 +27,8 @@ extension OperationCommand {
     }
 
     var confirmation: ConfirmationOptions? { nil }
+
+    var unchangedStates: Set<SessionState> { [] }
 
     var startsSessions: Bool { false }
 
@@ -52,14 +56,20 @@ extension OperationCommand {
             }
         }
         var sessions: [SessionID]?
+        var unchanged: Set<SessionID>?
         var mode: QueueStatus.Mode?
         let applied = try await common.withQueue { queue in
             mode = startsSessions ? try await queue.ownedMode : .running
+            // If the owner exits and this command repeats the operation, the sessions have other states.
+            if !unchangedStates.isEmpty, unchanged == nil {
+                unchanged = Set(try await selection.sessions(in: queue).filter { unchangedStates.contains($0.state) }.map(\.id))
+            }
             let applied = try await selection.apply(resolved(operation, in: queue), in: queue, resolved: &sessions)
             try await didChange(applied.changed, in: queue)
             return applied
         }
-        await report(applied.changed, mode: mode)
+        let changed = applied.changed.filter { unchanged?.contains($0) != true }
+        await report(changed, mode: mode)
         try Self.report(applied.refusals)
     }
 
@@ -68,7 +78,7 @@ extension OperationCommand {
     /// - Parameter mode: The mode of the queue; nil if no process owns it.
     private func report(_ changed: [SessionID], mode: QueueStatus.Mode?) async {
         await CommandContext.current.output.write(changed, asJSON: common.json)
-        if changed.isEmpty, (try? selection.hasIDs) == false {
+        if changed.isEmpty, (try? selection.hasIDs) == false || !unchangedStates.isEmpty {
             await common.note("No session matches, or the state of each one does not allow the operation. To list sessions: transferq list")
         } else if !changed.isEmpty, startsSessions {
             await common.note(aboutMode: mode)

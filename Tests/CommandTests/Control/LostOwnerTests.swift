@@ -10,7 +10,6 @@ import TransferKit
         arguments: [
             ("remove", "waiting", nil), ("cancel", "waiting", "cancelled"), ("hold", "waiting", "held"), ("pause", "waiting", "held"),
             ("release", "held", "waiting"), ("retry", "cancelled", "waiting"), ("now", "waiting", "waiting"),
-            ("yield", "waiting", "waiting"),
         ] as [(String, String, String?)])
     func retriesOperations(operation: String, before: String, after: String?) async throws {
         for count in [1, 2] {

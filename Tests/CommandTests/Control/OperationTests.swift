@@ -56,6 +56,15 @@ import TransferKit
         #expect(try await program.succeed("why", ids[0]).output.contains("transferq release"))
     }
 
+    /// A waiting session has no run to interrupt.
+    @Test func yieldReportsOnlyChangedSessions() async throws {
+        let (program, ids) = try await program(2)
+        for words in [[ids[0]], ["--all"], ids] {
+            let result = try await program.succeed(["yield"] + words)
+            #expect(result.output == "" && result.diagnostics.hasPrefix("No session matches, or the state"), "\(result.testDescription)")
+        }
+    }
+
     /// The session's own reason comes first, followed by the advice that no process runs the queue.
     @Test func explainsWaitingWithoutOwner() async throws {
         var (program, ids) = try await program(3)

@@ -33,7 +33,7 @@ import Testing
             try await check("download", "studio", "x", "--draft")
             try await check("enqueue", try await program.succeed("add", "studio", "b", "--draft").lines[0])
             try await check("list")
-            for word in ["show", "why", "now", "next", "hold", "release", "pause", "release", "yield", "cancel", "retry"] {
+            for word in ["show", "why", "now", "next", "hold", "release", "pause", "release", "cancel", "retry"] {
                 try await check(word, ids[0])
             }
             try await check("move", ids[0], "1")
@@ -42,6 +42,8 @@ import Testing
             try await check("queue", "status")
             try await check("doctor")
             try await leavePausedSession(studio)
+            try await check("yield", "--all")
+            try await program.succeed("pause", "--all")
             try await check("resume", "--all")
             try await check("run")
             try await check("stream", "studio", "x", "--command", "echo x", "--length", "2")
