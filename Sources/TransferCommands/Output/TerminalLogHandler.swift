@@ -22,6 +22,10 @@ struct TerminalLogHandler: LogHandler {
     func log(event: LogEvent) {
         let all = metadata.merging(event.metadata ?? [:]) { $1 }
         if event.level == .error, let session = all["session"]?.description, reportedSessions.contains(session) { return }
+        // The messages about a blocked account have no other keys. The command shows the account's error with advice.
+        if reportedSessions.isAll, event.level >= .warning, all["account"] != nil, Set(all.keys).isSubset(of: ["account", "queue"]) {
+            return
+        }
         let details = all.sorted { $0.key < $1.key }.map { " \($0.key)=\($0.value)" }.joined()
         terminal.post("transferq: \(event.level): \(event.message)\(details)".withoutControlCharacters)
     }
@@ -32,6 +36,9 @@ enum ReportedSessions: Sendable {
     case none
     case one(SessionID)
     case all
+
+    /// Whether the command also reports the errors of accounts.
+    fileprivate var isAll: Bool { if case .all = self { true } else { false } }
 
     fileprivate func contains(_ session: String) -> Bool {
         switch self {

@@ -44,8 +44,14 @@ struct EventLines {
         default: break
         }
         if let id = kind.waitingSession, retrying.remove(id) != nil, facts.reason?.isRetry ?? true { return nil }
-        return EventDescription.line(
-            of: kind, name: name, reason: facts.reason.map { SessionDescription.reason($0, nil) }, nextUse: facts.nextUse)
+        let line = EventDescription.line(of: kind, name: name, reason: facts.reason.map(Self.text), nextUse: facts.nextUse)
+        guard case .accountBlocked(let account, _) = kind else { return line }
+        return line.map { "\($0) After fixing this: transferq account unblock \(account.shellWord)" }
+    }
+
+    /// The reason in a line about a waiting session. The error of a blocked account is in the line about the account.
+    private static func text(of reason: WaitReason) -> String {
+        if case .accountBlocked = reason { "its account is blocked" } else { SessionDescription.reason(reason, nil) }
     }
 
     private mutating func forget(_ id: SessionID) {

@@ -43,6 +43,20 @@ import Testing
         #expect(try await program.succeed("show", id).lines.contains("\(path): \(warning)"))
     }
 
+    /// The error of a blocked account is shown when the account is blocked, and again in the summary.
+    @Test func showsErrorOfBlockedAccountTwice() async throws {
+        let server = try ScriptedServer { _, _ in [.answer(401)] }
+        defer { server.stop() }
+        let program = try TransferQ()
+        try program.folder.file("reel", size: 10)
+        try await program.succeed("account", "add", "studio", "http+put://127.0.0.1:\(server.port)/")
+        try await program.succeed("add", "studio", "reel", "reel", "--each")
+        let lines = try await program.run("run").diagnostics.split(separator: "\n")
+        let found = lines.filter { $0.contains("requires credentials") }
+        #expect(found.count == 2 && found.first?.hasPrefix("blocked    account \"studio\": ") == true, "\(lines)")
+        #expect(found.allSatisfy { $0.contains("After fixing this: transferq account unblock ") }, "\(lines)")
+    }
+
     /// A failed upload leaves content on the server. The user is shown how to resume or remove it.
     @Test func showsUnfinishedContentOfFailedItem() async throws {
         let server = try ScriptedServer { request, _ in
