@@ -59,15 +59,14 @@ struct BarLayout: Sendable {
     /// The bar of the total.
     ///
     /// - Parameters:
-    ///   - rate: The rate of all running sessions, in bytes per second.
-    ///   - isSettled: Whether the rate is steady enough for a remaining time.
-    func total(_ total: RunTotal, rate: Double, isSettled: Bool, width: Int) -> String {
+    ///   - running: The statistics of the running sessions.
+    func total(_ total: RunTotal, _ running: [SessionStatistics], width: Int) -> String {
+        let rate = running.compactMap(\.rate).reduce(0, +)
         let isKnown = total.fraction != nil
-        let remaining = rate > 0 && isSettled && isKnown ? Double(total.bytesTotal - total.bytesSent) / rate : nil
         return compose(
             "total", total.fraction.map(ShownProgress.fraction) ?? .bytes(total.bytesSent),
             details: Self.details(
-                rate: rate > 0 ? rate : nil, seconds: remaining.map { max(0, $0) },
+                rate: rate > 0 ? rate : nil, seconds: total.secondsRemaining(running),
                 count: (total.sessionsEnded, total.sessions, "sessions"),
                 size: isKnown ? total.bytesTotal : nil, width: width), width: width)
     }

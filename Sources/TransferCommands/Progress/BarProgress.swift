@@ -182,11 +182,7 @@ actor BarProgress: ProgressDisplay {
         let shown = running.count > room ? max(0, room - 1) : running.count
         var footer = running.prefix(shown).map { bars.line($0.name, $0.statistics, width: width) }
         if shown < running.count { footer.append("… and \(running.count - shown) more".fitted(to: width - 1)) }
-        let statistics = running.map(\.statistics)
-        footer.append(
-            bars.total(
-                total, rate: statistics.compactMap(\.rate).reduce(0, +),
-                isSettled: statistics.contains { $0.secondsRemaining != nil }, width: width))
+        footer.append(bars.total(total, running.map(\.statistics), width: width))
         await terminal.draw(lines, footer: footer)
     }
 }

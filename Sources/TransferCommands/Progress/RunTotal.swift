@@ -69,6 +69,15 @@ package struct RunTotal: Sendable {
         shares[id] = share
     }
 
+    /// The remaining time in seconds; nil if it is unknown.
+    ///
+    /// - Parameter running: The statistics of the running sessions. The slowest of them can take longer than all bytes at the sum of the rates.
+    package func secondsRemaining(_ running: [SessionStatistics]) -> Double? {
+        let rate = running.compactMap(\.rate).reduce(0, +)
+        guard fraction != nil, rate > 0, let longest = running.compactMap(\.secondsRemaining).max() else { return nil }
+        return max(0, longest, Double(bytesTotal - bytesSent) / rate)
+    }
+
     /// The completed fraction, 0 to 1; 0 without sessions, and nil while the size of a file is unknown.
     package var fraction: Double? {
         guard sessionsUnsized == 0 else { return nil }

@@ -45,6 +45,22 @@ import TransferKit
         #expect(total.fraction == 0.5)
     }
 
+    /// The fast session hides the slow one in the sum of the rates.
+    @Test func totalTakesAtLeastAsLongAsEachSession() {
+        let (fast, slow) = (
+            SessionStatistics(bytesTotal: 1_000, rate: 100, secondsRemaining: 10),
+            SessionStatistics(bytesTotal: 1_000, rate: 1, secondsRemaining: 1_000)
+        )
+        var total = RunTotal()
+        total.expect(a, fast)
+        total.expect(b, slow)
+        #expect(total.secondsRemaining([fast, slow]) == 1_000)
+        // Waiting sessions also take time.
+        total.expect(SessionID(), figures(1_000_000))
+        #expect(total.secondsRemaining([fast, slow]) == 1_002_000.0 / 101)
+        #expect(total.secondsRemaining([]) == nil)
+    }
+
     /// A small session may complete before it reports progress.
     @Test func countsSessionsWithoutProgress() {
         var total = RunTotal()
