@@ -6,6 +6,7 @@ struct DownloadCommand: AsyncParsableCommand {
         commandName: "download", abstract: "Adds a session that downloads files and folders.",
         discussion: """
             Prints the ID of the session. All paths form one session and are transferred in the given order, by "transferq run" or the agent. \
+            The command creates the last folder of --to if only this folder is missing. \
             The article "Options of transfers" \
             explains the options.
 

@@ -2,6 +2,12 @@ import Foundation
 import SystemPackage
 import TransferCore
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
 /// Reads the paths given to `upload`, `download` and `add`.
 enum LocalPaths {
     /// The argument that stands for paths from standard input.
@@ -17,6 +23,12 @@ enum LocalPaths {
         let paths = given[..<position] + read + given[(position + 1)...]
         guard !paths.isEmpty else { throw CommandFailure(.usage, "Standard input contains no paths. Nothing was added.") }
         return Array(paths)
+    }
+
+    /// Creates a folder if it is missing and its parent exists. Ignores errors, because the queue checks the folder. Blocks.
+    static func createFolder(_ path: FilePath) {
+        // mkdir(2). The umask restricts the permissions.
+        _ = unsafe path.withPlatformString { unsafe mkdir($0, 0o777) }
     }
 
     /// Splits the input at line breaks. If the input contains NUL bytes, splits it only there, so that names can contain line breaks.

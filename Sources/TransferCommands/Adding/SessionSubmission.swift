@@ -74,6 +74,9 @@ struct SessionSubmission {
         let ids = try await common.withQueue { queue in
             mode = try await queue.ownedMode
             warnings = try await checked(requests, given, clash, ofSingleFile: isSingleFile, in: queue)
+            if direction == .download, destination != nil, CommandContext.current.queue == nil {
+                await BlockingIO.run { [folder] in LocalPaths.createFolder(folder) }
+            }
             var requests = requests
             try await options.placement.apply(to: &requests, in: queue)
             return try await options.placement.add(requests, to: queue, asDrafts: options.draft)

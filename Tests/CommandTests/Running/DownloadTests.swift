@@ -52,7 +52,16 @@ import Testing
         }
     }
 
-    @Test(arguments: [["../x"], ["/x"], ["x", "--to", "missing"], ["x", "--to", "file"], ["x", "y/x"]])
+    /// As for `mkdir`, the parent of the folder must exist.
+    @Test(arguments: [["download", "studio", "x"], ["add", "studio", "x", "--download"]])
+    func createsDestination(command: [String]) async throws {
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        for _ in 0..<2 { try await program.succeed(command + ["--to", "new"]) }
+        #expect(FileManager.default.fileExists(atPath: program.folder.path.appending("new").string))
+    }
+
+    @Test(arguments: [["../x"], ["/x"], ["x", "--to", "missing/folder"], ["x", "--to", "file"], ["x", "y/x"]])
     func rejectsInvalidDestinations(arguments: [String]) async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
