@@ -9,7 +9,10 @@ package enum EventDescription {
     /// - Parameters:
     ///   - reason: Why the session of the event waits, as text; nil if that is unknown.
     ///   - nextUse: The end of the back-off of the endpoint that the session used before; nil if that endpoint is available.
-    package static func line(of kind: QueueEvent.Kind, name: String?, reason: String? = nil, nextUse: Date? = nil) -> String? {
+    ///   - file: The name of the event's file; nil to show its number in the session.
+    package static func line(
+        of kind: QueueEvent.Kind, name: String?, reason: String? = nil, nextUse: Date? = nil, file: String? = nil
+    ) -> String? {
         let name = name ?? ""
         let line: String? =
             switch kind {
@@ -18,11 +21,11 @@ package enum EventDescription {
             case .failed(_, let error): "failed     \(name): \(error)"
             case .attemptFailed(_, let error, let retryAt):
                 "retrying   \(name) \(Figures.moment(retryAt)): \(error)"
-            case .itemFailed(_, let position, let error): "gave up    \(name), file \(position + 1): \(error)"
+            case .itemFailed(_, let position, let error): "gave up    \(name), file \(file ?? "\(position + 1)"): \(error)"
             case .itemCompleted(_, let position, let receipt) where !receipt.warnings.isEmpty:
-                "warning    \(name), file \(position + 1): \(receipt.warnings.joined(separator: " "))"
+                "warning    \(name), file \(file ?? "\(position + 1)"): \(receipt.warnings.joined(separator: " "))"
             case .streamDelayed: "delayed    \(name): the stream is sent after its end"
-            case .itemRestarted(_, let position, let error): "restarted  \(name), file \(position + 1): \(error)"
+            case .itemRestarted(_, let position, let error): "restarted  \(name), file \(file ?? "\(position + 1)"): \(error)"
             case .endpointChanged(_, let before?, let endpoint):
                 "moved      \(name) from \(before) to \(endpoint)"
                     + (nextUse.map { "; next attempt at \(before) \(Figures.moment($0))" } ?? "")

@@ -97,15 +97,19 @@ struct BarLayout: Sendable {
         colored(line.wrapped(to: width, indent: width < 2 * Self.wordLength ? 2 : Self.wordLength))
     }
 
-    /// The lines of a summary, with the number of failed sessions in red. Wraps the first line at spaces. The other lines contain commands, which
-    /// must not be wrapped, so that they can be copied from a terminal.
+    /// The lines of a summary, with the number of failed sessions in red. Breaks lines at spaces, but not within a command, so that the command
+    /// can be copied from a terminal.
     func colored(_ summary: RunSummary, width: Int) -> [String] {
-        var lines = summary.lines
-        guard let first = lines.first else { return [] }
-        lines[0] = first.wrapped(to: width, indent: 0)
-        guard hasColor, let failures = summary.failures, let range = lines[0].firstRange(of: failures) else { return lines }
+        var lines = summary.lines.map { Self.wrapped($0, to: width) }
+        guard !lines.isEmpty, hasColor, let failures = summary.failures, let range = lines[0].firstRange(of: failures) else { return lines }
         lines[0].replaceSubrange(range, with: Self.colored(failures, 31))
         return lines
+    }
+
+    private static func wrapped(_ line: String, to width: Int) -> String {
+        // A private-use character stands for the spaces of commands.
+        line.replacing(#/transferq(?: [A-Za-z0-9#'-]+)+/#) { $0.output.replacing(" ", with: "\u{E000}") }
+            .wrapped(to: width, indent: 0).replacing("\u{E000}", with: " ")
     }
 
     private static func colored(_ text: some StringProtocol, _ color: Int) -> String { "\u{1B}[\(color)m\(text)\u{1B}[0m" }

@@ -1,4 +1,5 @@
 import Foundation
+import TransferControl
 import TransferCore
 import TransferKit
 import TransferOutput
@@ -9,11 +10,20 @@ struct EventFacts: Sendable {
     var reason: WaitReason?
     /// The end of the back-off of the endpoint that the session used before; nil if that endpoint is available.
     var nextUse: Date?
+    /// The name of the event's file; nil if the event is not about a file, or the name is unknown.
+    var file: String?
 
     init() {}
 
+    /// Reads the name of the event's file.
+    init(ofFileIn kind: QueueEvent.Kind, in queue: any ControllableQueue) async {
+        guard let (id, position) = kind.shownFile, let item = try? await queue.items(of: id, from: position, limit: 1).first else { return }
+        if item.position == position { file = String(decoding: item.destination.lastComponent, as: UTF8.self) }
+    }
+
     /// Reads the facts from the queue of the event.
     init(of kind: QueueEvent.Kind, in queue: TransferQueue) async {
+        await self.init(ofFileIn: kind, in: queue)
         if let id = kind.waitingSession { reason = try? await queue.status(of: id).why }
         if case .endpointChanged(let id, let before?, _) = kind { nextUse = await queue.nextUse(ofEndpointAt: before, for: id) }
     }
@@ -44,7 +54,8 @@ struct EventLines {
         default: break
         }
         if let id = kind.waitingSession, retrying.remove(id) != nil, facts.reason?.isRetry ?? true { return nil }
-        let line = EventDescription.line(of: kind, name: name, reason: facts.reason.map(Self.text), nextUse: facts.nextUse)
+        let line = EventDescription.line(
+            of: kind, name: name, reason: facts.reason.map(Self.text), nextUse: facts.nextUse, file: facts.file)
         guard case .accountBlocked(let account, _) = kind else { return line }
         return line.map { "\($0) After fixing this: transferq account unblock \(account.shellWord)" }
     }
@@ -65,6 +76,15 @@ extension WaitReason {
 }
 
 extension QueueEvent.Kind {
+    /// The file that a line about the event names.
+    fileprivate var shownFile: (session: SessionID, position: Int64)? {
+        switch self {
+        case .itemFailed(let id, let position, _), .itemRestarted(let id, let position, _): (id, position)
+        case .itemCompleted(let id, let position, let receipt): receipt.warnings.isEmpty ? nil : (id, position)
+        default: nil
+        }
+    }
+
     /// The session that now waits; nil for other events, and for an event about several sessions.
     var waitingSession: SessionID? {
         if case .changed(let ids, .waiting) = self, ids.count == 1 { ids[0] } else { nil }

@@ -229,7 +229,9 @@ struct WatchCommand: AsyncParsableCommand {
             await write(JSONValue(event, index: index).text, &progress)
         } else if !event.isProgress {
             if let id = event.session, progress.names[id] == nil { progress.names[id] = (try? await queue?.status(of: id).name) ?? "" }
-            if let line = line(event, name: event.session.flatMap { progress.names[$0] }, &progress.lines) {
+            var facts = EventFacts()
+            if let queue { facts = await EventFacts(ofFileIn: event.kind, in: queue) }
+            if let line = line(event, name: event.session.flatMap { progress.names[$0] }, facts, &progress.lines) {
                 await write(line, &progress)
             }
         }
@@ -249,9 +251,9 @@ struct WatchCommand: AsyncParsableCommand {
     }
 
     /// A line for an event; nil for the steps of a run, except with `--verbose`.
-    private func line(_ event: QueueEvent, name: String?, _ lines: inout EventLines) -> String? {
+    private func line(_ event: QueueEvent, name: String?, _ facts: EventFacts, _ lines: inout EventLines) -> String? {
         let label = event.session.map { "\(SessionDescription.shortID($0)) \(name ?? "")" }
-        let text = lines.line(of: event.kind, name: label) ?? EventDescription.changeLine(of: event.kind, name: label)
+        let text = lines.line(of: event.kind, name: label, facts: facts) ?? EventDescription.changeLine(of: event.kind, name: label)
         guard let text = text ?? (common.verbosity > 0 ? EventDescription.plainLine(of: event.kind, name: label) : nil) else { return nil }
         let start = Figures.date(event.time) + "  "
         guard let columns = CommandContext.current.output.columns else { return start + text }

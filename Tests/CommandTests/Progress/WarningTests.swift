@@ -36,7 +36,7 @@ import Testing
         let id = try await program.succeed("add", "studio", "reel", "--parallel", "2").lines[0]
         let run = try await program.succeed("run", "--progress", "plain")
         let lines = (run.lines + run.diagnostics.split(separator: "\n").map(String.init)).filter { $0.contains("warning    ") }
-        #expect(lines.count == 1 && lines.first?.contains("file 1: ") == true, "\(run.output) \(run.diagnostics)")
+        #expect(lines.count == 1 && lines.first?.contains("file reel: ") == true, "\(run.output) \(run.diagnostics)")
         let item = try #require((try await program.succeed("show", id, "--json").objects().first?["items"] as? [[String: Any]])?.first)
         let warning = try #require((item["warnings"] as? [String])?.first)
         #expect(lines.first?.contains(warning) == true && item["state"] as? String == "completed")
