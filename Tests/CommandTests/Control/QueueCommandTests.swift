@@ -32,6 +32,19 @@ import TransferKit
         #expect(try await program.succeed("queue", "status", "--json").objects().first?["rateLimit"] is NSNull)
     }
 
+    /// The fraction of the current second does not change the shown time.
+    @Test func showsDueTimeExactly() async throws {
+        var program = try TransferQ()
+        program.environment["TZ"] = "UTC"
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        try program.folder.file("a", size: 7)
+        try await program.succeed("upload", "studio", "a", "--not-before", "2040-01-02T22:00:00Z")
+        for _ in 0..<12 {
+            let status = try await program.succeed("queue", "status")
+            #expect(status.lines.contains("Next due:  2040-01-02T22:00:00Z"), "\(status.output)")
+        }
+    }
+
     /// The retention is stored. It applies to the current owner of the queue and to later owners.
     @Test func setsRetention() async throws {
         try await LoopbackStudio.with { studio in

@@ -161,7 +161,7 @@ extension Scheduler {
         for (line, sessions) in sessionIndex.timed where accounts[line.account]?.block == nil { count += sessions }
         if count > 0 {
             if let first = sessionIndex.due.first { due.append(now.date + (.nanoseconds(first.due) - now.uptime)) }
-            if let first = sessionIndex.dueDates.first { due.append(now.date + .milliseconds(first.due - now.date.milliseconds)) }
+            if let first = sessionIndex.dueDates.first { due.append(Date(milliseconds: first.due)) }
         }
         for (key, line) in sessionIndex.lines {
             guard case .unavailable(let until?) = ability(of: key, at: now) else { continue }
