@@ -41,10 +41,11 @@ struct ListCommand: AsyncParsableCommand {
     @Option(parsing: .unconditional, help: .hidden)
     var max: Int?
 
-    /// How the table fits into a narrow terminal. ``SessionDescription/row(_:)`` defines the columns.
+    /// How the table fits into a narrow terminal. ``SessionDescription/row(_:isShort:)`` defines the columns.
     private static let narrowing: [Table.Narrowing] = [
-        .truncate(column: 7, to: 30), .truncate(column: 5, to: 24), .truncate(column: 7, to: 16), .truncate(column: 5, to: 12),
-        .omit(column: 6), .truncate(column: 7, to: 8), .omit(column: 7), .omit(column: 4), .omit(column: 0), .truncate(column: 5, to: 4),
+        .truncate(column: 7, to: 44), .truncate(column: 5, to: 24), .truncate(column: 7, to: 32), .truncate(column: 5, to: 12),
+        .omit(column: 6), .omit(column: 4), .truncate(column: 7, to: 16), .omit(column: 7), .omit(column: 0),
+        .truncate(column: 5, to: 4),
     ]
 
     private static var stateNames: String { SessionState.allCases.map(\.rawValue).joined(separator: ", ") }
@@ -94,7 +95,7 @@ struct ListCommand: AsyncParsableCommand {
                         lines = ""
                     }
                 } else {
-                    table.append(SessionDescription.row(session))
+                    table.append(SessionDescription.row(session, isShort: output.columns != nil))
                 }
                 return found != limit
             }

@@ -10,22 +10,26 @@ enum SessionDescription {
 
     static func shortID(_ id: SessionID) -> String { String(id.description.prefix(shortIDLength)) }
 
-    private static let reasonWidth = 60
-
     /// Index, ID, state, progress, size, name, account and reason.
-    static func row(_ session: SessionStatus) -> [String] {
+    ///
+    /// - Parameter isShort: Whether to omit the name of the server at the beginning of an error, for a terminal.
+    static func row(_ session: SessionStatus, isShort: Bool) -> [String] {
         [
             session.state == .draft ? "–" : "\(session.index)", shortID(session.id), session.state.rawValue, progress(session),
             Figures.size(session.statistics.bytesTotal),
             session.name,
-            session.account, reason(session),
+            session.account, isShort ? withoutServer(reason(session)) : reason(session),
         ]
     }
 
     /// Why the session does not run, in a few words; empty if its state explains this.
     private static func reason(_ session: SessionStatus) -> String {
-        let text = session.why.map { reason($0, session.error) } ?? (session.state == .failed ? session.error?.message ?? "" : "")
-        return text.columns > reasonWidth ? text.fitted(to: reasonWidth) : text
+        session.why.map { reason($0, session.error) } ?? (session.state == .failed ? session.error?.message ?? "" : "")
+    }
+
+    /// Omits the name of a server before the verb of an error: "The server https://one.example does not accept …".
+    private static func withoutServer(_ text: String) -> String {
+        text.replacing(#/(^|: )The server [^ ]+ (?=[a-z])/#, maxReplacements: 1) { String($0.1) }
     }
 
     /// Why a session waits, in a few words; empty if the session only waits for its turn.

@@ -1,5 +1,6 @@
 import Foundation
 import SystemPackage
+import TUSLoopback
 import Testing
 import TransferCommands
 import TransferCore
@@ -51,6 +52,22 @@ import TransferKit
         let lines = try await terminal.finish().split(whereSeparator: \.isNewline)
         #expect(lines.count == ids.count + 1 && lines.allSatisfy { $0.count <= Int(columns) }, "\(lines)")
         #expect(lines[0].contains("ACCOUNT") == (columns == 200), "\(lines)")
+    }
+
+    /// Scripts get the whole reason. A terminal gets the part that differs between sessions.
+    @Test(arguments: [80, 100] as [UInt16]) func listShowsReasonOfFailure(columns: UInt16) async throws {
+        try await LoopbackStudio.with(LoopbackOptions(maximumSize: 5)) { studio in
+            let program = studio.program
+            try program.folder.file("large", size: 6)
+            try await program.succeed("add", "studio", "large")
+            #expect(try await program.run("run", "--progress", "none").status == 1)
+            let message = try #require(try await program.succeed("list").lines.last)
+            #expect(message.contains("The server http://127.0.0.1:") && message.hasSuffix("."), "\(message)")
+            let terminal = try PseudoTerminal(columns: columns)
+            #expect(try await program.start(["list"], output: terminal.terminal).result().status == 0)
+            let shown = try #require(try await terminal.finish().split(whereSeparator: \.isNewline).last)
+            #expect(!shown.contains("The server") && shown.contains("accepts files of up to 5 bytes"), "\(shown)")
+        }
     }
 
     @Test func resolvesPrefixesOfIDs() async throws {
