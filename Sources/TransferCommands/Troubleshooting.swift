@@ -8,7 +8,7 @@ package enum Troubleshooting {
     /// The sections about transfer errors, by code.
     package static let transferSections: [TransferError.Code: String] = [
         .connectionRefused: servers, .hostNotFound: servers, .stalled: servers, .notThisProtocol: servers,
-        .serverNotTrusted: "Certificates",
+        .serverNotTrusted: "Certificates and host keys",
         .credentialsRejected: "Credentials", .credentialsUnavailable: "Credentials",
         .tooLarge: "Uploads", .remoteFull: "Uploads", .producerGone: "Uploads", .sourceChanged: "Uploads",
         .fileExists: "Downloads", .noSuchRemoteFile: "Downloads", .checksumMismatch: "Downloads",

@@ -80,6 +80,23 @@ import TransportTUS
         }
     }
 
+    /// The section to which an error refers explains the error's message.
+    @Test(
+        arguments: [
+            (.connectionRefused, "`Cannot reach`"), (.notThisProtocol, "`does not accept PUT at this file's URL`"),
+            (.credentialsRejected, "`does not accept the credentials`"),
+            (.credentialsRejected, "`requires credentials, but the account has none`"),
+            (.credentialsUnavailable, "`The environment variable`"), (.credentialsRejected, "`No credentials for`"),
+            (.serverNotTrusted, "`is not known. It presents the`"), (.tooLarge, "`does not accept a file of this size`"),
+            (.noSuchRemoteFile, "`has no file`"),
+        ] as [(TransferError.Code, String)])
+    func explainsErrorInItsSection(code: TransferError.Code, message: String) throws {
+        let article = try String(contentsOfFile: "Sources/transferq/transferq.docc/Troubleshooting.md", encoding: .utf8)
+        let heading = try #require(Troubleshooting.transferSections[code])
+        let section = try #require(article.components(separatedBy: "\n## ").first { $0.hasPrefix("\(heading)\n") })
+        #expect(section.contains(message))
+    }
+
     /// Errors and the help name the installed article. Without an installed article, they name the article in the repository.
     @Test func findsInstalledTroubleshooting() async throws {
         let folder = try TemporaryFolder()
