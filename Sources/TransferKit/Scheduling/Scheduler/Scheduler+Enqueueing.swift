@@ -7,13 +7,14 @@ extension Scheduler {
     ) throws(QueueError) {
         // A repeated call returns the sessions of the first call, which has changed the order.
         let added = try withoutDuplicates(drafts, &transaction)
-        guard !added.isEmpty else { return }
+        guard !added.isEmpty || drafts.isEmpty else { return }
         let index = index ?? sessionIndex.count
         try checkOrder(index, orderRevision)
         guard (0...sessionIndex.count).contains(index) else {
             throw QueueError(
                 .indexOutOfRange, "Cannot insert a session at index \(index): the queue has \(sessionIndex.count) sessions.")
         }
+        guard !added.isEmpty else { return }
         let ranks = makeRoom(for: added.count, at: index)
         mutateFlags { $0.isIdleAnnounced = false }
         changeOrder(&transaction, .added(added.map(\.id), index: index))
