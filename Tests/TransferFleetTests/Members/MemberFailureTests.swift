@@ -116,14 +116,7 @@ import TransferKit
     @Test func `progress that the database rejects delays only its own session`() async throws {
         let fixture = try await MemberFixture()
         let bad = try await fixture.add("bad", sizes: [10_000])
-        try await fixture.fleet.query(
-            """
-            CREATE FUNCTION reject() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-                IF NEW.session = '\(bad)' THEN RAISE EXCEPTION 'rejected' USING ERRCODE = 'check_violation'; END IF;
-                RETURN NEW;
-            END $$
-            """)
-        try await fixture.fleet.query("CREATE TRIGGER reject BEFORE INSERT ON progress FOR EACH ROW EXECUTE FUNCTION reject()")
+        try await fixture.rejectProgress("NEW.session = '\(bad)'")
         let member = try await fixture.member("a", slots: 2)
         try await fixture.run([member]) {
             let good = try await fixture.add("good", sizes: [10_000])

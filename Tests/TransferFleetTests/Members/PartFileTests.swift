@@ -68,12 +68,24 @@ import TransportSFTP
         return folder
     }
 
-    @Test func `an upload continues in its own part file after another member was suspended`() async throws {
+    /// Starts a server with the account `remote`, and creates a local file. For a download, the server also has the file.
+    private func open(size: Int = Self.size, isDownload: Bool) async throws
+        -> (fixture: MemberFixture, server: SSHServerProcess, folder: FilePath, source: FilePath)
+    {
         let fixture = try await MemberFixture()
         let server = try await SSHServerProcess.start()
+        let remote = try await addAccount(server, fixture)
+        let source = try fixture.file("reel-0", size: size)
+        guard isDownload else { return (fixture, server, remote, source) }
+        try FileManager.default.copyItem(atPath: source.string, toPath: remote.appending("reel-0").string)
+        let folder = fixture.folder.appending("received")
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+        return (fixture, server, folder, source)
+    }
+
+    @Test func `an upload continues in its own part file after another member was suspended`() async throws {
+        let (fixture, server, folder, source) = try await open(isDownload: false)
         defer { server.stop() }
-        let folder = try await addAccount(server, fixture)
-        let source = try fixture.file("reel-0", size: Self.size)
         let request = try SessionRequest.upload([source], to: "remote", options: SessionOptions(rateLimit: 2_000_000))
         let id = try await fixture.fleet.fleet.add([request])[0]
         try await takeOver(fixture, id, in: folder)
@@ -81,14 +93,8 @@ import TransportSFTP
     }
 
     @Test func `a download continues in its own part file after another member was suspended`() async throws {
-        let fixture = try await MemberFixture()
-        let server = try await SSHServerProcess.start()
+        let (fixture, server, folder, source) = try await open(isDownload: true)
         defer { server.stop() }
-        let remote = try await addAccount(server, fixture)
-        let source = try fixture.file("reel-0", size: Self.size)
-        try FileManager.default.copyItem(atPath: source.string, toPath: remote.appending("reel-0").string)
-        let folder = fixture.folder.appending("received")
-        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
         let request = try SessionRequest.download(["reel-0"], from: "remote", to: folder, options: SessionOptions(rateLimit: 2_000_000))
         let id = try await fixture.fleet.fleet.add([request])[0]
         try await takeOver(fixture, id, in: folder)
@@ -97,22 +103,9 @@ import TransportSFTP
 
     /// The member died between the last step of a download and its report, so the file already has its final name.
     @Test func `a complete download needs no second transfer after its member died`() async throws {
-        let fixture = try await MemberFixture()
-        let server = try await SSHServerProcess.start()
+        let (fixture, server, folder, source) = try await open(size: 1_000_000, isDownload: true)
         defer { server.stop() }
-        let remote = try await addAccount(server, fixture)
-        let source = try fixture.file("reel-0", size: 1_000_000)
-        try FileManager.default.copyItem(atPath: source.string, toPath: remote.appending("reel-0").string)
-        let folder = fixture.folder.appending("received")
-        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
-        try await fixture.fleet.query(
-            """
-            CREATE FUNCTION reject() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-                IF NEW.part = 'end' THEN RAISE EXCEPTION 'rejected' USING ERRCODE = 'check_violation'; END IF;
-                RETURN NEW;
-            END $$
-            """)
-        try await fixture.fleet.query("CREATE TRIGGER reject BEFORE INSERT ON progress FOR EACH ROW EXECUTE FUNCTION reject()")
+        try await fixture.rejectProgress("NEW.part = 'end'")
         let id = try await fixture.fleet.fleet.add([.download(["reel-0"], from: "remote", to: folder)])[0]
         let first = try fixture.start("a")
         try await fixture.wait("the file has its final name") { try Self.files(in: folder).contains { $0.name == "reel-0" } }

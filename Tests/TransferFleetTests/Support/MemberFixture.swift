@@ -66,6 +66,18 @@ final class MemberFixture: Sendable {
         }
     }
 
+    /// Lets the database reject progress if an SQL condition about the row `NEW` is true.
+    func rejectProgress(_ condition: String) async throws {
+        try await fleet.query(
+            """
+            CREATE FUNCTION reject() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                IF \(condition) THEN RAISE EXCEPTION 'rejected' USING ERRCODE = 'check_violation'; END IF;
+                RETURN NEW;
+            END $$
+            """)
+        try await fleet.query("CREATE TRIGGER reject BEFORE INSERT ON progress FOR EACH ROW EXECUTE FUNCTION reject()")
+    }
+
     func waitForAll(_ ids: [SessionID], _ state: SessionState = .completed) async throws {
         try await wait("\(ids) are \(state)") {
             try await fleet.fleet.sessions(in: .sessions(ids)).allSatisfy { $0.state == state }

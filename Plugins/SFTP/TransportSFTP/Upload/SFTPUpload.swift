@@ -14,7 +14,7 @@ struct SFTPUpload {
     let others: ConnectionLender
     let paths: RemoteFilePaths
     let part: [UInt8]
-    /// The part file of another queue, which may still have it open; nil if there is none. This upload must not write into it.
+    /// The part file in which another queue began the file, or nil. The other queue may still have it open, so this upload must not write into it.
     var foreignPart: [UInt8]?
     let file: FileReader
     let options: AttemptOptions
