@@ -117,17 +117,9 @@ import TransferKit
     @Test func `the web server shows and changes a fleet`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(2)
-        let folder = FileManager.default.temporaryDirectory.appending(path: "fleet-web-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let program = FilePath(MemberFixture.program).removingLastComponent().appending("transferq").string
-        // Options before the command must not lead to the page of a local queue.
-        let web = try StartedProgram(program, ["--store", folder.path, "--fleet", fleet.url, "web", "--listen", "127.0.0.1:0"])
-        defer { web.kill() }
-        let line = try await BlockingIO.run { String(decoding: try web.read(), as: UTF8.self) }
-        let login = try #require(URL(string: line.trimmingCharacters(in: .newlines)))
-        let port = try #require(login.port)
-        let site = "http://127.0.0.1:\(port)"
-        let token = try String(contentsOf: folder.appending(path: "web.token"), encoding: .utf8).trimmingCharacters(in: .newlines)
+        let web = try await FleetWeb(of: fleet)
+        defer { web.stop() }
+        let (site, token) = (web.site, web.token)
         func curl(_ arguments: String...) async throws -> String {
             let words = ["--silent", "--header", "Authorization: Bearer \(token)"] + arguments
             return try await BlockingIO.run { String(decoding: try StartedProgram.run("curl", words).output, as: UTF8.self) }

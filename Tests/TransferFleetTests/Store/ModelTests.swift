@@ -1,3 +1,4 @@
+import ScriptedHTTP
 import Testing
 import TransferCore
 import TransferFleet
@@ -5,21 +6,8 @@ import TransferKit
 
 /// Random operations and deaths of three simulated members, compared with ``FleetModel`` after each step.
 @Suite struct ModelTests {
-    /// A reproducible sequence of numbers (SplitMix64).
-    private struct Numbers: RandomNumberGenerator {
-        var state: UInt64
-
-        mutating func next() -> UInt64 {
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var z = state
-            z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-            z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-            return z ^ (z >> 31)
-        }
-    }
-
     @Test(arguments: [UInt64](1...8)) func `a fleet does what the model does`(seed: UInt64) async throws {
-        var numbers = Numbers(state: seed)
+        var numbers = SplitMix(seed: seed)
         let fleet = try await FleetFixture()
         var model = FleetModel()
         var members: [FleetMemberDescription] = []

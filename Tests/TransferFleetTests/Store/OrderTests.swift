@@ -1,4 +1,5 @@
 import Foundation
+import ScriptedHTTP
 import Testing
 import TransferFleet
 import TransferKit
@@ -42,6 +43,66 @@ import TransferKit
             try await fleet.fleet.cancel(.at(1, expecting: revision))
         }
         #expect(try await fleet.state(of: ids[0]) == .waiting)
+    }
+
+    /// Compares the order, the events and the returned sessions with an array. The gaps between positions end in between.
+    @Test func `groups move to any place as one block`() async throws {
+        let fleet = try await FleetFixture()
+        var expected = try await fleet.add(40)
+        var generator = SplitMix(seed: 11)
+        for _ in 0..<60 {
+            let chosen = Set(expected.shuffled(using: &generator).prefix(Int.random(in: 2...7, using: &generator)))
+            let block = expected.filter(chosen.contains)
+            var (others, former) = (expected.filter { !chosen.contains($0) }, expected)
+            let other = expected.randomElement(using: &generator) ?? block[0]
+            let before = expected.prefix { $0 != other }.count { !chosen.contains($0) }
+            let index = Int.random(in: 0...others.count, using: &generator)
+            let status = try await fleet.fleet.status()
+            let places: [(MoveDestination, Int)] = [
+                (.front, 0), (.end, others.count), (.index(index, expecting: status.orderRevision), index), (.before(other), before),
+                (.after(other), chosen.contains(other) ? before : before + 1),
+            ]
+            let (destination, place) = places.randomElement(using: &generator) ?? places[0]
+            others.insert(contentsOf: block, at: place)
+            expected = others
+            let changed = try await fleet.fleet.apply(.move(to: destination), to: .sessions(block))
+            #expect(try await fleet.fleet.sessionIDs() == expected, "\(destination)")
+            var moved: [SessionID] = []
+            for event in try await fleet.store.changes(after: status.revision, limit: 1_000).events {
+                guard case .moved(let id, let from, let to) = event.kind else { continue }
+                #expect(former.remove(at: from) == id && from != to)
+                former.insert(id, at: to)
+                moved.append(id)
+            }
+            #expect(former == expected && moved == changed)
+        }
+        let revision = try await fleet.fleet.status().orderRevision
+        await #expect(throws: QueueError(.staleOrder, "The order has changed since it was read. Read it again.")) {
+            try await fleet.fleet.apply(.move(to: .index(0, expecting: revision - 1)), to: .sessions([expected[8], expected[9]]))
+        }
+        await #expect(throws: QueueError(.indexOutOfRange, "Cannot move 2 sessions to index 39: the fleet has 40 sessions.")) {
+            try await fleet.fleet.apply(.move(to: .index(39)), to: .sessions([expected[8], expected[9]]))
+        }
+        #expect(try await fleet.fleet.sessionIDs() == expected)
+    }
+
+    @Test func `an addition compares the revision of the order, unless it is repeated`() async throws {
+        let fleet = try await FleetFixture()
+        let file = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+        try Data("content".utf8).write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
+        func request(_ key: String) throws -> SessionRequest {
+            var request = try SessionRequest.upload(items: [TransferItem(file)], to: "studio")
+            request.deduplicationKey = key
+            return request
+        }
+        let revision = try await fleet.fleet.status().orderRevision
+        let first = try await fleet.fleet.add([try request("a")], at: 0, expecting: revision)
+        await #expect(throws: QueueError(.staleOrder, "The order has changed since it was read. Read it again.")) {
+            try await fleet.fleet.add([try request("b")], at: 0, expecting: revision)
+        }
+        #expect(try await fleet.fleet.add([try request("a")], at: 0, expecting: revision) == first)
+        #expect(try await fleet.fleet.sessionIDs() == first)
     }
 
     @Test func `a duplicate adds no session`() async throws {
@@ -138,7 +199,7 @@ import TransferKit
         #expect(try await fleet.fleet.apply(.hold, to: .account("studio")) == [ids[0], ids[2]])
         #expect(try await fleet.fleet.apply(.release, to: .state(.held)) == [ids[0], ids[2]])
         #expect(try await fleet.fleet.apply(.retry, to: .cancelled) == [ids[1]])
-        #expect(try await fleet.fleet.apply(.move(to: .front), to: .sessions([ids[1], ids[2]])) == [ids[2], ids[1]])
+        #expect(try await fleet.fleet.apply(.move(to: .front), to: .sessions([ids[1], ids[2]])) == [ids[1], ids[2]])
         #expect(try await fleet.fleet.sessionIDs() == [ids[1], ids[2], ids[0]])
         await #expect(throws: QueueError.self) { try await fleet.fleet.deleteAccount("studio", cascades: false) }
         try await fleet.fleet.deleteAccount("studio", cascades: true)

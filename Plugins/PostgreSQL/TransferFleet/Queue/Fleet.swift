@@ -63,13 +63,21 @@ public struct Fleet: ControllableQueue {
     /// Like `TransferQueue.add(_:at:held:)`.
     @discardableResult
     public func add(_ requests: [SessionRequest], at index: Int? = nil, held: Bool = false) async throws -> [SessionID] {
+        try await add(requests, at: index, expecting: nil, held: held)
+    }
+
+    /// Like `TransferQueue.add(_:at:expecting:held:)`.
+    @discardableResult
+    public func add(
+        _ requests: [SessionRequest], at index: Int? = nil, expecting orderRevision: UInt64?, held: Bool = false
+    ) async throws -> [SessionID] {
         let drafts = try await SessionDraft.withoutStore(requests)
         for draft in drafts {
             guard let advice = draft.items.lazy.compactMap(\.kind.adviceForFleets).first else { continue }
             throw QueueError(.invalidRequest, "A fleet can't transfer the session \"\(draft.name)\". \(advice)")
         }
         let place = place
-        return try await store.locked { try $0.enqueue(drafts, at: index, place: place, isHeld: held) }
+        return try await store.locked { try $0.enqueue(drafts, at: index, expecting: orderRevision, place: place, isHeld: held) }
     }
 
     /// Not possible in a fleet: throws ``/TransferKit/QueueError`` with the code `invalidRequest`.
@@ -100,16 +108,12 @@ public struct Fleet: ControllableQueue {
     @discardableResult
     public func apply(_ operation: SessionOperation, to group: SessionGroup) async throws -> [SessionID] {
         var ids = try await sessions(in: group).map(\.id)
+        if case .move(let destination) = operation { return try await move(ids, to: destination) }
         var isReversed = false
-        switch operation {
-        // Each session moves to the destination, so the order stays the same if the last one moves first.
-        case .move(.front), .move(.after): ids.reverse()
-        case .move(.index): throw QueueError.unsupportedByFleet("Moving several sessions to an index")
         // A dependent follows the session on which it depends, and must not start because that session was removed first.
-        case .remove:
+        if case .remove = operation {
             ids.reverse()
             isReversed = true
-        default: break
         }
         var changed: [SessionID] = []
         while !ids.isEmpty {
@@ -119,6 +123,25 @@ public struct Fleet: ControllableQueue {
             ids.removeFirst(part.handled)
         }
         return isReversed ? changed.reversed() : changed
+    }
+
+    /// Moves sessions next to each other, at most 1,000 in a transaction.
+    ///
+    /// - Returns: The sessions that did not have their places yet.
+    private func move(_ ids: [SessionID], to destination: MoveDestination) async throws -> [SessionID] {
+        let size = 1_000
+        if case .index = destination, ids.count > size {
+            throw QueueError.unsupportedByFleet("Moving more than \(size) sessions to an index")
+        }
+        var destination = destination
+        var moved: [SessionID] = []
+        for start in stride(from: 0, to: ids.count, by: size) {
+            let part = Array(ids[start..<min(start + size, ids.count)])
+            let place = destination
+            moved += try await store.locked { try $0.move(part, to: place) }
+            destination = .after(part[part.count - 1])
+        }
+        return moved
     }
 
     // MARK: The queue

@@ -6,8 +6,11 @@ extension FleetTransaction {
 
     /// Adds sessions. A draft whose deduplication key belongs to an existing session adds no session.
     ///
+    /// - Parameter orderRevision: The revision that the order must have, unless all drafts are duplicates; nil to accept any order.
     /// - Returns: For each draft, the ID of the new session, or of the session that it duplicates.
-    package func enqueue(_ drafts: [SessionDraft], at index: Int?, place: FleetPlace, isHeld: Bool) throws -> [SessionID] {
+    package func enqueue(
+        _ drafts: [SessionDraft], at index: Int?, expecting orderRevision: UInt64? = nil, place: FleetPlace, isHeld: Bool
+    ) throws -> [SessionID] {
         var ids: [SessionID] = []
         var added: [SessionDraft] = []
         for draft in drafts {
@@ -20,6 +23,7 @@ extension FleetTransaction {
             }
         }
         guard !added.isEmpty else { return ids }
+        try checkOrder(orderRevision)
         let count = try sessionCount()
         let index = index ?? count
         guard (0...count).contains(index) else {

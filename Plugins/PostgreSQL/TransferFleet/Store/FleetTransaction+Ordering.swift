@@ -5,12 +5,17 @@ extension FleetTransaction {
         Int(clamping: try link.query("SELECT count(*) FROM session WHERE NOT is_removed").first?.integer(0) ?? 0)
     }
 
-    /// Finds free positions before the session at an index. Renumbers all sessions if there is no gap.
+    /// Finds free positions between two neighbours. Renumbers all sessions if there is no gap.
     ///
+    /// - Parameters:
+    ///   - index: The index of the session after the free positions.
+    ///   - previous: The index of the session before the free positions; by default, `index - 1`. The positions of sessions between the two are not
+    ///     regarded as used.
     /// - Returns: The first position, and the distance between two positions.
-    package func makeRoom(for count: Int, at index: Int) throws -> (position: Int64, step: Int64) {
+    package func makeRoom(for count: Int, at index: Int, after previous: Int? = nil) throws -> (position: Int64, step: Int64) {
+        let previous = previous ?? index - 1
         for _ in 0..<2 {
-            let before = index == 0 ? 0 : try position(at: index - 1) ?? 0
+            let before = previous < 0 ? 0 : try position(at: previous) ?? 0
             if let after = try position(at: index) {
                 let (gap, overflows) = after.subtractingReportingOverflow(before)
                 let step = gap / (Int64(count) + 1)
@@ -93,32 +98,5 @@ extension FleetTransaction {
         guard UInt64(clamping: try row.integer(0)) == expected else {
             throw QueueError(.staleOrder, "The order has changed since it was read. Read it again.")
         }
-    }
-
-    /// Moves a session. Writes one row, unless there is no gap at the destination.
-    package func move(_ id: SessionID, to destination: MoveDestination) throws {
-        guard let from = try index(of: id) else { throw QueueError(.noSuchSession, "There is no session \(id).") }
-        let last = try sessionCount() - 1
-        /// The index after the move.
-        let target: Int
-        switch destination {
-        case .index(let index, let expected):
-            try checkOrder(expected)
-            guard (0...last).contains(index) else {
-                throw QueueError(.indexOutOfRange, "Cannot move a session to index \(index): the fleet has \(last + 1) sessions.")
-            }
-            target = index
-        case .front: target = 0
-        case .end: target = last
-        case .before(let other), .after(let other):
-            guard let index = try self.index(of: other) else { throw QueueError(.noSuchSession, "There is no session \(other).") }
-            var place = index
-            if case .after = destination { place += 1 }
-            target = from < place ? place - 1 : place
-        }
-        guard target != from else { return }
-        let room = try makeRoom(for: 1, at: target > from ? target + 1 : target)
-        try link.query("UPDATE session SET position = $2 WHERE id = $1", ["\(id)", "\(room.position)"])
-        try recordOrder(.moved(id, from: from, to: target))
     }
 }
