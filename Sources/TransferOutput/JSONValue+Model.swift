@@ -122,6 +122,10 @@ extension JSONValue {
             "rateLimit": JSONValue(status.account.rateLimit),
             "timetable": JSONValue(status.account.timetable?.text),
             "currentRateLimit": JSONValue(status.currentRateLimit),
+            "unavailable": .array(
+                status.unavailableEndpoints.map {
+                    ["address": .string($0.location), "until": JSONValue($0.until), "error": JSONValue($0.error, file: nil)]
+                }),
         ]
     }
 

@@ -24,7 +24,8 @@ struct AccountListCommand: AsyncParsableCommand {
         var table = Table([("NAME", .left), ("STATE", .left), ("SESSIONS", .right), ("ENDPOINTS", .left)])
         for status in accounts {
             table.append([
-                status.account.name, status.blockingError == nil ? "ready" : "blocked", "\(status.sessions)",
+                status.account.name, status.blockingError != nil ? "blocked" : status.isUnavailable ? "unavailable" : "ready",
+                "\(status.sessions)",
                 status.account.endpoints.map(\.displayAddress).joined(separator: " "),
             ])
         }

@@ -25,7 +25,8 @@ struct EventFacts: Sendable {
     init(of kind: QueueEvent.Kind, in queue: TransferQueue) async {
         await self.init(ofFileIn: kind, in: queue)
         if let id = kind.waitingSession { reason = try? await queue.status(of: id).why }
-        if case .endpointChanged(let id, let before?, _) = kind { nextUse = await queue.nextUse(ofEndpointAt: before, for: id) }
+        guard case .endpointChanged(let id, let before?, _) = kind, let account = try? await queue.status(of: id).account else { return }
+        nextUse = await queue.account(account)?.unavailableEndpoints.first { $0.location == before }?.until
     }
 }
 

@@ -1,4 +1,3 @@
-package import Foundation
 import Logging
 import TransferCore
 
@@ -106,26 +105,12 @@ extension TransferQueue {
         return scheduler.accountKeys[name].flatMap { status(of: $0) }
     }
 
-    /// The time at which an unavailable endpoint may be used again; nil for an available or unknown endpoint. An endpoint is unavailable if it
-    /// failed too often or asked to back off.
-    ///
-    /// - Parameters:
-    ///   - location: The endpoint's ``Endpoint/location``.
-    ///   - id: A session of the endpoint's account.
-    package func nextUse(ofEndpointAt location: String, for id: SessionID) async -> Date? {
-        await waitForEarlierInputs()
-        let account = scheduler.sessionIndex.key(of: id).flatMap { scheduler.sessionIndex[$0] }.flatMap { scheduler.accounts[$0.account] }
-        guard let endpoint = account?.account.endpoints.first(where: { $0.location == location }) else { return nil }
-        let now = configuration.clock.moment
-        guard case .unavailable(let until) = scheduler.flags.health.availability(of: endpoint, run: nil, at: now.uptime) else { return nil }
-        return now.date + (until - now.uptime)
-    }
-
     private func status(of key: AccountKey) -> AccountStatus? {
         scheduler.accounts[key].map {
             AccountStatus(
                 account: $0.account, blockingError: $0.block?.error, sessions: scheduler.sessionIndex.sessionsOfAccount[key] ?? 0,
-                currentRateLimit: configuration.clock.currentLimit($0.account.rateLimit, $0.account.timetable))
+                currentRateLimit: configuration.clock.currentLimit($0.account.rateLimit, $0.account.timetable),
+                unavailableEndpoints: scheduler.unavailableEndpoints(of: $0.account, at: configuration.clock.moment))
         }
     }
 }

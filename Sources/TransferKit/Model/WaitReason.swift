@@ -84,6 +84,14 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
         }
     }
 
+    /// The other session that the reason names; nil for none.
+    package var session: SessionID? {
+        switch self {
+        case .displaced(let id), .after(let id, _), .strictOrder(let id), .order(let id), .slotHeld(let id): id
+        default: nil
+        }
+    }
+
     /// A date as ISO 8601 in this machine's time zone, with its offset.
     private static func text(of date: Date) -> String { date.formatted(Date.ISO8601FormatStyle(timeZone: .current)) }
 }

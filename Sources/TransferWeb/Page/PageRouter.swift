@@ -120,9 +120,10 @@ struct PageRouter: Sendable {
             (try await queue.status().orderRevision, try await filter.page(of: queue, scanning: scanLimit))
         }
         let events = await feed.recent(100)
-        // The log also names sessions that the page does not list.
-        let names = try await api.snapshots.value(for: "names \(events.last?.number ?? 0)") { [queue] in
-            let sessions = try await queue.sessions(in: .sessions(Array(Set(events.compactMap(\.event.session)))))
+        // The log and the reasons for waiting also name sessions that the page does not list.
+        let named = Set(events.compactMap(\.event.session) + page.sessions.compactMap { $0.why?.session ?? $0.dependency?.session })
+        let names = try await api.snapshots.value(for: "names \(filter.key) \(events.last?.number ?? 0)") { [queue] in
+            let sessions = try await queue.sessions(in: .sessions(Array(named)))
             return Dictionary(sessions.map { ($0.id, $0.name) }) { $1 }
         }
         var state = PageState(

@@ -40,7 +40,7 @@ struct PageState: Sendable {
     let accounts: [AccountStatus]
     let page: SessionFilter.Page
     let events: [EventFeed.Entry]
-    /// The names of the sessions of the events.
+    /// The names of the sessions of the events, and of the sessions for which listed sessions wait.
     let names: [SessionID: String]
     /// The session whose details are open.
     var detail: SessionDetail?

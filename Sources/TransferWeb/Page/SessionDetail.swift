@@ -32,7 +32,7 @@ struct SessionDetailPanel {
     var html: HTML {
         """
         <section class="panel detail" id="detail" aria-labelledby="dialog-title"><h2 id="dialog-title">\(session.name)</h2>
-        <p><span class="badge" data-state="\(session.state.rawValue)">\(SessionRow.title(session))</span> \(session.why?.description ?? "") \(session.error?.message ?? "")</p>
+        <p><span class="badge" data-state="\(session.state.rawValue)">\(SessionRow.title(session))</span> \(session.why == nil ? "" : state.reason(of: session)) \(session.error?.message ?? "")</p>
         <dl class="facts">\(HTML.joined(facts.map { "<dt>\($0.0)</dt><dd>\($0.1)</dd>" as HTML }))</dl>
         \(state.canWrite ? forms : nil)
         <h3>Items</h3>\(items)
@@ -47,7 +47,8 @@ struct SessionDetailPanel {
             ("Progress", SessionRow.figures(statistics, session.state)),
             ("Limit", session.rateLimit.map { Figures.rate(Double($0)) }), ("Attempts", "\(session.attempts)"),
             ("Tags", session.tags.isEmpty ? nil : session.tags.joined(separator: ", ")),
-            ("Starts", session.notBefore.map(Figures.date)), ("After", session.dependency?.session.description),
+            ("Starts", session.notBefore.map(Figures.date)),
+            ("After", session.dependency.map { state.names[$0.session] ?? $0.session.description }),
             ("Added", Figures.date(session.createdAt)), ("Started", session.startedAt.map(Figures.date)),
             ("Ended", session.endedAt.map(Figures.date)), ("Expected end", session.expectedEnd.map(Figures.date)),
         ]

@@ -29,7 +29,7 @@ struct SessionList {
         guard !state.page.sessions.isEmpty else { return state.filter.isActive ? noMatch : empty }
         return """
             <ul class="rows" data-order="\(state.order)" data-start="\(state.filter.start)" data-next="\(state.page.next ?? -1)">\
-            \(HTML.joined(state.page.sessions.map { SessionRow(session: $0, isMovable: state.canWrite).html }))</ul>
+            \(HTML.joined(state.page.sessions.map { SessionRow(session: $0, reason: state.reason(of: $0), isMovable: state.canWrite).html }))</ul>
             """
     }
 
@@ -87,6 +87,13 @@ struct SessionList {
 }
 
 extension PageState {
+    /// Why a session waits or has failed, or else which endpoint it uses. Names other sessions instead of their IDs.
+    func reason(of session: SessionStatus) -> String {
+        guard let why = session.why else { return session.error?.message ?? session.endpoint ?? "" }
+        guard let other = why.session, let name = names[other] else { return why.description }
+        return why.description.replacing(other.description, with: "\"\(name)\"")
+    }
+
     /// The URL of the page with the same filter, at another index.
     func link(from start: Int) -> String {
         var parts = ["from=\(start)", "limit=\(filter.limit)"]
@@ -103,6 +110,8 @@ extension PageState {
 /// One session of the list.
 struct SessionRow {
     let session: SessionStatus
+    /// Why the session waits or has failed, or which endpoint it uses.
+    let reason: String
     let isMovable: Bool
 
     var html: HTML {
@@ -122,10 +131,6 @@ struct SessionRow {
 
     static func title(_ session: SessionStatus) -> String {
         session.state == .running ? session.phase?.rawValue ?? "running" : session.state.rawValue
-    }
-
-    private var reason: String {
-        session.why?.description ?? session.error?.message ?? session.endpoint ?? ""
     }
 
     private var value: HTML? {

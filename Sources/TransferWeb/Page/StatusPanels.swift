@@ -35,6 +35,8 @@ struct StatusPanels {
         let health: HTML =
             if let error = status.blockingError {
                 "<span class=\"badge bad\">blocked</span> <span class=\"why\">\(error.message)</span>\(state.canWrite ? unblock(name) : nil)"
+            } else if status.isUnavailable {
+                "<span class=\"badge bad\">unavailable</span>"
             } else {
                 "<span class=\"badge good\">ready</span>"
             }
@@ -46,7 +48,16 @@ struct StatusPanels {
             <li><strong>\(name)</strong> \(health)<span class="meta">\(Figures.count(status.sessions, "session"))\
             \(limits.isEmpty ? nil : " · at most \(limits.joined(separator: ", "))" as HTML)</span>\
             \(timetable(status.account.timetable))\
-            <span class="meta">\(status.account.endpoints.map(\.displayAddress).joined(separator: ", "))</span></li>
+            \(HTML.joined(status.account.endpoints.map { endpoint($0, status.unavailableEndpoints) }))</li>
+            """
+    }
+
+    private func endpoint(_ endpoint: Endpoint, _ unavailable: [UnavailableEndpoint]) -> HTML {
+        guard let found = unavailable.first(where: { $0.location == endpoint.location }) else {
+            return "<span class=\"meta\">\(endpoint.displayAddress)</span>"
+        }
+        return """
+            <span class="meta">\(endpoint.displayAddress) <span class="why">is unavailable until \(Figures.date(found.until)). \(found.error?.message ?? "")</span></span>
             """
     }
 

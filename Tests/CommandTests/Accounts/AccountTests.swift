@@ -15,7 +15,9 @@ import Testing
         #expect(listed.output == shown.output)
         let account = try #require(try shown.objects().first)
         #expect(
-            Set(account.keys) == ["name", "endpoints", "blocked", "sessions", "maxSessions", "rateLimit", "currentRateLimit", "timetable"])
+            Set(account.keys) == [
+                "name", "endpoints", "blocked", "sessions", "maxSessions", "rateLimit", "currentRateLimit", "timetable", "unavailable",
+            ])
         #expect(account["name"] as? String == "studio")
         #expect(account["blocked"] is NSNull)
         let endpoints = try #require(account["endpoints"] as? [[String: Any]])

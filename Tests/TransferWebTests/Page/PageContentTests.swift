@@ -89,6 +89,28 @@ import TransportTesting
         }
     }
 
+    @Test func `an account without an available endpoint shows when the queue tries again`() async throws {
+        try await WebFixture.with { fixture in
+            let busy = TransferError(.transient, .serverError, "The server is busy.", retryAfter: .seconds(3_600))
+            fixture.memory.failNext(with: busy, for: "x")
+            let events = fixture.queue.events
+            let item = TransferItem(try fixture.file("source"), as: "x")
+            try await fixture.queue.add([.upload(items: [item], to: "a")], at: nil, held: false)
+            try await fixture.queue.start()
+            for await event in events where event.kind.name == "attemptFailed" { break }
+            let (browser, _) = try await fixture.browser()
+            let accounts = try await browser.get("/").body.components(separatedBy: "id=\"accounts\"").last ?? ""
+            #expect(accounts.contains("badge bad\">unavailable") && accounts.contains("is unavailable until "), "\(accounts.prefix(2_000))")
+            let outage = try #require(await fixture.queue.account("a")?.unavailableEndpoints.first)
+            let account = try await browser.get("/api/v1/accounts/a").object
+            let reported = try #require((account["unavailable"] as? [[String: Any]])?.first)
+            #expect(reported["address"] as? String == outage.location && reported["until"] as? String != nil)
+            try await fixture.queue.retryEndpoints(of: "a")
+            await fixture.queue.waitUntilIdle()
+            #expect(try await browser.get("/").body.contains("badge good"))
+        }
+    }
+
     @Test func `the items of a session have pages`() async throws {
         try await WebFixture.with { fixture in
             let source = try fixture.file("source")
@@ -112,6 +134,24 @@ import TransportTesting
                 next = page["next"] as? Int
             }
             #expect(count == 120)
+        }
+    }
+
+    @Test func `a page of items has the same size in a session of 20,000 items`() async throws {
+        try await WebFixture.with { fixture in
+            let source = try fixture.file("source")
+            let count = 20_000
+            let items = try (0..<count).map { TransferItem(source, as: try RemotePath("file\($0)")) }
+            let id = try await fixture.queue.add([.upload(items: items, to: "a")], at: nil, held: true)[0]
+            let (browser, _) = try await fixture.browser()
+            for start in [0, count / 2, count - 51] {
+                let page = try await browser.get("/?session=\(id)&items=\(start)").body
+                #expect(page.matches(of: #/<li value="\d+"/#).count == 50 && page.utf8.count < 50_000, "\(page.utf8.count)")
+                #expect(page.contains("<li value=\"\(start)\">") && page.contains("items=\(start + 50)\">More items"))
+            }
+            let last = try await browser.get("/?session=\(id)&items=\(count - 1)").body
+            #expect(last.contains("<li value=\"\(count - 1)\">") && !last.contains("More items"))
+            #expect(try await browser.get("/").body.utf8.count < 50_000)
         }
     }
 

@@ -174,6 +174,22 @@ import TransportTesting
         }
     }
 
+    @Test func `a session that waits for another session shows the name of that session`() async throws {
+        try await WebFixture.with { fixture in
+            let first = try await fixture.add(1) { _ in "the first" }[0]
+            let second = try await fixture.add(1) { _ in "the second" }[0]
+            try await fixture.queue.update(second, SessionUpdate(dependency: .set(.after(first))))
+            try await fixture.queue.release(second)
+            try await fixture.queue.start()
+            let (browser, _) = try await fixture.browser()
+            // The other session is not on these pages.
+            for path in ["/?view=active&name=second", "/?view=active&name=second&session=\(second)"] {
+                let page = try await browser.get(path).body
+                #expect(page.contains("waits for session &quot;the first&quot;, which is held"), "\(page)")
+            }
+        }
+    }
+
     @Test func `a waiting session shows why it waits`() async throws {
         try await WebFixture.with { fixture in
             let id = try await fixture.add(1)[0]

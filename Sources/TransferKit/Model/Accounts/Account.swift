@@ -1,3 +1,4 @@
+public import Foundation
 public import TransferCore
 
 /// A named remote identity: its endpoints in order of preference, with references to their credentials.
@@ -117,9 +118,36 @@ public struct AccountStatus: Hashable, Sendable, Codable {
     public var sessions: Int
     /// The account's rate limit at this time, according to its timetable, in bytes per second; nil for no limit.
     public var currentRateLimit: Int64?
+    /// The endpoints that no session may use now, because they failed too often or asked to back off. Empty for a fleet, because each of its members
+    /// has its own.
+    public var unavailableEndpoints: [UnavailableEndpoint] = []
+
+    /// Whether all endpoints of the account are unavailable.
+    package var isUnavailable: Bool { !account.endpoints.isEmpty && unavailableEndpoints.count == account.endpoints.count }
+}
+
+/// An endpoint that no session may use for some time, because it failed too often or asked to back off.
+public struct UnavailableEndpoint: Hashable, Sendable, Codable {
+    /// The endpoint's ``/TransferCore/Endpoint/location``.
+    public var location: String
+    /// The time from which the queue tries the endpoint again.
+    public var until: Date
+    /// The last failure at the endpoint; nil if another endpoint's server asked to back off for the whole host.
+    public var error: TransferError?
 }
 
 extension AccountStatus {
+    /// Decodes a snapshot, also of an older version, which has no unavailable endpoints.
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(
+            account: try values.decode(Account.self, forKey: .account),
+            blockingError: try values.decodeIfPresent(TransferError.self, forKey: .blockingError),
+            sessions: try values.decode(Int.self, forKey: .sessions),
+            currentRateLimit: try values.decodeIfPresent(Int64.self, forKey: .currentRateLimit),
+            unavailableEndpoints: try values.decodeIfPresent([UnavailableEndpoint].self, forKey: .unavailableEndpoints) ?? [])
+    }
+
     /// Creates a snapshot of an account of another kind of queue, such as a fleet.
     package init(of account: Account, blockingError: TransferError?, sessions: Int) {
         self.init(account: account, blockingError: blockingError, sessions: sessions)

@@ -51,6 +51,15 @@ extension Scheduler {
         return .able(endpoint)
     }
 
+    /// The endpoints of an account that a new run may not use now.
+    func unavailableEndpoints(of account: Account, at now: DualInstant) -> [UnavailableEndpoint] {
+        account.endpoints.compactMap { endpoint in
+            guard case .unavailable(let until) = flags.health.availability(of: endpoint, run: nil, at: now.uptime) else { return nil }
+            return UnavailableEndpoint(
+                location: endpoint.location, until: now.date + (until - now.uptime), error: flags.health.failure(at: [endpoint]))
+        }
+    }
+
     /// The endpoints of a session's account, and which of them a run may use now; nil if the session was removed.
     package func endpoints(for key: SessionKey, run: UInt64, at now: DualInstant) -> EndpointAvailability? {
         guard let entry = sessionIndex[key], let account = accounts[entry.account]?.account else { return nil }
