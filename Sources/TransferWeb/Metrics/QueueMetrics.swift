@@ -12,7 +12,8 @@ actor QueueMetrics {
         ("transferq_slots", "gauge", "The maximum number of concurrent sessions."),
         ("transferq_remaining_bytes", "gauge", "The bytes that running and waiting sessions have not transferred yet."),
         ("transferq_rate_bytes_per_second", "gauge", "The recent rate of the running sessions, by account and direction."),
-        ("transferq_account_blocked", "gauge", "Whether an account waits for an action of the user."),
+        ("transferq_account_blocked", "gauge", "Whether an account is blocked until the user acts."),
+        ("transferq_account_unavailable", "gauge", "Whether all endpoints of an account failed too often or asked to back off."),
         ("transferq_sessions_ended_total", "counter", "The ended sessions since the server started, by account, direction and result."),
         ("transferq_sessions_ended_bytes_total", "counter", "The bytes of the completed sessions, by account, direction and transport."),
         ("transferq_session_duration_seconds", "summary", "The duration of the runs of completed sessions, by account and direction."),
@@ -122,11 +123,14 @@ actor QueueMetrics {
         let current = try await queue.accounts()
         for account in current {
             set("transferq_account_blocked", account.blockingError == nil ? 0 : 1, [("account", account.account.name)])
+            set("transferq_account_unavailable", account.isUnavailable ? 1 : 0, [("account", account.account.name)])
         }
         // Removes the metrics of deleted accounts.
         let names = Set(current.map(\.account.name))
         for name in accounts.subtracting(names) {
-            Meter(label: "transferq_account_blocked", dimensions: [("account", name)], factory: registry).destroy()
+            for label in ["transferq_account_blocked", "transferq_account_unavailable"] {
+                Meter(label: label, dimensions: [("account", name)], factory: registry).destroy()
+            }
         }
         accounts = names
     }

@@ -101,6 +101,7 @@ import TransportTesting
             let (browser, _) = try await fixture.browser()
             let accounts = try await browser.get("/").body.components(separatedBy: "id=\"accounts\"").last ?? ""
             #expect(accounts.contains("badge bad\">unavailable") && accounts.contains("is unavailable until "), "\(accounts.prefix(2_000))")
+            #expect(try await browser.get("/metrics").body.contains("transferq_account_unavailable{account=\"a\"} 1"))
             let outage = try #require(await fixture.queue.account("a")?.unavailableEndpoints.first)
             let account = try await browser.get("/api/v1/accounts/a").object
             let reported = try #require((account["unavailable"] as? [[String: Any]])?.first)
