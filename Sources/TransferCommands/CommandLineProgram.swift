@@ -34,6 +34,7 @@ public struct CommandLineProgram: Sendable {
     ) async -> Never {
         StandardStreams.fillGaps()
         DescriptorLimit.raise()
+        HeapMemory.shareArenas()
         CrashReports.excludeSecrets()
         SchedulingPolicy.yieldToOthers()
         let program = CommandLineProgram(transports: transports)

@@ -42,7 +42,11 @@ struct Agent {
             // Unlike a foreground run, an agent is useless without its socket.
             server = try ControlServer(for: queue, as: .agent, logger: logger, onStopRequest: { end.yield() })
             let routes = await RouteWatch.start(for: queue)
-            defer { routes.cancel() }
+            let memory = Task { await HeapMemory.returnUnused(by: queue) }
+            defer {
+                routes.cancel()
+                memory.cancel()
+            }
             try await queue.start()
             logger.notice("The agent is ready.", metadata: ["process": "\(getpid())", "version": "\(RootCommand.version)"])
             starter?.reportReady()
