@@ -34,11 +34,12 @@ package enum Figures {
         return hours > 0 ? "\(hours):\(minutes < 10 ? "0" : "")\(minutes):\(padded)" : "\(minutes):\(padded)"
     }
 
-    /// The sent bytes in percent, rounded down; nil if the total is zero or unknown. Some servers confirm bytes only at the end of a file, so
-    /// the confirmed bytes would show no progress.
+    /// The sent bytes in percent, rounded down, at most 99 until all files are complete; nil if the total is zero or unknown. Some servers confirm
+    /// bytes only at the end of a file, so the confirmed bytes would show no progress.
     package static func percent(_ statistics: SessionStatistics) -> Int? {
         guard let total = statistics.bytesTotal, total > 0 else { return nil }
-        return Int(Double(min(total, max(0, statistics.bytesDone, statistics.bytesSent))) / Double(total) * 100)
+        let percent = Int(Double(min(total, max(0, statistics.bytesDone, statistics.bytesSent))) / Double(total) * 100)
+        return statistics.filesDone < statistics.files ? min(99, percent) : percent
     }
 
     package static func count(_ number: Int, _ noun: String) -> String {

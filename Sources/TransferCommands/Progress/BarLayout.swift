@@ -34,13 +34,43 @@ struct BarLayout: Sendable {
         }
     }
 
-    func line(_ name: String, _ statistics: SessionStatistics, width: Int) -> String {
-        let progress =
-            statistics.bytesTotal == nil ? ShownProgress.bytes(statistics.bytesSent) : .fraction(statistics.fractionCompleted ?? 0)
+    /// The fraction to show at most until everything is complete. A server may need time after the last byte.
+    private static let highestFraction = 0.99
+
+    /// The bar of a session.
+    ///
+    /// - Parameter wait: What the session waits for after its last byte; nil if bytes move.
+    func line(_ name: String, _ statistics: SessionStatistics, wait: FinalWait?, width: Int) -> String {
+        let fraction = min(statistics.fractionCompleted ?? 0, statistics.filesDone < statistics.files ? Self.highestFraction : 1)
+        let progress = statistics.bytesTotal == nil ? ShownProgress.bytes(statistics.bytesSent) : .fraction(fraction)
         let files = statistics.files > 1 ? (statistics.filesDone, statistics.files, "files") : nil
         let details = Self.details(
             rate: statistics.rate, seconds: statistics.secondsRemaining, count: files, size: statistics.bytesTotal, width: width)
-        return compose(name.withoutControlCharacters, progress, details: details, width: width)
+        return compose(name.withoutControlCharacters, progress, details: details, wait: wait, width: width)
+    }
+
+    /// What a transfer waits for after its last byte. Takes the place of the rate and the remaining time.
+    enum FinalWait: Sendable {
+        /// The server stores an upload.
+        case server
+        /// This machine stores a download.
+        case disk
+
+        /// The text in the columns of the rate and the remaining time.
+        fileprivate var text: String {
+            switch self {
+            case .server: "waiting for server"
+            case .disk: "storing"
+            }
+        }
+
+        /// The text in the column of the remaining time.
+        fileprivate var shortText: String {
+            switch self {
+            case .server: "waiting"
+            case .disk: "storing"
+            }
+        }
     }
 
     /// The details of a line, padded so that the columns of all lines align: rate, remaining time, completed and total
@@ -60,15 +90,16 @@ struct BarLayout: Sendable {
     ///
     /// - Parameters:
     ///   - running: The statistics of the running sessions.
-    func total(_ total: RunTotal, _ running: [SessionStatistics], width: Int) -> String {
+    ///   - wait: What the sessions wait for after their last byte; nil if bytes move.
+    func total(_ total: RunTotal, _ running: [SessionStatistics], wait: FinalWait?, width: Int) -> String {
         let rate = running.compactMap(\.rate).reduce(0, +)
-        let isKnown = total.fraction != nil
+        let highest = total.sessionsEnded < total.sessions ? Self.highestFraction : 1
         return compose(
-            "total", total.fraction.map(ShownProgress.fraction) ?? .bytes(total.bytesSent),
+            "total", total.fraction.map { .fraction(min($0, highest)) } ?? .bytes(total.bytesSent),
             details: Self.details(
                 rate: rate > 0 ? rate : nil, seconds: total.secondsRemaining(running),
                 count: (total.sessionsEnded, total.sessions, "sessions"),
-                size: isKnown ? total.bytesTotal : nil, width: width), width: width)
+                size: total.fraction == nil ? nil : total.bytesTotal, width: width), wait: wait, width: width)
     }
 
     /// The length of the words at the beginning of a line about an event, with the spaces after them.
@@ -121,7 +152,7 @@ struct BarLayout: Sendable {
     /// that don't fit. Leaves the last column free, because some terminals wrap a full line.
     ///
     /// - Parameter details: Rate, remaining time, count and size.
-    private func compose(_ name: String, _ progress: ShownProgress, details: [String], width: Int) -> String {
+    private func compose(_ name: String, _ progress: ShownProgress, details: [String], wait: FinalWait?, width: Int) -> String {
         let figure = progress.figure
         var tail = Self.padded(progress.percent, 4)
         let columns = max(1, width - 1)
@@ -131,7 +162,15 @@ struct BarLayout: Sendable {
             shown.append(index)
             used += 2 + details[index].columns
         }
-        for index in shown.sorted() { tail += "  " + details[index] }
+        var texts = details
+        if let wait {
+            texts[1] = Self.padded(wait.shortText, details[1].columns)
+            if shown.contains(0), shown.contains(1) {
+                texts[0] = Self.padded(wait.text, details[0].columns + 2 + details[1].columns)
+                shown.removeAll { $0 == 1 }
+            }
+        }
+        for index in shown.sorted() { tail += "  " + texts[index] }
         var room = columns - tail.columns - 1
         guard room > Self.minimumBar + 4 else {
             return "\(name.fitted(to: max(1, columns - figure.count - 1))) \(figure)".fitted(to: columns)

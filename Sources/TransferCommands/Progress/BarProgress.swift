@@ -1,5 +1,6 @@
 import Foundation
 import TransferControl
+import TransferCore
 import TransferKit
 import TransferOutput
 
@@ -10,7 +11,20 @@ actor BarProgress: ProgressDisplay {
     private let queue: TransferQueue
     private let terminal: Terminal
     private let bars: BarLayout
-    private var running: [(id: SessionID, name: String, statistics: SessionStatistics)] = []
+    /// A running session.
+    private struct Run {
+        let id: SessionID
+        var name: String
+        var direction: TransferDirection
+        var statistics: SessionStatistics
+        /// Whether the last report had the same byte counts as the report before, so that no bytes move.
+        var isStill = false
+
+        /// What the session waits for after its last byte; nil before it.
+        var wait: BarLayout.FinalWait? { isStill && statistics.isSent ? (direction == .upload ? .server : .disk) : nil }
+    }
+
+    private var running: [Run] = []
     /// The names of unfinished sessions. A session leaves ``running`` before its end is reported, but the report needs its name.
     private var names: [SessionID: String] = [:]
     private var total = RunTotal()
@@ -39,6 +53,8 @@ actor BarProgress: ProgressDisplay {
             run(status)
         case .progress(let id, let statistics):
             guard let index = running.firstIndex(where: { $0.id == id }) else { return }
+            let before = running[index].statistics
+            running[index].isStill = before.bytesSent == statistics.bytesSent && before.bytesDone == statistics.bytesDone
             running[index].statistics = statistics
             if total.isPending(id) { total.expect(id, statistics) }
         case .completed(let id):
@@ -137,11 +153,8 @@ actor BarProgress: ProgressDisplay {
         guard session.state == .running else { return }
         names[session.id] = session.name
         total.expect(session.id, session.statistics)
-        if let index = running.firstIndex(where: { $0.id == session.id }) {
-            running[index] = (session.id, session.name, session.statistics)
-        } else {
-            running.append((session.id, session.name, session.statistics))
-        }
+        let run = Run(id: session.id, name: session.name, direction: session.direction, statistics: session.statistics)
+        if let index = running.firstIndex(where: { $0.id == session.id }) { running[index] = run } else { running.append(run) }
     }
 
     /// Removes a session that does not run until the user acts, such as a held session.
@@ -180,9 +193,11 @@ actor BarProgress: ProgressDisplay {
         // Lines that have scrolled off the screen can't be redrawn, so the bars must fit on it.
         let room = max(0, height - 2)
         let shown = running.count > room ? max(0, room - 1) : running.count
-        var footer = running.prefix(shown).map { bars.line($0.name, $0.statistics, width: width) }
+        var footer = running.prefix(shown).map { bars.line($0.name, $0.statistics, wait: $0.wait, width: width) }
         if shown < running.count { footer.append("… and \(running.count - shown) more".fitted(to: width - 1)) }
-        footer.append(bars.total(total, running.map(\.statistics), width: width))
+        // Bytes of other sessions may still move, or wait for their turn.
+        let wait = total.isSent && running.allSatisfy { $0.wait != nil } ? running.first?.wait : nil
+        footer.append(bars.total(total, running.map(\.statistics), wait: wait, width: width))
         await terminal.draw(lines, footer: footer)
     }
 }

@@ -74,9 +74,15 @@ package struct RunTotal: Sendable {
     /// - Parameter running: The statistics of the running sessions. The slowest of them can take longer than all bytes at the sum of the rates.
     package func secondsRemaining(_ running: [SessionStatistics]) -> Double? {
         let rate = running.compactMap(\.rate).reduce(0, +)
-        guard fraction != nil, rate > 0, let longest = running.compactMap(\.secondsRemaining).max() else { return nil }
-        return max(0, longest, Double(bytesTotal - bytesSent) / rate)
+        let remaining = bytesTotal - bytesSent
+        guard fraction != nil, rate > 0, remaining > 0 else { return nil }
+        // A session whose bytes were all sent has no remaining time.
+        guard let longest = running.map({ $0.isSent ? 0 : $0.secondsRemaining }).compactMap(\.self).max() else { return nil }
+        return max(longest, Double(remaining) / rate)
     }
+
+    /// Whether all bytes of all sessions were sent, but not all sessions have ended.
+    var isSent: Bool { sessionsUnsized == 0 && bytesTotal > 0 && bytesSent >= bytesTotal && sessionsEnded < sessions }
 
     /// The completed fraction, 0 to 1; 0 without sessions, and nil while the size of a file is unknown.
     package var fraction: Double? {
@@ -84,4 +90,9 @@ package struct RunTotal: Sendable {
         if bytesTotal > 0 { return min(1, max(0, Double(bytesSent) / Double(bytesTotal))) }
         return sessions > 0 ? min(1, Double(sessionsEnded) / Double(sessions)) : 0
     }
+}
+
+extension SessionStatistics {
+    /// Whether all bytes were sent or received, but not all files are complete.
+    var isSent: Bool { bytesTotal.map { $0 > 0 && bytesSent >= $0 } ?? false && filesDone + filesFailed < files }
 }

@@ -275,7 +275,7 @@ import Testing
 
 extension String {
     /// The drawn lines without cursor movements.
-    fileprivate var drawnLines: [Substring] {
+    var drawnLines: [Substring] {
         replacing(/\u{1B}\[[0-9;]*[A-Za-z]/, with: "").split(whereSeparator: \.isNewline)
     }
 }

@@ -291,8 +291,9 @@ package final class LiveRun: Sendable {
             var statistics = Self.statistics(&state)
             statistics.rate = state.meter.rate
             statistics.setElapsed(state.base.secondsElapsed + (uptime - startedAt).inSeconds)
-            if state.meter.isSettled, let rate = state.meter.rate, rate > 0, let total = statistics.bytesTotal {
-                statistics.secondsRemaining = Double(max(0, total - statistics.bytesSent)) / rate
+            if state.meter.isSettled, let rate = state.meter.rate, rate > 0, let total = statistics.bytesTotal, total > statistics.bytesSent
+            {
+                statistics.secondsRemaining = Double(total - statistics.bytesSent) / rate
             }
             return statistics
         }

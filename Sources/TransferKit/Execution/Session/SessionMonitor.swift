@@ -10,6 +10,8 @@ struct SessionMonitor {
     /// The longest plausible gap between two samples. A longer gap means that this machine did not run the monitor, for example because it was
     /// suspended.
     private static let longestGap = Duration.seconds(5)
+    /// How often the statistics are published while files are in flight and no bytes move, until the rate has fallen to 0.
+    private static let stillInterval = Duration.seconds(1)
 
     /// Runs until its task is cancelled.
     ///
@@ -21,7 +23,7 @@ struct SessionMonitor {
     ) async {
         var watches: [ObjectIdentifier: (file: ActiveFile, watch: StallWatch)] = [:]
         var shown: [ObjectIdentifier: ItemProgress] = [:]
-        var published: SessionStatistics?
+        var published: (sample: SessionStatistics, rate: Double?, uptime: Duration)?
         var sampledAt = clock.now()
         while (try? await clock.sleep(Self.interval)) != nil {
             let now = clock.now()
@@ -49,10 +51,15 @@ struct SessionMonitor {
                 }
             }
             let sample = live.sample(at: now)
-            if sample != published {
-                published = sample
-                publish(live.statistics(at: now))
+            if let published, sample == published.sample {
+                // Without these reports, the last reported rate would look like the current one.
+                guard !active.isEmpty, now - published.uptime >= Self.stillInterval, published.rate.map({ $0 >= 1 }) ?? true else {
+                    continue
+                }
             }
+            let statistics = live.statistics(at: now)
+            published = (sample, statistics.rate, now)
+            publish(statistics)
         }
     }
 }
