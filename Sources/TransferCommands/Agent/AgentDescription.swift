@@ -24,6 +24,7 @@ struct AgentDescription {
             await output.write(
                 [
                     "running": .bool(true), "process": .integer(Int64(owner.processID)), "since": JSONValue(owner.since),
+                    "mode": .string(mode.rawValue),
                     "store": .string(folder.string), "log": .string(log.string),
                 ] as JSONValue)
         } else {

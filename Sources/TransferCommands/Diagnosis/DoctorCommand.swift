@@ -109,13 +109,15 @@ struct DoctorCommand: AsyncParsableCommand {
         }
         let owner = try await remote.owner()
         let kind = owner.role == .agent ? "The agent" : owner.role == .run ? "transferq run" : "An app"
-        let notice = try await remote.status().mode.notice
+        let mode = try await remote.status().mode
+        let notice = mode.notice
         return Finding(
             check: "owner", state: notice == nil ? .ok : .note,
             detail: "\(kind) (process \(owner.processID)) has owned the queue since \(Figures.date(owner.since))."
                 + (notice.map { " \($0)" } ?? ""),
             fields: [
                 ("process", .integer(Int64(owner.processID))), ("role", .string(owner.role.rawValue)), ("since", JSONValue(owner.since)),
+                ("mode", .string(mode.rawValue)),
             ])
     }
 }

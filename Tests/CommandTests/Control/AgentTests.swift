@@ -27,8 +27,10 @@ import TransferKit
             #expect(getsid(process) == process)
             let status = try await program.succeed("agent", "status", "--json").objects().first
             #expect(status?["process"] as? Int32 == process && status?["running"] as? Bool == true)
+            #expect(status?["mode"] as? String == "running")
             let owner = try await program.run("doctor", "--json").objects().first { $0["check"] as? String == "owner" }
-            #expect(owner?["process"] as? Int32 == process && owner?["role"] as? String == "agent")
+            #expect(
+                owner?["process"] as? Int32 == process && owner?["role"] as? String == "agent" && owner?["mode"] as? String == "running")
             // A second start reports the same agent.
             #expect(try await program.succeed("agent", "start", "--json").objects().first?["process"] as? Int32 == process)
 

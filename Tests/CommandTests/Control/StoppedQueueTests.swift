@@ -21,6 +21,10 @@ import Testing
                 #expect(agent.hasPrefix("The agent (process ") && agent.hasSuffix(" \(advice)"), "\(words): \(agent)")
             }
             #expect(try await program.run("doctor").output.contains(advice))
+            for words in [["agent", "status"], ["agent", "start"], ["doctor"]] {
+                let objects = try await program.run(words + ["--json"]).objects()
+                #expect(objects.contains { $0["mode"] as? String == mode }, "\(words): \(objects)")
+            }
             try await program.succeed("queue", "start")
             try await studio.arrival(of: id)
             let agent = try await program.succeed("agent", "status").output
