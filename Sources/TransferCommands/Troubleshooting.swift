@@ -7,12 +7,15 @@ package import TransferKit
 package enum Troubleshooting {
     /// The sections about transfer errors, by code.
     package static let transferSections: [TransferError.Code: String] = [
-        .connectionRefused: servers, .hostNotFound: servers, .stalled: servers, .notThisProtocol: servers,
+        .connectionRefused: servers, .hostNotFound: servers, .connectionLost: servers, .timedOut: servers, .stalled: servers,
+        .notThisProtocol: servers, .serverError: servers, .serverUnavailable: servers, .rejected: servers,
         .serverNotTrusted: "Certificates and host keys",
-        .credentialsRejected: "Credentials", .credentialsUnavailable: "Credentials",
-        .tooLarge: "Uploads", .remoteFull: "Uploads", .producerGone: "Uploads", .sourceChanged: "Uploads",
+        .credentialsRejected: credentials, .credentialsUnavailable: credentials, .forbidden: credentials,
+        .tooLarge: uploads, .remoteFull: uploads, .producerGone: uploads, .sourceChanged: uploads, .noSuchFile: uploads,
+        .notReadable: uploads,
         .fileExists: "Downloads", .noSuchRemoteFile: "Downloads", .checksumMismatch: "Downloads",
         .diskFull: "This machine",
+        .itemsFailed: calls,
     ]
 
     /// The sections about queue errors, by code.
@@ -23,6 +26,8 @@ package enum Troubleshooting {
     ]
 
     private static let servers = "Servers and networks"
+    private static let credentials = "Credentials"
+    private static let uploads = "Uploads"
     private static let storage = "Storage folder"
     private static let owner = "Owner of the queue"
     private static let calls = "Calls and commands"

@@ -64,9 +64,9 @@ extension TransferError.Code {
     public static let connectionRefused = Self(rawValue: "connectionRefused")
     /// The host name can't be resolved. See <doc:/transferq/Troubleshooting>.
     public static let hostNotFound = Self(rawValue: "hostNotFound")
-    /// The connection broke.
+    /// The connection broke. See <doc:/transferq/Troubleshooting>.
     public static let connectionLost = Self(rawValue: "connectionLost")
-    /// A time limit was exceeded.
+    /// A time limit was exceeded. See <doc:/transferq/Troubleshooting>.
     public static let timedOut = Self(rawValue: "timedOut")
     /// The session did not end within its deadline.
     public static let deadlineExceeded = Self(rawValue: "deadlineExceeded")
@@ -78,15 +78,17 @@ extension TransferError.Code {
     /// See <doc:/transferq/Troubleshooting>.
     public static let credentialsRejected = Self(rawValue: "credentialsRejected")
     /// The server does not allow the request, although it accepts the credentials, or the request carries none.
+    /// See <doc:/transferq/Troubleshooting>.
     public static let forbidden = Self(rawValue: "forbidden")
     /// A secret or a key can't be read on this machine. See <doc:/transferq/Troubleshooting>.
     public static let credentialsUnavailable = Self(rawValue: "credentialsUnavailable")
-    /// The server rejected the request.
+    /// The server rejected the request. See <doc:/transferq/Troubleshooting>.
     public static let rejected = Self(rawValue: "rejected")
-    /// The server failed or is busy.
+    /// The server failed or is busy. See <doc:/transferq/Troubleshooting>.
     public static let serverError = Self(rawValue: "serverError")
     /// The server, or a proxy in front of it, reports that the service is not available: HTTP 502, 503 and 504, or a new connection that was
     /// accepted and then closed without a response. Counts as a failure of the endpoint, unless the endpoint serves other files at the same time.
+    /// See <doc:/transferq/Troubleshooting>.
     public static let serverUnavailable = Self(rawValue: "serverUnavailable")
     /// The server does not use the protocol of this transport. See <doc:/transferq/Troubleshooting>.
     public static let notThisProtocol = Self(rawValue: "notThisProtocol")
@@ -102,9 +104,9 @@ extension TransferError.Code {
     public static let remoteFull = Self(rawValue: "remoteFull")
     /// This machine is out of space. See <doc:/transferq/Troubleshooting>.
     public static let diskFull = Self(rawValue: "diskFull")
-    /// A local file or folder does not exist.
+    /// A local file or folder does not exist. See <doc:/transferq/Troubleshooting>.
     public static let noSuchFile = Self(rawValue: "noSuchFile")
-    /// A local file can't be read.
+    /// A local file can't be read. See <doc:/transferq/Troubleshooting>.
     public static let notReadable = Self(rawValue: "notReadable")
     /// A local file or folder can't be created or written.
     public static let notWritable = Self(rawValue: "notWritable")
@@ -126,7 +128,7 @@ extension TransferError.Code {
     public static let unsupported = Self(rawValue: "unsupported")
     /// The session was cancelled.
     public static let cancelled = Self(rawValue: "cancelled")
-    /// At least one of the session's files failed; each failed file has its own error.
+    /// At least one of the session's files failed; each failed file has its own error. See <doc:/transferq/Troubleshooting>.
     public static let itemsFailed = Self(rawValue: "itemsFailed")
     /// An unexpected error, for example a bug in a transport.
     public static let internalFailure = Self(rawValue: "internalFailure")

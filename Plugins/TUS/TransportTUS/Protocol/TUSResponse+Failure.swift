@@ -139,7 +139,9 @@ extension TUSResponse {
     private var forbidden: TransferError {
         if request == .head { return error(.resumeLost, .uploadGone, "no longer gives access to the upload") }
         // The server accepted these credentials before, so it forbids only this upload.
-        if endpointResponse.credentialsWereAccepted { return error(.permanent, .rejected, "does not allow this upload") }
+        if endpointResponse.credentialsWereAccepted {
+            return error(.permanent, .forbidden, "does not allow this \(request == .get ? "download" : "upload")")
+        }
         return credentialsRefused
     }
 
