@@ -124,7 +124,7 @@ extension JSONValue {
             "currentRateLimit": JSONValue(status.currentRateLimit),
             "unavailable": .array(
                 status.unavailableEndpoints.map {
-                    ["address": .string($0.location), "until": JSONValue($0.until), "error": JSONValue($0.error, file: nil)]
+                    ["address": .string($0.location), "nextAttempt": JSONValue($0.nextAttempt), "error": JSONValue($0.error, file: nil)]
                 }),
         ]
     }

@@ -21,14 +21,21 @@ struct AccountListCommand: AsyncParsableCommand {
             await terminal.write("There are no accounts. To add one: transferq account add NAME ENDPOINT")
             return
         }
-        var table = Table([("NAME", .left), ("STATE", .left), ("SESSIONS", .right), ("ENDPOINTS", .left)])
+        var table = Table([("NAME", .left), ("STATE", .left), ("SESSIONS", .right), ("ENDPOINTS", .left), ("REASON", .left)])
         for status in accounts {
             table.append([
-                status.account.name, status.blockingError != nil ? "blocked" : status.isUnavailable ? "unavailable" : "ready",
-                "\(status.sessions)",
+                status.account.name, Self.state(status), "\(status.sessions)",
                 status.account.endpoints.map(\.displayAddress).joined(separator: " "),
+                status.blockingError?.message ?? status.unavailableEndpoints.compactMap(\.error?.message).joined(separator: " "),
             ])
         }
         await output.write(table.text)
+    }
+
+    /// Whether sessions of the account can start. If no endpoint may be used now, contains the time of the next attempt.
+    private static func state(_ status: AccountStatus) -> String {
+        if status.blockingError != nil { return "blocked" }
+        guard status.isUnavailable, let next = status.unavailableEndpoints.map(\.nextAttempt).min() else { return "ready" }
+        return "retries \(Figures.moment(next))"
     }
 }

@@ -16,9 +16,17 @@ struct EventFacts: Sendable {
     init() {}
 
     /// Reads the name of the event's file.
-    init(ofFileIn kind: QueueEvent.Kind, in queue: any ControllableQueue) async {
+    private init(ofFileIn kind: QueueEvent.Kind, in queue: any ControllableQueue) async {
         guard let (id, position) = kind.shownFile, let item = try? await queue.items(of: id, from: position, limit: 1).first else { return }
         if item.position == position { file = String(decoding: item.destination.lastComponent, as: UTF8.self) }
+    }
+
+    /// Reads the facts that any queue has.
+    ///
+    /// - Parameter isCurrent: Whether the event just happened, so that the session still waits for the reason of the event.
+    init(of event: QueueEvent, in queue: any ControllableQueue, isCurrent: Bool) async {
+        await self.init(ofFileIn: event.kind, in: queue)
+        if isCurrent, let id = event.kind.waitingSession { reason = try? await queue.status(of: id).why }
     }
 
     /// Reads the facts from the queue of the event.
@@ -26,7 +34,7 @@ struct EventFacts: Sendable {
         await self.init(ofFileIn: kind, in: queue)
         if let id = kind.waitingSession { reason = try? await queue.status(of: id).why }
         guard case .endpointChanged(let id, let before?, _) = kind, let account = try? await queue.status(of: id).account else { return }
-        nextUse = await queue.account(account)?.unavailableEndpoints.first { $0.location == before }?.until
+        nextUse = await queue.account(account)?.unavailableEndpoints.first { $0.location == before }?.nextAttempt
     }
 }
 

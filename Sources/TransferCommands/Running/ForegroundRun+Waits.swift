@@ -18,7 +18,8 @@ extension ForegroundRun {
             case .queueStarted, .didDeactivate, .changed, .updated, .added, .removed, .cancelled, .gap: break
             default: continue
             }
-            guard let (session, others) = await firstDue(in: queue), shown?.id != session.id || shown?.why != session.why else { continue }
+            guard let (session, others) = await firstDue(in: queue) else { continue }
+            if let shown, shown.id == session.id, shown.why?.isSame(as: session.why) ?? (session.why == nil) { continue }
             shown = (session.id, session.why)
             if known.contains(session.id), session.why?.isRetry == true { continue }
             await display.note(line(about: session, others: others))
@@ -68,6 +69,12 @@ extension WaitReason {
         case .retry(let date), .notBefore(let date), .endpointsUnavailable(let date, _): date
         default: nil
         }
+    }
+
+    /// Whether another reason is the same. The times of both may differ slightly, because they are computed from the uptime.
+    fileprivate func isSame(as other: WaitReason?) -> Bool {
+        guard let end, let otherEnd = other?.end else { return self == other }
+        return abs(end.timeIntervalSince(otherEnd)) < 0.5 && isRetry == other?.isRetry
     }
 
     fileprivate var isRetry: Bool {

@@ -67,6 +67,8 @@ struct WatchCommand: AsyncParsableCommand {
         var lines = EventLines()
         /// The revision of the last printed or handled event.
         var last: UInt64
+        /// The start of the command. The reason for which a session waits is known only for later events.
+        let startedAt = Date()
         /// Handles the events instead of printing them; nil without a hook.
         var hook: EventHook?
         /// The kept lines of `--tail`, and the revision of the last recorded event, after which the lines are printed. Nil if lines are printed
@@ -230,7 +232,7 @@ struct WatchCommand: AsyncParsableCommand {
         } else if !event.isProgress {
             if let id = event.session, progress.names[id] == nil { progress.names[id] = (try? await queue?.status(of: id).name) ?? "" }
             var facts = EventFacts()
-            if let queue { facts = await EventFacts(ofFileIn: event.kind, in: queue) }
+            if let queue { facts = await EventFacts(of: event, in: queue, isCurrent: event.time >= progress.startedAt) }
             if let line = line(event, name: event.session.flatMap { progress.names[$0] }, facts, &progress.lines) {
                 await write(line, &progress)
             }

@@ -107,9 +107,15 @@ enum SessionDescription {
 }
 
 extension WaitReason {
-    /// The reason as a sentence, and the command that helps, if any.
+    /// The reason as a sentence, with the time that is left, and the command that helps, if any.
     var advisedDescription: String {
-        guard case .diskBelowFloor = self else { return description }
-        return "\(self) To lower the minimum: transferq queue set --min-free SIZE"
+        switch self {
+        case .diskBelowFloor: "\(self) To lower the minimum: transferq queue set --min-free SIZE"
+        case .retry(let date): "The last attempt failed; the next one is due \(Figures.moment(date))."
+        case .endpointsUnavailable(let date, let error):
+            "The account's endpoints failed too often or asked to back off. The next attempt is due \(Figures.moment(date))."
+                + (error.map { " \($0.message)" } ?? "")
+        default: description
+        }
     }
 }

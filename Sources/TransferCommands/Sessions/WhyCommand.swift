@@ -71,8 +71,8 @@ struct WhyCommand: AsyncParsableCommand {
         var sentences: [String] = []
         switch (why, error) {
         case (.retry(let date), let error?):
-            sentences.append("The last attempt failed: \(error.message) The next one is due at \(Figures.date(date)).")
-        case (.accountBlocked, _), (.endpointsUnavailable, _), (.noSpace, _): sentences.append(why.description)
+            sentences.append("The last attempt failed: \(error.message) The next one is due \(Figures.moment(date)).")
+        case (.accountBlocked, _), (.endpointsUnavailable, _), (.noSpace, _): sentences.append(why.advisedDescription)
         default:
             sentences += error.map { ["The last attempt failed: \($0.message)"] } ?? []
             if why != .queueNotRunning { sentences.append(why.advisedDescription) }

@@ -106,11 +106,12 @@ extension TransferQueue {
     }
 
     private func status(of key: AccountKey) -> AccountStatus? {
-        scheduler.accounts[key].map {
+        let now = configuration.clock.moment
+        return scheduler.accounts[key].map {
             AccountStatus(
                 account: $0.account, blockingError: $0.block?.error, sessions: scheduler.sessionIndex.sessionsOfAccount[key] ?? 0,
                 currentRateLimit: configuration.clock.currentLimit($0.account.rateLimit, $0.account.timetable),
-                unavailableEndpoints: scheduler.unavailableEndpoints(of: $0.account, at: configuration.clock.moment))
+                unavailableEndpoints: scheduler.unavailableEndpoints(of: $0.account, at: now))
         }
     }
 }

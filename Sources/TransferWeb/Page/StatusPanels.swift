@@ -57,7 +57,7 @@ struct StatusPanels {
             return "<span class=\"meta\">\(endpoint.displayAddress)</span>"
         }
         return """
-            <span class="meta">\(endpoint.displayAddress) <span class="why">is unavailable until \(Figures.date(found.until)). \(found.error?.message ?? "")</span></span>
+            <span class="meta">\(endpoint.displayAddress) <span class="why">is unavailable until \(Figures.date(found.nextAttempt)). \(found.error?.message ?? "")</span></span>
             """
     }
 

@@ -84,8 +84,7 @@ import TransferKit
     @Test func explainsRetry() async throws {
         let server = try ScriptedServer { _, _ in [.answer(503, ["Retry-After": "3600"])] }
         defer { server.stop() }
-        var program = try TransferQ()
-        program.environment = ["TZ": "Asia/Kolkata"]
+        let program = try TransferQ()
         try await program.succeed("account", "add", "bucket", "http+put://127.0.0.1:\(server.port)/in/")
         try program.folder.file("a", size: 1)
         let id = try await program.succeed("add", "bucket", "a").lines[0]
@@ -95,7 +94,7 @@ import TransferKit
         queue.command.send(SIGTERM)
         _ = await queue.command.result()
         #expect(why.hasPrefix("The last attempt failed: The server ") && why.contains("is currently unavailable. "), "\(why)")
-        #expect(why.contains(/The next one is due at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+0530\./), "\(why)")
+        #expect(why.contains(/The next one is due in \d+ s\./), "\(why)")
         #expect(why.ranges(of: "attempt failed").count == 1, "\(why)")
     }
 

@@ -105,7 +105,7 @@ import TransportTesting
             let outage = try #require(await fixture.queue.account("a")?.unavailableEndpoints.first)
             let account = try await browser.get("/api/v1/accounts/a").object
             let reported = try #require((account["unavailable"] as? [[String: Any]])?.first)
-            #expect(reported["address"] as? String == outage.location && reported["until"] as? String != nil)
+            #expect(reported["address"] as? String == outage.location && reported["nextAttempt"] as? String != nil)
             try await fixture.queue.retryEndpoints(of: "a")
             await fixture.queue.waitUntilIdle()
             #expect(try await browser.get("/").body.contains("badge good"))

@@ -130,9 +130,9 @@ public struct AccountStatus: Hashable, Sendable, Codable {
 public struct UnavailableEndpoint: Hashable, Sendable, Codable {
     /// The endpoint's ``/TransferCore/Endpoint/location``.
     public var location: String
-    /// The time from which the queue tries the endpoint again.
-    public var until: Date
-    /// The last failure at the endpoint; nil if another endpoint's server asked to back off for the whole host.
+    /// When the next attempt at the endpoint is due. To make it immediately, call ``TransferQueue/retryEndpoints(of:)``.
+    public var nextAttempt: Date
+    /// The last failure at the endpoint, or the request to back off.
     public var error: TransferError?
 }
 

@@ -129,8 +129,8 @@ package struct EndpointHealth: Sendable, Equatable {
     mutating func retry(_ endpoints: [Endpoint], at uptime: Duration) {
         for endpoint in endpoints {
             if let host = endpoint.host, let until = busyHosts.removeValue(forKey: host), until > uptime {
-                let error = TransferError(.transient, .serverError, "\(host) asked clients to back off.")
-                breakers[Key(endpoint), default: Breaker(failures: Self.failureLimit, error: error)].openUntil = uptime
+                let breaker = Breaker(failures: Self.failureLimit, error: Self.backOffRequest(of: host))
+                breakers[Key(endpoint), default: breaker].openUntil = uptime
             }
             retry(Key(endpoint), at: uptime)
         }
@@ -171,9 +171,16 @@ package struct EndpointHealth: Sendable, Equatable {
         breakers[Key(endpoint)] != nil
     }
 
-    /// The last failure of the first endpoint in the list that has failures; nil if no endpoint has failures.
-    func failure(at endpoints: [Endpoint]) -> TransferError? {
-        endpoints.lazy.compactMap { breakers[Key($0)]?.error }.first
+    /// The last failure of the first endpoint in the list that has failures. Without failures, the request of the first host that asked to back
+    /// off; nil if no host did.
+    func failure(at endpoints: [Endpoint], at uptime: Duration) -> TransferError? {
+        if let error = endpoints.lazy.compactMap({ breakers[Key($0)]?.error }).first { return error }
+        guard !busyHosts.isEmpty else { return nil }
+        return endpoints.lazy.compactMap(\.host).first { busyHosts[$0].map { $0 > uptime } ?? false }.map(Self.backOffRequest)
+    }
+
+    private static func backOffRequest(of host: String) -> TransferError {
+        TransferError(.transient, .serverError, "\(host) asked clients to back off.")
     }
 
     /// The endpoints that a run probes.

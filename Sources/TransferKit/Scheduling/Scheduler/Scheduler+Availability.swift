@@ -56,7 +56,8 @@ extension Scheduler {
         account.endpoints.compactMap { endpoint in
             guard case .unavailable(let until) = flags.health.availability(of: endpoint, run: nil, at: now.uptime) else { return nil }
             return UnavailableEndpoint(
-                location: endpoint.location, until: now.date + (until - now.uptime), error: flags.health.failure(at: [endpoint]))
+                location: endpoint.location, nextAttempt: now.date + (until - now.uptime),
+                error: flags.health.failure(at: [endpoint], at: now.uptime))
         }
     }
 
@@ -69,7 +70,7 @@ extension Scheduler {
             available: registered.filter { flags.health.availability(of: $0, run: run, at: now.uptime) == .available },
             busyUntil: flags.health.busyUntil(registered, at: now.uptime),
             needingProbe: Set(registered.filter { flags.health.mustBeProbed($0, at: now.uptime) }),
-            failure: flags.health.failure(at: registered))
+            failure: flags.health.failure(at: registered, at: now.uptime))
     }
 
     // MARK: Endpoint health

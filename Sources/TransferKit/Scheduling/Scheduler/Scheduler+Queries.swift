@@ -115,7 +115,7 @@ extension Scheduler {
         case .blocked(let error): return .accountBlocked(error)
         case .transportMissing(let transport): return .transportMissing(transport)
         case .unavailable(let until):
-            let failure = flags.health.failure(at: accounts[entry.account]?.account.endpoints ?? [])
+            let failure = flags.health.failure(at: accounts[entry.account]?.account.endpoints ?? [], at: now.uptime)
             return .endpointsUnavailable(until: now.date + ((until ?? now.uptime) - now.uptime), failure)
         case .networkConstrained: return .networkConstraint(flags.network)
         case .diskBelowFloor(let free): return .diskBelowFloor(free: free, floor: diskFloor)
