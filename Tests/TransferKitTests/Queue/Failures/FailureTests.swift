@@ -43,7 +43,9 @@ import TransportTesting
         guard case .retry = try await first.status.why else { throw broken }
         #expect(try await first.status.error?.code == .serverError)
         let unavailable = try #require(await queue.account("a")?.unavailableEndpoints.first)
-        #expect(unavailable.location == memory.endpoint(host: "a").location && unavailable.nextAttempt == Date(timeIntervalSince1970: 1_000_030))
+        #expect(
+            unavailable.location == memory.endpoint(host: "a").location && unavailable.nextAttempt == Date(timeIntervalSince1970: 1_000_030)
+        )
         #expect(await queue.account("b")?.unavailableEndpoints == [])
         let status = await queue.status()
         #expect(status.scheduled == 2 && !status.isIdle, "the third session waits for the host")
