@@ -18,7 +18,7 @@ enum HeapMemory {
             guard let function = unsafe dlsym(nil, "mallopt") else { return }
             // The header malloc.h is not a part of the module Glibc. It declares `int mallopt(int, int)` and `M_ARENA_MAX` as -8.
             let mallopt = unsafe unsafeBitCast(function, to: (@convention(c) (Int32, Int32) -> Int32).self)
-            _ = unsafe mallopt(-8, 2)
+            _ = mallopt(-8, 2)
         #endif
     }
 
@@ -45,7 +45,7 @@ enum HeapMemory {
             guard let function = unsafe dlsym(nil, "malloc_trim") else { return }
             // malloc.h declares `int malloc_trim(size_t)`.
             let malloc_trim = unsafe unsafeBitCast(function, to: (@convention(c) (Int) -> Int32).self)
-            _ = unsafe malloc_trim(0)
+            _ = malloc_trim(0)
         #endif
     }
 }
