@@ -43,40 +43,17 @@ package struct PlacingFaults: Sendable {
 /// same folder, records the part file's identity and final name before the rename. The queue removes the note once it has stored the
 /// completion of the download.
 extension DestinationFolder {
-    private struct Note {
-        /// The device and inode numbers of the part file.
-        var identity: [UInt64]
-        var size: Int64
-        /// The modification time of the part file, in nanoseconds since 1970.
-        var modificationTime: Int64
-        var name: FilePath
-
-        /// The resolution of FAT's modification times in nanoseconds: 2 s.
-        private static let resolution: UInt64 = 2_000_000_000
-
-        /// Whether the note describes a file. FAT and exFAT have no inodes: the kernel assigns new numbers at each mount. If the numbers
-        /// differ, size and modification time decide.
-        func describes(_ status: Status) -> Bool {
-            guard status.isRegular, status.size == size else { return false }
-            let difference = modificationTime.subtractingReportingOverflow(status.modificationTime)
-            return status.identity == identity || !difference.overflow && difference.partialValue.magnitude < Self.resolution
-        }
-    }
-
-    private static let maximumNoteSize = 512
-
     private var noteName: FilePath { DownloadDestination.placingName(of: part) }
 
-    private func write(_ note: Note) throws(TransferError) {
+    private func write(_ note: PlacingNote) throws(TransferError) {
         try removeNote()
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
         let descriptor = unsafe noteName.withPlatformString { unsafe openat(folder.rawValue, $0, flags, 0o600 as mode_t) }
         guard descriptor >= 0 else { throw .destinationUnavailable(destination.partPath, errno: errno) }
         let file = FileDescriptor(rawValue: descriptor)
         defer { try? file.close() }
-        let numbers = (note.identity.map(String.init) + [String(note.size), String(note.modificationTime)]).joined(separator: " ")
         do {
-            try file.writeAll(Array("\(numbers)\n".utf8) + note.name.bytes)
+            try file.writeAll(note.bytes)
         } catch {
             throw .destinationUnavailable(destination.partPath, errno: (error as? Errno)?.rawValue ?? EIO)
         }
@@ -88,24 +65,18 @@ extension DestinationFolder {
         try unlink(noteName)
     }
 
-    /// Returns the note; nil if no valid note exists. A file with the note's name can also be a second link to the part file.
-    private func readNote() -> Note? {
+    /// Returns the note; nil if no valid note exists.
+    private func readNote() -> PlacingNote? {
         let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
         let descriptor = unsafe noteName.withPlatformString { unsafe openat(folder.rawValue, $0, flags) }
         guard descriptor >= 0 else { return nil }
         let file = FileDescriptor(rawValue: descriptor)
         defer { try? file.close() }
-        var bytes = [UInt8](repeating: 0, count: Self.maximumNoteSize)
-        guard let status = try? status(of: file), status.isRegular, status.size < Self.maximumNoteSize,
-            let count = try? unsafe bytes.withUnsafeMutableBytes({ unsafe try file.read(into: $0) }),
-            let end = bytes[..<count].firstIndex(of: UInt8(ascii: "\n"))
+        var bytes = [UInt8](repeating: 0, count: PlacingNote.maximumSize)
+        guard let status = try? status(of: file), status.isRegular,
+            let count = try? unsafe bytes.withUnsafeMutableBytes({ unsafe try file.read(into: $0) })
         else { return nil }
-        let numbers = String(decoding: bytes[..<end], as: UTF8.self).split(separator: " ")
-        let name = FilePath(bytes: bytes[(end + 1)..<count])
-        guard numbers.count == 4, let device = UInt64(numbers[0]), let inode = UInt64(numbers[1]), let size = Int64(numbers[2]),
-            let modificationTime = Int64(numbers[3]), name.components.count == 1, !name.isAbsolute, name.lastComponent?.kind == .regular
-        else { return nil }
-        return Note(identity: [device, inode], size: size, modificationTime: modificationTime, name: name)
+        return PlacingNote(Array(bytes[..<count]))
     }
 
     /// Returns the final name that an earlier rename gave the part file; nil if the file does not have that name.
@@ -144,13 +115,17 @@ extension DestinationFolder {
     /// - Returns: Whether the file was renamed; false if the name exists.
     func renamePart(_ partStatus: Status, to name: FilePath, replaces: Bool) throws(TransferError) -> Bool {
         if !replaces, try status(of: name) != nil { return false }
-        try write(
-            Note(identity: partStatus.identity, size: partStatus.size, modificationTime: partStatus.modificationTime, name: name))
+        var note = PlacingNote(
+            identity: partStatus.identity, size: partStatus.size, modificationTime: partStatus.modificationTime, reservesName: false,
+            name: name)
+        try write(note)
         if replaces {
             try rename(part, to: name)
         } else if let isDone = try renameExclusively(to: name) {
             guard isDone else { return false }
         } else {
+            note.reservesName = true
+            try write(note)
             guard try reserve(name) else { return false }
             do throws(TransferError) {
                 try rename(part, to: name)
@@ -207,5 +182,18 @@ extension DestinationFolder {
         _ = close(reserved)
         faults.reached(.reserved)
         return true
+    }
+}
+
+extension PlacingNote {
+    /// The resolution of FAT's modification times in nanoseconds: 2 s.
+    private static let resolution: UInt64 = 2_000_000_000
+
+    /// Whether the note describes a file. FAT and exFAT have no inodes: the kernel assigns new numbers at each mount. If the numbers
+    /// differ, size and modification time decide.
+    fileprivate func describes(_ status: DestinationFolder.Status) -> Bool {
+        guard status.isRegular, status.size == size else { return false }
+        let difference = modificationTime.subtractingReportingOverflow(status.modificationTime)
+        return status.identity == identity || !difference.overflow && difference.partialValue.magnitude < Self.resolution
     }
 }

@@ -116,6 +116,17 @@ import TransportSupport
         #expect(folder.text("file") == Self.text)
     }
 
+    @Test func notesAreParsed() {
+        for reservesName in [false, true] {
+            let note = PlacingNote(identity: [1, UInt64.max], size: 11, modificationTime: -5, reservesName: reservesName, name: "a b")
+            #expect(PlacingNote(note.bytes) == note)
+        }
+        #expect(PlacingNote(Array("1 2 3 4\nfile".utf8))?.name == "file")
+        for text in ["", "1 2 3\nfile", "1 2 3 4 reserves x\nfile", "1 2 3 4 x\nfile", "1 2 3 4\n../file", "1 2 3 4\n", "-1 2 3 4\nfile"] {
+            #expect(PlacingNote(Array(text.utf8)) == nil, "\(text)")
+        }
+    }
+
     /// Kills the process at each step of giving the file its final name. The next attempt completes, and leaves no empty file.
     @Test(arguments: PlacingFaults.Step.allCases, [OverwritePolicy.never, .always, .rename].flatMap { [($0, false), ($0, true)] })
     func recoversFromKill(_ step: PlacingFaults.Step, at destination: (policy: OverwritePolicy, isMountedAgain: Bool)) async throws {

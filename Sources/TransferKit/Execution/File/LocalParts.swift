@@ -91,6 +91,30 @@ package struct LocalParts: Sendable {
         }
     }
 
+    /// Removes the empty file that reserves the final name of a part file, on a file system without hard links.
+    private static func removePlaceholder(of part: FilePath, in folder: FileDescriptor) {
+        func status(_ name: FilePath) -> stat? {
+            var found = stat()
+            let result = unsafe name.withPlatformString { unsafe fstatat(folder.rawValue, $0, &found, AT_SYMLINK_NOFOLLOW) }
+            return result == 0 && found.st_mode & S_IFMT == S_IFREG ? found : nil
+        }
+        let noteName = DownloadDestination.placingName(of: part)
+        guard let size = status(noteName)?.st_size, size < PlacingNote.maximumSize, let partSize = status(part)?.st_size, partSize > 0
+        else {
+            return
+        }
+        let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
+        let descriptor = unsafe noteName.withPlatformString { unsafe openat(folder.rawValue, $0, flags) }
+        guard descriptor >= 0 else { return }
+        let file = FileDescriptor(rawValue: descriptor)
+        defer { try? file.close() }
+        var bytes = [UInt8](repeating: 0, count: PlacingNote.maximumSize)
+        guard let count = try? unsafe bytes.withUnsafeMutableBytes({ unsafe try file.read(into: $0) }),
+            let note = PlacingNote(Array(bytes[..<count])), note.reservesName, note.size == Int64(partSize), status(note.name)?.st_size == 0
+        else { return }
+        _ = unsafe note.name.withPlatformString { unsafe unlinkat(folder.rawValue, $0, 0) }
+    }
+
     private func removeNow(_ checkpoints: [Checkpoint]) -> [Int: TransferError] {
         var failures: [Int: TransferError] = [:]
         var folders: [FilePath: FileDescriptor] = [:]
@@ -108,6 +132,7 @@ package struct LocalParts: Sendable {
                     opened = try ConfinedFolder.open(root, parentOf: part, creates: false).folder
                 }
                 folders[parent] = opened
+                Self.removePlaceholder(of: name, in: opened)
                 // The placing name can be that of a small file that records the final name; see ``DownloadDestination``. Remove that file
                 // first: without the part file, it would seem to describe an older file with the final name.
                 for name in [DownloadDestination.placingName(of: name), name] {

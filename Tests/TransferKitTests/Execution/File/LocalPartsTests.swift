@@ -36,6 +36,21 @@ import TransportTesting
         #expect(await parts.remove([parts.checkpoint(of: ".a.part", below: folder.path.appending("gone"))]).isEmpty)
     }
 
+    /// On a file system without hard links, a process can be killed after it reserved the final name. Then the part file is removed, for example
+    /// because the session is cancelled.
+    @Test(arguments: [(true, 11, 0), (false, 11, 0), (true, 12, 0), (true, 11, 1)])
+    func removesEmptyFileWithFinalName(_ reservesName: Bool, _ notedSize: Int64, _ finalSize: Int) async throws {
+        let parts = parts { _ in 0 }
+        _ = try folder.file(".file.part", size: 11)
+        _ = try folder.file("file", size: finalSize)
+        let note = PlacingNote(identity: [1, 2], size: notedSize, modificationTime: 0, reservesName: reservesName, name: "file")
+        try Data(note.bytes).write(to: URL(fileURLWithPath: folder.path.appending(".file.part.new").string))
+        #expect(await parts.remove([parts.checkpoint(of: ".file.part", below: folder.path)]).isEmpty)
+        #expect(!exists(".file.part") && !exists(".file.part.new"))
+        // A file that the note does not describe stays.
+        #expect(exists("file") == !(reservesName && notedSize == 11 && finalSize == 0))
+    }
+
     /// The part files are in two subfolders of the download folder.
     @Test func syncsEachFolder() async throws {
         let syncs = Locked(0)
