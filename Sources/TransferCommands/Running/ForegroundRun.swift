@@ -122,7 +122,8 @@ struct ForegroundRun {
     /// - Parameter scheduled: Whether to wait for sessions that start later.
     private func waitForEnd(scheduled: Bool) async {
         var events = queue.events.makeAsyncIterator()
-        while true {
+        // If the store refuses changes, a queue that was shut down keeps its mode.
+        while !queue.isShutDown {
             await queue.waitUntilIdle(scheduled: scheduled)
             // waitUntilIdle also returns while the queue is stopping. Another process may then start the queue again.
             while true {

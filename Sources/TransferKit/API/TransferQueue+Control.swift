@@ -159,6 +159,9 @@ extension TransferQueue {
         }
     }
 
+    /// Whether ``shutdown()`` was called, so that the queue accepts no changes.
+    package nonisolated var isShutDown: Bool { mailbox.isClosed }
+
     private static let removalTime = Duration.seconds(30)
 
     private enum Activity {

@@ -1,4 +1,5 @@
 import Foundation
+import ScriptedHTTP
 import SystemPackage
 import TUSLoopback
 import Testing
@@ -58,6 +59,21 @@ import TransferKit
         #expect(await run.result().status == 130)
         await queue.shutdown()
         _ = try await terminal.finish()
+    }
+
+    /// Without its storage folder, the queue can't store that it stops.
+    @Test(.timeLimit(.minutes(10))) func stopsAfterStorageFolderWasDeleted() async throws {
+        let closed = try ReservedPort()
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "studio", "tus+http://127.0.0.1:\(closed.port)/files/")
+        try program.folder.file("a", size: 1)
+        let id = try await program.succeed("upload", "studio", "a").lines[0]
+        let run = try program.start(["run", "--progress", "none"])
+        while try await !program.succeed("why", id).output.contains("attempt failed") {}
+        try FileManager.default.removeItem(atPath: program.store.string)
+        run.send(SIGTERM)
+        let result = await run.result()
+        #expect(result.status == 130 && !result.wasKilled)
     }
 
     /// The terminal closes during a transfer.
