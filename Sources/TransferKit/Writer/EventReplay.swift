@@ -4,14 +4,17 @@ import TransferCore
 /// Reads a subscriber's past events from the change log.
 struct EventReplay: Sendable {
     private let log: QueueStore
+    private let reads: ClientReads
     private var range: ClosedRange<UInt64>?
     private var page: ArraySlice<QueueEvent> = []
 
     /// - Parameters:
+    ///   - reads: The limit for reads by clients.
     ///   - revision: The revision of the last event that the subscriber received.
     ///   - present: The revision of the last event that was published before the subscription.
-    init(log: QueueStore, after revision: UInt64, present: UInt64) {
+    init(log: QueueStore, reads: ClientReads, after revision: UInt64, present: UInt64) {
         self.log = log
+        self.reads = reads
         if revision < present {
             range = revision + 1...present
         } else if revision > present {
@@ -32,7 +35,7 @@ struct EventReplay: Sendable {
         if let event = page.popFirst() { return event }
         guard let range else { return nil }
         do {
-            page = try await log.events(in: range)[...]
+            page = try await reads.run { try await log.events(in: range) }[...]
         } catch let error as CancellationError {
             throw error
         } catch {

@@ -76,7 +76,7 @@ import TransportTesting
     @Test func servesSlowReaderFromLog() async throws {
         let store = try await openStore()
         let hub = EventHub(capacity: 8)
-        let events = hub.subscribe(after: 0, in: store)
+        let events = hub.subscribe(after: 0, in: store, ClientReads(limit: 1))
         for _ in 0..<200 {
             let numbered = hub.number((0..<5).flatMap { _ in [.queueStarted, .queueStopped] }, at: .now)
             try await store.commit([.events(numbered, keeping: 10_000)])

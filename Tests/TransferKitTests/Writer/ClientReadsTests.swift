@@ -50,17 +50,7 @@ import TransferKit
         var request = try fixture.upload("1")
         request.tags = ["red"]
         try await queue.enqueue([request])
-        let (end, continuation) = AsyncStream.makeStream(of: Void.self)
-        let begun = Locked(0)
-        let others = (0..<2).map { _ in
-            Task { [reads = queue.clientReads] in
-                await reads.run {
-                    begun.withLock { $0 += 1 }
-                    for await _ in end {}
-                }
-            }
-        }
-        while begun.withLock({ $0 }) < 2 { await Task.yield() }
+        let (continuation, others) = await occupySlots(of: queue)
         let isDone = Locked(false)
         let operation = Task {
             _ = try await queue.apply(.hold, to: .tag("red"))
@@ -73,5 +63,43 @@ import TransferKit
         for other in others { await other.value }
         #expect(await queue.status().held == 1)
         await queue.shutdown()
+    }
+
+    /// Readers of stored events wait for a free slot. The queue's own reads don't, so sessions still run.
+    @Test func sessionRunsWhileSlotsAreOccupied() async throws {
+        let fixture = try QueueFixture()
+        let queue = try await fixture.openWithAccounts()
+        let (continuation, others) = await occupySlots(of: queue)
+        let hasRead = Locked(false)
+        let reader = Task { [events = queue.events(since: 0)] in
+            let first = await events.collect(1)
+            hasRead.withLock { $0 = true }
+            return first.map(\.revision)
+        }
+        let events = queue.events
+        try await queue.enqueue([try fixture.upload("1")])
+        try await queue.start()
+        for await event in events where event.kind.name == "completed" { break }
+        #expect(!hasRead.withLock { $0 })
+        continuation.finish()
+        #expect(await reader.value == [1])
+        for other in others { await other.value }
+        await queue.shutdown()
+    }
+
+    /// Starts reads that occupy all slots until the continuation is finished.
+    private func occupySlots(of queue: TransferQueue) async -> (AsyncStream<Void>.Continuation, [Task<Void, Never>]) {
+        let (end, continuation) = AsyncStream.makeStream(of: Void.self)
+        let begun = Locked(0)
+        let others = (0..<2).map { _ in
+            Task { [reads = queue.clientReads] in
+                await reads.run {
+                    begun.withLock { $0 += 1 }
+                    for await _ in end {}
+                }
+            }
+        }
+        while begun.withLock({ $0 }) < 2 { await Task.yield() }
+        return (continuation, others)
     }
 }

@@ -18,7 +18,7 @@ extension TransferQueue {
     ///
     /// - Parameter revision: The revision of the last event that the reader received; 0 for all events of the log.
     public nonisolated func events(since revision: UInt64) -> QueueEvents {
-        hub.subscribe(after: revision, in: store)
+        hub.subscribe(after: revision, in: store, clientReads)
     }
 
     /// The same events as ``events(since:)``.
