@@ -46,11 +46,13 @@ extension TransferQueue {
         return try await statuses(range.map { (index: $0, key: scheduler.sessionIndex.order[$0]) })
     }
 
-    /// Snapshots of the sessions of a group, in the order of the queue: `sessions(in: .state(.completed))`, `sessions(in: .tag("dailies"))`.
+    /// Snapshots of the sessions of a group, in the order of the queue: `sessions(in: .state(.completed))`, `sessions(in: .tag("dailies"))`. A group of
+    /// IDs can contain IDs of removed sessions, which the result omits.
     ///
-    /// - Throws: ``QueueError`` with the code `noSuchAccount` or, for a group of IDs, `noSuchSession`; or if the store can't be read.
+    /// - Throws: ``QueueError`` with the code `noSuchAccount`, or if the store can't be read.
     public nonisolated func sessions(in group: SessionGroup) async throws -> [SessionStatus] {
-        try await statuses(of: allMembers(of: group))
+        if case .sessions(let ids) = group { return try await statuses(of: Array(Set(ids))) }
+        return try await statuses(of: allMembers(of: group))
     }
 
     private func statuses(of ids: [SessionID]) async throws -> [SessionStatus] {

@@ -92,6 +92,9 @@ extension APIRouter {
             throw Problem(error, isConditional: condition.order != nil)
         }
         let id = ids.first ?? added.request.id
+        if id != added.request.id, condition.key != nil, try await !added.describes(id, in: queue) {
+            throw Problem(422, "idempotencyKeyReused", "An earlier request with this Idempotency-Key added other content. Use another key.")
+        }
         // A repeated request gets the session of the first request.
         return WebResponse(
             ["id": .string(id.description)], id == added.request.id ? 201 : 200, headers: [("Location", "/api/v1/sessions/\(id)")])

@@ -31,6 +31,11 @@ struct APIRouter: Sendable {
             return WebResponse(await rates.json(after: try Self.integer(request, "after", in: 0 ... .max) ?? 0))
         case ("queue", 1): return try await shared("queue") { try await queueStatus() }
         case ("sessions", 1):
+            // A misspelt filter would list all sessions.
+            if let name = request.query.first(where: { !SessionFilter.names.contains($0.name) })?.name {
+                let names = SessionFilter.names.joined(separator: ", ")
+                throw Problem.invalid("There is no parameter \"\(name)\". The parameters are \(names).")
+            }
             let filter = try SessionFilter(request)
             return try await shared("sessions?\(key)") { try await sessions(filter) }
         case ("sessions", 2):

@@ -9,6 +9,7 @@ struct AddRequest {
     let isDraft: Bool
     let isHeld: Bool
     let index: Int?
+    private let paths: [String]
 
     /// - Parameter key: The client's idempotency key, which becomes the deduplication key of the session; nil for none.
     /// - Throws: A ``Problem`` or a `TransferError`.
@@ -20,10 +21,13 @@ struct AddRequest {
         guard let direction = TransferDirection(rawValue: direction) else {
             throw Problem.invalid("\"direction\" must be upload or download.")
         }
+        guard key?.isEmpty != true else { throw Problem.invalid("The Idempotency-Key is empty.") }
         let (destination, name, tags) = (try members.string("to"), try members.string("name"), try members.strings("tags") ?? [])
+        guard name?.isEmpty != true else { throw Problem.invalid("\"name\" is empty. Omit it to use the name of the first path.") }
         var options = SessionOptions()
         options.rateLimit = try members.integer("rateLimit", in: 1 ... .max)
         let (folder, items) = try Self.items(paths, direction, destination)
+        self.paths = paths
         var request =
             switch direction {
             case .upload: try SessionRequest.upload(items: items, to: account, name: name, tags: tags, options: options)
@@ -45,6 +49,17 @@ struct AddRequest {
         }
         try members.finish()
         self.request = request
+    }
+
+    /// Whether an existing session has the same account, direction and first item, so that this request can be a repeated one.
+    func describes(_ id: SessionID, in queue: any ControllableQueue) async throws -> Bool {
+        let session = try await queue.status(of: id)
+        guard session.account == request.account, session.direction == request.direction else { return false }
+        guard case .upload = session.direction, let path = paths.first.map({ FilePath($0) }),
+            let source = try await queue.items(of: id, from: 0, limit: 1).first?.source
+        else { return true }
+        // The items of a folder are below it.
+        return source.starts(with: path)
     }
 
     /// Paths must be absolute, because the server's working directory means nothing to a client.

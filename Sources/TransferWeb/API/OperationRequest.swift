@@ -77,6 +77,7 @@ struct OperationRequest: Sendable {
         }
         update.tags = try members.strings("tags")
         update.name = try members.string("name")
+        guard update.name?.isEmpty != true else { throw .invalid("\"name\" is empty.") }
         update.account = try members.string("account")
         if members.contains("notBefore") { update.notBefore = try members.date("notBefore").map { .set($0) } ?? .remove }
         if members.contains("after") { update.dependency = try members.session("after").map { .set(.after($0)) } ?? .remove }

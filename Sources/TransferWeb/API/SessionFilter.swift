@@ -9,6 +9,9 @@ struct SessionFilter: Sendable {
         var next: Int?
     }
 
+    /// The names of the parameters.
+    static let names = ["from", "limit", "state", "account", "tag", "name"]
+
     let start: Int
     let limit: Int
     let states: Set<SessionState>

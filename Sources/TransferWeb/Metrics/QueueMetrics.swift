@@ -28,6 +28,8 @@ actor QueueMetrics {
     /// The accounts and directions whose rate was reported before. Their rate becomes 0 when no such session runs any longer.
     private var rated: Set<[String]> = []
     private var accounts: Set<String> = []
+    /// The gauges, by their names and the values of their labels.
+    private var gauges: [[String]: (name: String, labels: [(String, String)])] = [:]
     /// The ended sessions whose accounts have not been read yet, at most 10,000. Many sessions can end in a short time, for example while the server
     /// reads missed events. The queue limits the number of connections, so the accounts are read one at a time.
     private let ends: AsyncStream<(id: SessionID, result: String)>.Continuation
@@ -46,6 +48,7 @@ actor QueueMetrics {
     deinit { ends.finish() }
 
     private func set(_ name: String, _ value: Double, _ labels: [(String, String)] = []) {
+        gauges[[name] + labels.map(\.1)] = (name, labels)
         Meter(label: name, dimensions: labels, factory: registry).set(value)
     }
 
@@ -94,13 +97,16 @@ actor QueueMetrics {
     ///
     /// - Parameter eventClients: The number of clients that receive events.
     func text(eventClients: Int) async -> String {
-        set("transferq_web_event_clients", Double(eventClients))
         do {
             try await read()
             set("transferq_up", 1)
         } catch {
+            // Old values would look like the current state.
+            for gauge in gauges.values { Meter(label: gauge.name, dimensions: gauge.labels, factory: registry).destroy() }
+            gauges = [:]
             set("transferq_up", 0)
         }
+        set("transferq_web_event_clients", Double(eventClients))
         return registry.text
     }
 

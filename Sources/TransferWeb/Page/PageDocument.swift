@@ -86,7 +86,7 @@ struct PageDocument {
         }
         return """
             <details class="panel"><summary><h2>Limits of the queue</h2></summary>
-            <form method="post" action="/forms" class="fields"><input type="hidden" name="form" value="\(state.formToken)">\(HTML.joined(before))
+            <form method="post" action="/forms" class="fields live"><input type="hidden" name="form" value="\(state.formToken)">\(HTML.joined(before))
             <label>Concurrent sessions <input name="maxSessions" type="number" min="1" value="\(limit)"></label>
             <label>Rate <input name="rateLimit" placeholder="no limit" value="\(rate)" aria-describedby="rate-hint"></label>
             <p id="rate-hint" class="hint">Bytes per second, such as 500K or 2M. Empty for no limit.</p>

@@ -12,13 +12,12 @@
   const page = isWindowed ? 120 : 500;
   const selected = new Set(), markup = new WeakMap(), undoable = [], waiting = [];
   let start = isWindowed ? 0 : firstRow, count = page, total = Number(list.dataset.total), order = "0", lastEvent = document.body.dataset.revision;
-  let moved = Promise.resolve(); // Resolves when the page shows the last move.
+  let toastTimer, isFollowing = false, moved = Promise.resolve(); // `moved` resolves when the page shows the last move.
   let current = null, anchor = null, drag = null, timer = null, due = 0, isLoading = false, isStale = false, opened = null, goal = null;
   document.documentElement.classList.add("scripted");
 
   // Messages.
 
-  let toastTimer;
   function say(text, action, label) {
     toast.textContent = text;
     if (action) toast.append(Object.assign(document.createElement("button"), { type: "button", textContent: label, onclick: action }));
@@ -27,7 +26,9 @@
     toastTimer = setTimeout(() => { toast.hidden = true; }, action ? 12000 : 6000);
   }
 
-  function warn(text) { [notice.textContent, notice.hidden] = [text || "", !text]; }
+  // The message that the server rendered stays until the user changes something.
+  let rendered = notice.hidden ? "" : notice.textContent;
+  function warn(text) { [notice.textContent, notice.hidden] = [text || rendered, !(text || rendered)]; }
 
   // Reading. One request at a time; changes during a request cause another one.
 
@@ -43,7 +44,7 @@
   function shown() { refreshSoon(0); return new Promise((resolve) => waiting.push(resolve)); }
 
   async function refresh() {
-    if (isLoading || document.hidden || drag) { isStale = true; return; }
+    if (isLoading || document.hidden || drag && !drag.follows) { isStale = true; return; }
     [isLoading, isStale] = [true, false];
     const served = waiting.splice(0);
     try {
@@ -55,7 +56,7 @@
       const parts = await response.json();
       if (response.ok) {
         warn("");
-        if (drag) isStale = true; else { apply(parts); for (const resolve of served.splice(0)) resolve(); }
+        if (drag && !drag.follows) isStale = true; else { if (drag) drag.follows = false; apply(parts); for (const resolve of served.splice(0)) resolve(); }
       } else if (response.status === 404 && opened) { closeDetail(); isStale = true; } else {
         warn(parts.detail);
         if (response.status === 401) location.reload();
@@ -143,13 +144,15 @@
       row.setAttribute("aria-setsize", isWindowed ? total : all.length);
       row.setAttribute("aria-posinset", isWindowed ? start + offset + 1 : offset + 1);
       row.classList.toggle("selected", isSelected);
+      row.classList.toggle("dragged", Boolean(drag && drag.ids.includes(row.dataset.id)));
       $("input", row).checked = isSelected;
     });
     if (wanted) { wanted.tabIndex = 0; wanted.focus(); }
     const label = $("#count");
     if (label) {
-      label.textContent = selected.size ? selected.size + " selected" : "All";
-      $("#all").checked = selected.size > 0 && all.every((row) => selected.has(row.dataset.id));
+      const isPart = isWindowed && total > all.length;
+      label.textContent = selected.size ? selected.size + (isPart ? " of " + total : "") + " selected" : isPart ? all.length + " listed" : "All";
+      $("#all").checked = selected.size > 0 && !isPart && all.every((row) => selected.has(row.dataset.id));
       $("#all").indeterminate = selected.size > 0 && !$("#all").checked;
     }
   }
@@ -160,17 +163,15 @@
     const first = Math.floor(list.scrollTop / height()), visible = Math.ceil(list.clientHeight / height()), end = start + rows().length;
     if (first >= start && Math.min(total, first + visible) <= end && (start === 0 || first - start > 10 || first < 10)) return;
     const wanted = Math.max(0, first - Math.floor((page - visible) / 2));
-    if (wanted !== start || end < Math.min(total, first + visible)) { start = wanted; refreshSoon(0); }
+    if (wanted !== start || end < Math.min(total, first + visible)) { start = wanted; if (drag) drag.follows = true; refreshSoon(0); }
   }
-  let isFollowing = false;
-  list.addEventListener("scroll", () => {
-    if (!isFollowing) requestAnimationFrame(() => { isFollowing = false; follow(); });
-    isFollowing = true;
-  }, { passive: true });
+  const followSoon = () => { if (!isFollowing) requestAnimationFrame(() => { isFollowing = false; follow(); }); isFollowing = true; };
+  list.addEventListener("scroll", followSoon, { passive: true });
 
   // Changing.
 
   async function send(url, body, headers) {
+    rendered = "";
     const response = await fetch(url, { method: "POST", body, headers: { Accept: "application/json", ...headers } });
     const result = response.status === 204 ? {} : await response.json();
     if (response.ok) return result;
@@ -182,6 +183,7 @@
     retry: "retried", cancel: "cancelled", remove: "removed", set: "changed", rate: "limited", move: "moved", enqueue: "enqueued" };
 
   async function act(fields, verb) {
+    if (fields.getAll("id").length > 1000) return say("Select at most 1,000 sessions.");
     if (verb === "remove" && !await ask(fields.getAll("id").length)) return false;
     let isDone = false;
     try {
@@ -191,6 +193,7 @@
         for (const each of result.refused) if (each.code === "noSuchSession") selected.delete(each.id);
         say([many + " " + (past[verb] || "changed") + ".", ...result.refused.map((each) => each.detail)].join(" "));
       } else if (verb === "add") say("The session was added.");
+      else if (verb === "limits") say("The limits were saved.");
       else if (result.mode) say("The queue is " + result.mode + ".");
       else say("Done.");
       if (verb === "remove") closeDetail();
@@ -202,9 +205,7 @@
   }
 
   function operate(verb, ids) {
-    const fields = new URLSearchParams({ form: form.elements.form.value, do: verb });
-    for (const id of ids) fields.append("id", id);
-    act(fields, verb);
+    act(new URLSearchParams([["form", form.elements.form.value], ["do", verb], ...[...ids].map((id) => ["id", id])]), verb);
   }
 
   function ask(number) {
@@ -230,7 +231,10 @@
       for (const id of selected) fields.append("id", id);
     }
     if (event.target === form && verb === "move" && selected.size && fields.get("at")) return move([...selected], { at: Number(fields.get("at")) }, order);
-    act(fields, verb).then((isDone) => { if (isDone && verb === "add") event.target.reset(); });
+    act(fields, verb).then((isDone) => {
+      if (isDone && verb === "add") event.target.reset();
+      if (isDone && verb === "limits") for (const each of event.target.elements) if (each.name.endsWith("Before")) each.value = event.target.elements[each.name.slice(0, -6)].value;
+    });
   });
 
   // Moves name the order that the user saw. If it has changed since, the server moves nothing. It returns the moves that undo this one.
@@ -267,6 +271,7 @@
 
   function select(id, isSelected, isRange) {
     const all = rows(), from = all.findIndex((row) => row.dataset.id === anchor), to = all.findIndex((row) => row.dataset.id === id);
+    if (isRange && anchor && from < 0) { settle(); return say("The start of the range is too far away. Select the range in parts."); }
     const range = isRange && from >= 0 ? all.slice(Math.min(from, to), Math.max(from, to) + 1) : [find(id)];
     for (const row of range.filter(Boolean)) if (isSelected) selected.add(row.dataset.id); else selected.delete(row.dataset.id);
     anchor = id;
@@ -290,8 +295,7 @@
 
   const all = $("#all");
   if (all) all.addEventListener("change", () => {
-    for (const row of rows()) if (all.checked) selected.add(row.dataset.id);
-    if (!all.checked) selected.clear();
+    if (all.checked) for (const row of rows()) selected.add(row.dataset.id); else selected.clear();
     settle();
   });
 
@@ -322,10 +326,7 @@
   dialog.addEventListener("click", (event) => {
     const link = event.target.closest("a"), target = link && new URLSearchParams(link.search);
     if (event.target === dialog || link && link.closest(".close")) { event.preventDefault(); closeDetail(); }
-    else if (link && link.search.includes("items=")) {
-      event.preventDefault();
-      openDetail(target.get("session"), target.get("items"));
-    }
+    else if (link && link.search.includes("items=")) { event.preventDefault(); openDetail(target.get("session"), target.get("items")); }
   });
   $("#help-button").addEventListener("click", () => { showDetail($("#keys").innerHTML); dialog.showModal(); });
 
@@ -373,35 +374,37 @@
     if (!handle || !canWrite || event.button) return;
     event.preventDefault();
     const ids = selected.has(row.dataset.id) ? [...selected] : [row.dataset.id];
-    drag = { ids, order, line: document.createElement("div"), place: null };
+    drag = { ids, order, line: document.createElement("div"), place: null, y: event.clientY, follows: false };
     drag.line.className = "drop";
     list.append(drag.line);
     list.setPointerCapture(event.pointerId);
-    for (const id of ids) { const each = find(id); if (each) each.classList.add("dragged"); }
+    settle();
+    requestAnimationFrame(hover);
   });
-  list.addEventListener("pointermove", (event) => {
-    if (!drag) return;
-    const bounds = list.getBoundingClientRect();
-    if (event.clientY < bounds.top + 40) list.scrollTop -= 12;
-    if (event.clientY > bounds.bottom - 40) list.scrollTop += 12;
-    const target = rows().find((row) => { const box = row.getBoundingClientRect(); return event.clientY >= box.top && event.clientY < box.bottom; });
+  list.addEventListener("pointermove", (event) => { if (drag) { drag.y = event.clientY; aim(); } });
+  function hover() { if (drag) { aim(); requestAnimationFrame(hover); } }
+  // Shows where the session would land, and scrolls while the pointer is near an edge.
+  function aim() {
+    const bounds = list.getBoundingClientRect(), y = drag.y;
+    if (y < bounds.top + 40) list.scrollTop -= 12;
+    if (y > bounds.bottom - 40) list.scrollTop += 12;
+    const target = rows().find((row) => { const box = row.getBoundingClientRect(); return y >= box.top && y < box.bottom; });
     drag.place = null;
     drag.line.hidden = !target || drag.ids.includes(target.dataset.id);
     if (drag.line.hidden) return;
-    const box = target.getBoundingClientRect(), isBefore = event.clientY < box.top + box.height / 2;
+    const box = target.getBoundingClientRect(), isBefore = y < box.top + box.height / 2;
     drag.place = isBefore ? { before: target.dataset.id } : { after: target.dataset.id };
     drag.line.style.top = (isBefore ? box.top : box.bottom) - bounds.top + list.scrollTop + "px";
-  });
+  }
   function drop(isDone) {
     if (!drag) return;
     const { ids, place, order: seen, line } = drag;
     drag = null;
     line.remove();
-    for (const row of rows()) row.classList.remove("dragged");
+    settle();
     if (isDone && place) move(ids, place, seen); else if (isStale) refreshSoon(0);
   }
-  list.addEventListener("pointerup", () => drop(true));
-  list.addEventListener("pointercancel", () => drop(false));
+  for (const name of ["pointerup", "pointercancel"]) list.addEventListener(name, () => drop(name === "pointerup"));
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") drop(false); });
 
   // Events. The browser reconnects with the last ID, so no event is missed.
@@ -419,10 +422,7 @@
       if (row && event.bytesTotal > 0) $("progress", row).value = Math.floor(1000 * Math.min(1, done / event.bytesTotal));
       refreshSoon(1000);
     };
-    source.addEventListener("owner", (message) => {
-      warn(JSON.parse(message.data).isReachable ? "" : "The queue does not respond. Reload the page to see why.");
-      refreshSoon(0);
-    });
+    source.addEventListener("owner", ({ data }) => { warn(JSON.parse(data).isReachable ? "" : "The queue does not respond. Reload the page to see why."); refreshSoon(0); });
     source.onerror = () => {
       warn("The connection was lost. Reconnecting.");
       if (source.readyState === EventSource.CLOSED) setTimeout(listen, 2000);
@@ -433,8 +433,8 @@
 
   let samples = [], lastSample = 0;
   function size(bytes) {
-    const units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let unit = 0;
+    const units = ["B", "KiB", "MiB", "GiB", "TiB"];
     while (bytes >= 1000 && unit < units.length - 1) { bytes /= 1024; unit += 1; }
     return (bytes >= 100 || unit === 0 ? Math.round(bytes) : bytes.toPrecision(3)) + " " + units[unit] + "/s";
   }
@@ -463,9 +463,8 @@
     const line = (value) => samples.map((sample, index) => `${x(index)},${y(value(sample)).toFixed(1)}`).join(" ");
     const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     const add = (name, attributes) => {
-      const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+      const element = svg.appendChild(document.createElementNS("http://www.w3.org/2000/svg", name));
       for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-      svg.append(element);
     };
     for (const [key, value] of [["viewBox", "0 0 600 141"], ["preserveAspectRatio", "none"], ["role", "img"]]) svg.setAttribute(key, value);
     svg.setAttribute("aria-label", `Rate now ${size(now)}; highest ${size(top / 1.1)} in the last 10 minutes`);

@@ -22,6 +22,14 @@ import TransportTesting
             #expect(try second.object["id"] as? String == id)
             let third = try await client.post("/api/v1/sessions", json: body, ["Idempotency-Key": "k2"])
             #expect(third.status == 201)
+            // Other content under the same key is not dropped in silence.
+            let other = body.replacing(source.string, with: try fixture.file("other.mov").string)
+            let fourth = try await client.post("/api/v1/sessions", json: other, ["Idempotency-Key": "k1"])
+            #expect(fourth.status == 422 && fourth.code == "idempotencyKeyReused", "\(fourth.body)")
+            for (json, headers) in [(body, ["Idempotency-Key": ""]), (body.replacing("Reel", with: ""), [:])] {
+                #expect(try await client.post("/api/v1/sessions", json: json, headers).status == 400)
+            }
+            #expect(try await client.get("/api/v1/sessions?limt=1").status == 400)
             let session = try await client.get("/api/v1/sessions/\(id)").object
             #expect(session["name"] as? String == "Reel" && session["state"] as? String == "held" && session["tags"] as? [String] == ["x"])
             let items = try await client.get("/api/v1/sessions/\(id)/items").object["items"] as? [[String: Any]]

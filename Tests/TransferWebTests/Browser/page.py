@@ -152,7 +152,7 @@ def forms():
     browser.find("#sessions button[value=remove]").click()
     browser.wait(lambda: browser.all("input[name=confirm]"), "the page asks")
     browser.find("button.danger").click()
-    browser.wait(lambda: len(queue.names()) == 5, "the form removes the session after a question")
+    browser.wait(lambda: len(queue.names()) == 5 and len(browser.names()) == 5, "the form removes the session after a question")
     return browser
 
 
@@ -191,7 +191,8 @@ def keys():
     browser.wait(lambda: "Remove 2 sessions?" in browser.find("dialog[open]").text, "Delete asks")
     press(Keys.TAB)
     browser.find("dialog[open] button[value=yes]").send_keys(Keys.ENTER)
-    browser.wait(lambda: len(queue.names()) == 4, "the sessions are removed")
+    browser.wait(lambda: len(queue.names()) == 4 and len(browser.names()) == 4, "the sessions are removed")
+    browser.wait(lambda: "removed" in browser.find("#log").text and not browser.find("#notice").is_displayed(), "the log shows the removal")
     return browser
 
 
@@ -236,6 +237,18 @@ def more_keys():
         shown = [mode, "idle"] if mode == "running" else [mode]
         browser.wait(lambda: browser.run("return document.querySelector('.mode').textContent") in shown, f"{button} works")
         browser.wait(lambda: queue.call("GET", "queue")["mode"] == mode, f"the queue is {mode}")
+    # A rejected value stays in its field, with the reason.
+    browser.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    field = browser.find("input[name=timetable]")
+    field.send_keys("mon-xyz 5M")
+    browser.find("button[value=limits]").click()
+    browser.wait(lambda: "xyz" in browser.find("#toast").text, "the page explains the error")
+    require(field.get_attribute("value") == "mon-xyz 5M", field.get_attribute("value"))
+    field.clear()
+    field.send_keys("* 5M")
+    browser.find("button[value=limits]").click()
+    browser.wait(lambda: "saved" in browser.find("#toast").text, "the page saves the limits")
+    require(queue.call("GET", "queue")["timetable"] == "* 5M", queue.call("GET", "queue"))
     return browser
 
 
@@ -258,12 +271,29 @@ def many():
         browser.run(top, index - 5)
         browser.wait(lambda: browser.row(f"session {index}"), f"session {index} appears")
         browser.run("arguments[0].querySelector('input').click()", browser.row(f"session {index}"))
-    require(browser.find("#count").text == "2 selected", browser.find("#count").text)
+    require(browser.find("#count").text == "2 of 10000 selected", browser.find("#count").text)
     at = lambda index: queue.sessions(f"from={index}&limit=1")[0]["name"]
     drag(browser, "session 10", "session 12")
     browser.wait(lambda: at(11) == "session 10" and at(12) == "session 9000", "both sessions are next to each other")
     undo(browser, "2 sessions")
     browser.wait(lambda: at(10) == "session 10" and at(9_000) == "session 9000", "both sessions return")
+    # A drag reaches sessions that were not listed when it began, and scrolls while the pointer rests near an edge.
+    browser.run(top, 0)
+    browser.wait(lambda: browser.row("session 2"), "the first sessions appear")
+    ActionChains(browser.driver).move_to_element(browser.run("return arguments[0].querySelector('.handle')", browser.row("session 2"))).click_and_hold().perform()
+    edge = browser.run("const box = document.querySelector('#list').getBoundingClientRect(); return [Math.round(box.left + 200), Math.round(Math.min(box.bottom, innerHeight) - 15)]")
+    pointer = ActionChains(browser.driver)
+    pointer.w3c_actions.pointer_action.move_to_location(*edge)
+    pointer.perform()
+    browser.wait(lambda: browser.row("session 200"), "the list scrolls to sessions that were not listed")
+    pointer = ActionChains(browser.driver)
+    pointer.w3c_actions.pointer_action.move_to_location(edge[0], edge[1] - 200)
+    pointer.perform()
+    browser.wait(lambda: browser.run("const line = document.querySelector('.drop'); return line && !line.hidden"), "the page shows the place")
+    ActionChains(browser.driver).release().perform()
+    browser.wait(lambda: "Moved session 2." in browser.find("#toast").text and at(2) == "session 3", "the session moves there")
+    undo(browser, "session 2")
+    browser.wait(lambda: at(2) == "session 2", "the session returns")
     # How long the browser is busy with a scroll over the whole list.
     longest, most = browser.driver.execute_async_script("""
         const done = arguments[0], list = document.querySelector('#list');

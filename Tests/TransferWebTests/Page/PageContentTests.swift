@@ -89,6 +89,23 @@ import TransportTesting
         }
     }
 
+    @Test func `the page stays readable after sessions were removed`() async throws {
+        try await WebFixture.with { fixture in
+            let ids = try await fixture.add(3) { "session \($0)" }
+            let (browser, _) = try await fixture.browser()
+            try await fixture.queue.remove(ids[1])
+            // The log of the page contains the event of the removed session.
+            var page = try await browser.get("/")
+            while page.status == 200, !(page.body.components(separatedBy: "id=\"log\"").last ?? "").contains("removed") {
+                page = try await browser.get("/")
+            }
+            #expect(page.status == 200 && page.body.contains("session 2"), "\(page.body.prefix(500))")
+            #expect(!page.body.contains("data-id=\"\(ids[1])\""))
+            #expect(try await browser.get("/parts").status == 200)
+            #expect(try await fixture.queue.sessions(in: .sessions(ids)).map(\.id) == [ids[0], ids[2]])
+        }
+    }
+
     @Test func `an account without an available endpoint shows when the queue tries again`() async throws {
         try await WebFixture.with { fixture in
             let busy = TransferError(.transient, .serverError, "The server is busy.", retryAfter: .seconds(3_600))
