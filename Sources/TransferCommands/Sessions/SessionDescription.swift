@@ -58,6 +58,7 @@ enum SessionDescription {
             "State:     \(session.state.rawValue)\(session.phase.map { ", \($0.rawValue)" } ?? "")",
         ]
         if let why = session.why { lines.append("Waiting:   \(why.advisedDescription)") }
+        if let host = session.host { lines.append("Member:    \(host)") }
         lines += [
             "Index:     \(session.state == .draft ? "–" : "\(session.index)")",
             "Account:   \(session.account) (\(session.direction.rawValue))",

@@ -50,7 +50,8 @@ struct WhyCommand: AsyncParsableCommand {
         if let why = session.why { return sentence(why, session.error, mode, isWaiting: session.state == .waiting) }
         return switch session.state {
         case .waiting: "The session is waiting for its turn."
-        case .running: "The session is running\(session.phase.map { " (\($0.rawValue))" } ?? "")."
+        case .running:
+            "The session is running\(session.host.map { " on the member \"\($0)\"" } ?? "")\(session.phase.map { " (\($0.rawValue))" } ?? "")."
         case .paused: "The session is paused. To resume it: transferq resume \(SessionDescription.shortID(session.id))"
         case .draft:
             "The session is a draft. To add it to the queue: transferq enqueue \(SessionDescription.shortID(session.id))"

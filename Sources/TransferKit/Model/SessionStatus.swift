@@ -58,6 +58,8 @@ public struct SessionStatus: Hashable, Sendable, Codable {
     /// How long the session's files spent in each part of a transfer. Nil in lists of sessions, and in a fleet; see
     /// ``ControllableQueue/status(of:)``.
     public var times: TransferTimes?
+    /// The member of a fleet that has the session; nil if no member has it, and in other queues.
+    public var host: String?
 }
 
 extension SessionStatus {

@@ -50,6 +50,9 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     case slotHeld(by: SessionID)
     /// A queue of several hosts has no live host that may run the session. The text describes the hosts that may run it.
     case noHost(String)
+    /// A queue of several hosts wants the session to stop, but the host with this name has not stopped it yet. The session can start again when the
+    /// host gives it back, or when the host's lease of the session ends.
+    case leased(to: String)
 
     /// The reason as a sentence for the user. Dates are in the time zone of this machine.
     public var description: String {
@@ -80,6 +83,8 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
         case .queueLimit: "The session is next. All slots of the queue are in use."
         case .accountLimit: "The session is next. All slots of its account are in use."
         case .slotHeld(let id): "The session is next. The paused session \(id) keeps the slot that it needs."
+        case .leased(let host):
+            "The member \"\(host)\" still has the session. It can start again when the member gives it back, or when the member's lease ends."
         case .noHost(let hosts): "The session may run on \(hosts), and none of these is live and can use the account."
         }
     }

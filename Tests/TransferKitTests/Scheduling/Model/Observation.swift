@@ -122,6 +122,7 @@ extension WaitReason {
         case .accountLimit: "accountLimit"
         case .slotHeld: "slotHeld"
         case .noHost: "noHost"
+        case .leased: "leased"
         case .lastRunNotEnded: "lastRunNotEnded"
         case .runsNotEnded: "runsNotEnded"
         case .storageRefusesChanges: "storageRefusesChanges"
