@@ -122,7 +122,7 @@ extension FileRunner {
     }
 
     /// The destination of a download. The store records the part file before the part file exists.
-    private mutating func downloadPayload(from endpoint: Endpoint) async throws(QueueError) -> AttemptPayload {
+    private mutating func downloadPayload(from endpoint: Endpoint) async throws -> AttemptPayload {
         let name = file.localName ?? FilePath()
         let folder = FilePath(bytes: file.source.bytes.dropLast(name.bytes.count + 1))
         let root = folder.isEmpty ? "/" : folder
@@ -134,6 +134,8 @@ extension FileRunner {
         {
             if await parts.isComplete(checkpoint) {
                 part = earlier
+            } else if try await parts.seize(checkpoint, as: part) {
+                checkpoints[partEndpoint.address] = nil
             } else {
                 try await startOver(
                     TransferError(

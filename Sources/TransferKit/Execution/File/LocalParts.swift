@@ -65,6 +65,47 @@ package struct LocalParts: Sendable {
         }
     }
 
+    /// Takes the part file of a former owner away, so that the former owner can no longer give it the final name. The former owner may still have the
+    /// part file open, so its content is not used unless the part file already has its final name.
+    ///
+    /// - Parameters:
+    ///   - checkpoint: The checkpoint of the part file.
+    ///   - own: The name of this queue's part file, in the same folder.
+    /// - Returns: Whether the part file is complete and has its final name; it is then this queue's part file.
+    /// - Throws: A ``/TransferCore/TransferError`` if the former owner may still give the part file its final name.
+    package func seize(_ checkpoint: Checkpoint, as own: FilePath) async throws(TransferError) -> Bool {
+        guard let (root, part) = paths(in: checkpoint), let last = part.lastComponent, let ownLast = own.lastComponent else { return false }
+        let (name, ownName) = (FilePath(root: nil, components: last), FilePath(root: nil, components: ownLast))
+        return try await BlockingIO.run(.parts) { () throws(TransferError) in
+            let folder: FileDescriptor
+            do throws(TransferError) {
+                folder = try ConfinedFolder.open(root, parentOf: part, creates: false).folder
+            } catch {
+                guard error.code == .noSuchFile else { throw error }
+                return false
+            }
+            defer { try? folder.close() }
+            func check(_ result: CInt) throws(TransferError) {
+                guard result == 0 || errno == ENOENT else { throw .destinationUnavailable(root.pushing(part), errno: errno) }
+            }
+            Self.removePlaceholder(of: name, in: folder)
+            // The former owner names the part file in link(2) or rename(2), which fail after this.
+            let result = unsafe name.withPlatformString { old in
+                unsafe ownName.withPlatformString { unsafe renameat(folder.rawValue, old, folder.rawValue, $0) }
+            }
+            try check(result)
+            guard result == 0 else { return false }
+            // The second name of a complete part file, which the former owner may be about to rename to the final name.
+            try check(
+                unsafe DownloadDestination.placingName(of: name).withPlatformString { unsafe unlinkat(folder.rawValue, $0, 0) })
+            var found = stat()
+            try check(unsafe ownName.withPlatformString { unsafe fstatat(folder.rawValue, $0, &found, AT_SYMLINK_NOFOLLOW) })
+            if found.st_nlink > 1 { return true }
+            try check(unsafe ownName.withPlatformString { unsafe unlinkat(folder.rawValue, $0, 0) })
+            return false
+        }
+    }
+
     private func paths(in checkpoint: Checkpoint) -> (root: FilePath, part: FilePath)? {
         guard let end = checkpoint.data.firstIndex(of: 0) else { return nil }
         return (

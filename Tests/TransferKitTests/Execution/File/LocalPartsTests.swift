@@ -51,6 +51,41 @@ import TransportTesting
         #expect(exists("file") == !(reservesName && notedSize == 11 && finalSize == 0))
     }
 
+    /// Returns whether link(2) succeeds.
+    private func links(_ old: String, _ new: String) -> Bool {
+        unsafe link(folder.path.appending(old).string, folder.path.appending(new).string) == 0
+    }
+
+    /// Returns whether rename(2) succeeds.
+    private func renames(_ old: String, _ new: String) -> Bool {
+        unsafe rename(folder.path.appending(old).string, folder.path.appending(new).string) == 0
+    }
+
+    /// The states of a download in which its queue can be suspended, before it renames or links the part file.
+    @Test(arguments: [false, true]) func seizedPartFileGetsNoFinalName(hasPlacingName: Bool) async throws {
+        let parts = parts { _ in 0 }
+        let placing = DownloadDestination.placingName(of: ".a.1.part").string
+        _ = try folder.file(".a.1.part", size: 5)
+        if hasPlacingName { #expect(links(".a.1.part", placing)) }
+        #expect(try await !parts.seize(parts.checkpoint(of: ".a.1.part", below: folder.path), as: ".a.1-3.part"))
+        // The former owner continues.
+        #expect(!links(".a.1.part", "a"))
+        #expect(!renames(".a.1.part", "a"))
+        #expect(!renames(placing, "a"))
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path.string).isEmpty)
+    }
+
+    @Test func seizedPartFileKeepsFinalName() async throws {
+        let parts = parts { _ in 0 }
+        _ = try folder.file(".a.1.part", size: 5)
+        #expect(links(".a.1.part", "a"))
+        #expect(try await parts.seize(parts.checkpoint(of: ".a.1.part", below: folder.path), as: ".a.1-3.part"))
+        #expect(exists("a") && exists(".a.1-3.part") && !exists(".a.1.part"))
+        // A part file or a folder that does not exist can't get a final name.
+        #expect(try await !parts.seize(parts.checkpoint(of: ".b.part", below: folder.path), as: ".b-3.part"))
+        #expect(try await !parts.seize(parts.checkpoint(of: ".b.part", below: folder.path.appending("gone")), as: ".b-3.part"))
+    }
+
     /// The part files are in two subfolders of the download folder.
     @Test func syncsEachFolder() async throws {
         let syncs = Locked(0)
