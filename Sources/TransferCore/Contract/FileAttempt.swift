@@ -20,7 +20,7 @@ public struct FileAttempt: Sendable {
 
     /// The ID for the name of a part file, with the same characters as ``transferID``. Differs from ``transferID`` if another queue has worked on the
     /// transfer, and may still have its part file open. A transport then must not write into the part file of an earlier checkpoint, but may copy it.
-    public package(set) var partID: String
+    public var partID: String
 
     /// The number of the attempt, counted from 1. The count begins again when the file restarts, when its session is retried, and in a new
     /// process.

@@ -37,18 +37,21 @@ import TransferCore
 
     /// Uploads a local file.
     ///
-    /// - Parameter refusing: The point at which saving a checkpoint fails, which ends the upload; nil to save all checkpoints.
+    /// - Parameters:
+    ///   - partID: The ID for the part file after another queue has worked on the transfer; nil if no other queue has.
+    ///   - refusing: The point at which saving a checkpoint fails, which ends the upload; nil to save all checkpoints.
     @discardableResult
     private func upload(
-        as name: String = "reel.mov", from checkpoint: Checkpoint? = nil, overwrite: OverwritePolicy = .never,
+        as name: String = "reel.mov", from checkpoint: Checkpoint? = nil, overwrite: OverwritePolicy = .never, partID: String? = nil,
         refusing: InterruptionPoint? = nil, _ saved: SavedCheckpoints = SavedCheckpoints()
     ) async throws -> TransferReceipt {
         let path = fixture.folder.appending("source")
         if !FileManager.default.fileExists(atPath: path.string) { try content.write(to: URL(filePath: path.string)) }
         let source = UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path))
-        let attempt = FileAttempt(
+        var attempt = FileAttempt(
             transferID: "1-0-1", endpoint: fixture.endpoint, source: source, remotePath: try RemotePath(name), checkpoint: checkpoint,
             options: AttemptOptions(overwrite: overwrite), credentials: fixture.credentials, logger: Logger(label: "test"))
+        if let partID { attempt.partID = partID }
         return try await fixture.transport.perform(
             attempt, reporting: saved.reporter { [size = content.count] in refusing?.isReached(by: $0, of: size) == true })
     }
@@ -97,6 +100,29 @@ import TransferCore
             try await transport.discard(try #require(saved.last), at: fixture.endpoint, credentials: fixture.credentials)
             #expect(try names == ["2026", "2026/mine"])
         }
+    }
+
+    /// The former owner may still have its part file open, for example a suspended member of a fleet.
+    @Test func uploadNeverContinuesPartFileOfOtherQueue() async throws {
+        let saved = SavedCheckpoints()
+        try await fixture.cut(afterBytes: 50_000)
+        await #expect(throws: TransferError.self) { try await upload(saved) }
+        let error = await #expect(throws: TransferError.self) { try await upload(from: saved.last, partID: "1-0-1-3") }
+        #expect(error?.failureClass == .resumeLost)
+        #expect(try Data(contentsOf: fixture.archive.appending(path: ".tq-1-0-1.part")).prefix(50_000) == content.prefix(50_000))
+        try await upload(partID: "1-0-1-3")
+        #expect(try Data(contentsOf: fixture.archive.appending(path: "reel.mov")) == content)
+        // The queue discards the part file of the former owner.
+        #expect(try names == [".tq-1-0-1.part", "reel.mov"])
+    }
+
+    /// The former owner exited between the last byte and the report of the end.
+    @Test func completePartFileOfOtherQueueNeedsNoSecondUpload() async throws {
+        let saved = SavedCheckpoints()
+        await #expect(throws: SavedCheckpoints.Refused.self) { try await upload(refusing: .afterPlacing, saved) }
+        try await upload(from: saved.last, partID: "1-0-1-3")
+        #expect(try Data(contentsOf: fixture.archive.appending(path: "reel.mov")) == content)
+        #expect(try names == ["reel.mov"])
     }
 
     @Test(arguments: ["folder://elsewhere/tmp/", "https://localhost/tmp/", "folder://localhost/tmp/?key=hunter2"])
