@@ -42,8 +42,10 @@ public struct CommandLineProgram: Sendable {
         exit(await body(program, arguments))
     }
 
-    /// Runs one command on a queue other than the queue in the storage folder.
-    package func run(_ arguments: [String], on queue: any ControllableQueue) async -> Int32 {
+    /// Runs one command on a queue.
+    ///
+    /// - Parameter queue: The queue; nil for the queue in the storage folder.
+    package func run(_ arguments: [String], on queue: (any ControllableQueue)?) async -> Int32 {
         var program = self
         program.context.queue = queue
         return await program.run(arguments)

@@ -18,6 +18,11 @@ public struct QueueOwner: Hashable, Sendable, Codable {
         public static let run = Role(rawValue: "run")
         /// `transferq agent`, which exits on request.
         public static let agent = Role(rawValue: "agent")
+        /// A member of a fleet, which exits on request like an agent. Only the fleet changes its queue.
+        public static let member = Role(rawValue: "member")
+
+        /// Whether the program runs the queue in the background, and exits on request.
+        package var isAgent: Bool { self == .agent || self == .member }
     }
 
     /// The process ID.

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import TransferCommands
 import TransferFleet
 
 /// The commands of `transferq-fleet` that are not commands of `transferq`.
@@ -10,16 +11,18 @@ struct FleetProgramCommand: ParsableCommand {
             The queue is in a PostgreSQL database. "transferq" starts this program if --fleet URL or $TRANSFERQ_FLEET names a fleet. The \
             commands below manage the fleet. Most other commands of transferq also work; see transferq --help.
 
-            --place PLACE sets where new sessions may run: anywhere, member:NAME or label:LABEL (default: the member with this host's name).
+            --place PLACE sets where new sessions may run: anywhere, member:NAME or label:LABEL. By default, sessions whose files are all below \
+            the folders in $TRANSFERQ_SHARED (separated by colons) may run anywhere, and others on the member with this host's name.
 
             Example: transferq --fleet postgresql://owner@db.example.com/transferq fleet init
-            Example: transferq --fleet postgresql://db.example.com/transferq agent run --slots 2
+            Example: transferq --fleet postgresql://db.example.com/transferq agent start --slots 2
             Example: transferq --fleet postgresql://db.example.com/transferq --place anywhere upload studio reel.mov
             """, subcommands: [FleetCommand.self, AgentCommand.self, FleetWebCommand.self])
 
     struct AgentCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "agent", abstract: "Makes this host a member of the fleet.", subcommands: [MemberCommand.self])
+            commandName: "agent", abstract: "Makes this host a member of the fleet.",
+            subcommands: [MemberStartCommand.self, MemberCommand.self])
     }
 
     /// The help that the arguments request; nil if they request no help.
@@ -32,10 +35,13 @@ struct FleetProgramCommand: ParsableCommand {
         }
     }
 
-    /// Runs one of the commands on the fleet at a URL.
+    /// Runs one of the commands on a fleet.
     ///
+    /// - Parameter arguments: The command with its arguments, without the options of all commands on a fleet.
     /// - Returns: The exit status.
-    static func run(_ arguments: [String], at url: String, place: FleetPlace) async throws -> Int32 {
+    static func run(
+        _ arguments: [String], at url: String, _ options: FleetArguments, _ program: CommandLineProgram
+    ) async throws -> Int32 {
         let command: any ParsableCommand
         do {
             command = try parse(command: arguments)
@@ -46,7 +52,8 @@ struct FleetProgramCommand: ParsableCommand {
             return 2
         }
         if let command = command as? MemberCommand { return try await command.run(at: url) }
-        if let command = command as? FleetWebCommand { return try await command.run(at: url, place: place) }
+        if let command = command as? MemberStartCommand { return try await command.run(fleetOption: options.option, program) }
+        if let command = command as? FleetWebCommand { return try await command.run(at: url, options) }
         return try await (command as? FleetCommand)?.run(at: url) ?? 2
     }
 
@@ -62,7 +69,9 @@ struct FleetProgramCommand: ParsableCommand {
     private static func parse(command arguments: [String]) throws -> any ParsableCommand {
         var command = try parseAsRoot(arguments)
         // The run of any other command throws the request for help.
-        if !(command is FleetCommand || command is MemberCommand || command is FleetWebCommand) { try command.run() }
+        if !(command is FleetCommand || command is MemberCommand || command is MemberStartCommand || command is FleetWebCommand) {
+            try command.run()
+        }
         return command
     }
 }

@@ -23,7 +23,7 @@ struct FleetWebCommand: ParsableCommand {
     /// Returns after SIGTERM, SIGINT or SIGHUP.
     ///
     /// - Returns: The exit status.
-    func run(at url: String, place: FleetPlace) async throws -> Int32 {
+    func run(at url: String, _ fleetOptions: FleetArguments) async throws -> Int32 {
         guard var options = WebServerOptions(listeningOn: web.listen ?? "127.0.0.1:8420") else {
             throw QueueError(.invalidRequest, "--listen must be an address and a port, such as 127.0.0.1:8420 or [::1]:0.")
         }
@@ -31,7 +31,7 @@ struct FleetWebCommand: ParsableCommand {
         options.certificate = web.certificateAndKey.map { .init(chain: $0.certificate, key: $0.key) }
         // The environment can contain the password of the database.
         CommandLineProgram.protectMemory()
-        let fleet = try Fleet(url, place: place)
+        let fleet = try Fleet(url, place: fleetOptions.place, sharedFolders: fleetOptions.sharedFolders)
         // Fail early if the URL is wrong. Later, the page shows that the database is unreachable.
         let identity = try await fleet.identity()
         // The tokens of one queue must not open another one.

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import SystemPackage
 import TransferCommands
 import TransferFleet
 import TransferKit
@@ -24,26 +25,53 @@ enum TransferQFleet {
             throw QueueError(.invalidRequest, "The fleet is missing. Use --fleet URL, or set TRANSFERQ_FLEET.")
         }
         let command = CommandLineProgram.beginningWithCommand(words.rest)
-        if ["fleet", "web"].contains(command.first) || command.starts(with: ["agent", "run"]) {
-            return try await FleetProgramCommand.run(command, at: url, place: words.place)
+        switch (command.first, command.dropFirst().first) {
+        case ("fleet", _), ("web", _), ("agent", "run"), ("agent", "start"):
+            return try await FleetProgramCommand.run(command, at: url, words, program)
+        case ("agent", "stop"), ("agent", "status"):
+            // The member answers on the socket in its storage folder.
+            let hasFolder = command.contains { $0 == "--store" || $0.hasPrefix("--store=") }
+            return await program.run(command + (hasFolder ? [] : ["--store", MemberOptions.defaultFolder.string]), on: nil)
+        case ("agent", "unit"):
+            throw QueueError.unitOfMember
+        default: break
         }
-        let fleet = try Fleet(url, place: words.place)
+        let fleet = try Fleet(url, place: words.place, sharedFolders: words.sharedFolders)
         let status = await program.run(words.rest, on: fleet)
         await fleet.close()
         return status
     }
 }
 
+extension QueueError {
+    fileprivate static var unitOfMember: QueueError {
+        QueueError(
+            .invalidRequest, "There is no unit for a member of a fleet. Write one with ExecStart=transferq --fleet URL agent run.")
+    }
+}
+
 /// The options of all commands on a fleet, taken out of a command's arguments.
 struct FleetArguments {
-    private(set) var url: String?
-    private(set) var place = FleetPlace.member(ProcessInfo.processInfo.hostName)
+    /// The value of `--fleet`; nil without this option.
+    private(set) var option: String?
+    /// The value of `TRANSFERQ_FLEET`.
+    private let variable: String?
+    var url: String? { option ?? variable }
+    /// The value of `--place`; nil without this option.
+    private var chosenPlace: FleetPlace?
+    var place: FleetPlace { chosenPlace ?? .member(ProcessInfo.processInfo.hostName) }
+    /// The folders in `TRANSFERQ_SHARED`, separated by colons. `--place` takes precedence over them.
+    var sharedFolders: [FilePath] {
+        guard chosenPlace == nil else { return [] }
+        let text = ProcessInfo.processInfo.environment["TRANSFERQ_SHARED"] ?? ""
+        return text.split(separator: ":").map { FilePath(String($0)) }.filter(\.isAbsolute)
+    }
     /// The other arguments.
     private(set) var rest: [String] = []
 
     /// - Throws: `QueueError` with the code `invalidRequest` if an option has no value, or a wrong one.
     init(_ arguments: [String]) throws(QueueError) {
-        url = ProcessInfo.processInfo.environment["TRANSFERQ_FLEET"].flatMap { $0.isEmpty ? nil : $0 }
+        variable = ProcessInfo.processInfo.environment["TRANSFERQ_FLEET"].flatMap { $0.isEmpty ? nil : $0 }
         var words = arguments[...]
         while let word = words.popFirst() {
             if word == "--" {
@@ -51,9 +79,9 @@ struct FleetArguments {
                 break
             }
             if let value = try Self.value(of: "--fleet", word, &words) {
-                url = value
+                option = value
             } else if let value = try Self.value(of: "--place", word, &words) {
-                place = try Self.place(value)
+                chosenPlace = try Self.place(value)
             } else {
                 rest.append(word)
             }

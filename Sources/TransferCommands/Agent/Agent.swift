@@ -27,14 +27,7 @@ struct Agent {
         let signals = TerminationSignals(hangUp: starter == nil) {}
         defer { signals.cancel() }
         signals.whenReceived { end.yield() }
-        if starter != nil {
-            // Detaches from the terminal and its signals (setsid(2)). The working directory becomes /, so that other file systems can be unmounted.
-            _ = setsid()
-            signal(SIGHUP, SIG_IGN)
-            guard unsafe chdir("/") == 0 else {
-                throw CommandFailure(.storage, "Cannot change to the root folder (\(Errno(rawValue: errno))).")
-            }
-        }
+        if starter != nil { try StartReporter.detach() }
         let (logger, log) = try logger()
         let queue = try await common.openedQueueToRun(limits: limits, logger: logger)
         let server: ControlServer
@@ -68,11 +61,8 @@ struct Agent {
 
     private func logger() throws -> (Logger, RotatingLog?) {
         var logger = common.logger
-        let folder = try common.folder()
-        // The log is opened before the queue creates the folder, so this method creates the folder.
-        if starter != nil { try StorageFolder.prepare(folder) }
-        let log = starter == nil ? nil : try RotatingLog(at: folder.appending(RotatingLog.name), limit: logSize)
-        if let log { logger = Logger(label: "transferq") { _ in FileLogHandler(log: log) } }
+        let log = starter == nil ? nil : try RotatingLog.agentLog(in: common.folder(), limit: logSize)
+        if let log { logger = log.logger }
         logger.logLevel = common.verbosity > 0 ? .debug : .info
         return (logger, log)
     }

@@ -1,6 +1,7 @@
 import Foundation
-import SystemPackage
+package import SystemPackage
 import TransferCore
+import TransferKit
 
 #if canImport(Glibc)
     import Glibc
@@ -9,7 +10,13 @@ import TransferCore
 #endif
 
 /// Starts this program as an agent in a new process.
-enum AgentLaunch {
+package enum AgentLaunch {
+    /// Like ``launch(_:log:)``, with the log in the storage folder. Does not block the cooperative pool.
+    package static func start(_ arguments: [String], loggingIn folder: FilePath) async throws {
+        let log = folder.appending(RotatingLog.name)
+        _ = try await BlockingIO.run { () throws(CommandFailure) in try launch(arguments.map { Array($0.utf8) }, log: log) }
+    }
+
     /// Starts the agent and waits until it is ready or has failed. Blocks.
     ///
     /// - Parameters:

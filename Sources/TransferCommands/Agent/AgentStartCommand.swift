@@ -81,10 +81,10 @@ struct AgentStopCommand: AsyncParsableCommand {
     func run() async throws {
         let none = CommandFailure(.rejected, "No agent runs the queue in \(try common.folder()).")
         // If no process owns the queue, the command must not open or create it.
-        guard try await common.answeringOwner()?.owner.role == .agent else { throw none }
+        guard try await common.answeringOwner()?.owner.role.isAgent == true else { throw none }
         // If the agent has exited since the check, withOwner returns nil once the queue is released.
         _ = try await common.withOwner { queue in
-            guard try await queue.owner().role == .agent else { throw none }
+            guard try await queue.owner().role.isAgent else { throw none }
             try await queue.stopAgent()
         }
         if common.json { await CommandContext.current.output.write(["running": .bool(false)] as JSONValue) }
@@ -105,7 +105,7 @@ struct AgentStatusCommand: AsyncParsableCommand {
     func run() async throws {
         let folder = try common.folder()
         let answer = try await common.answeringOwner()
-        guard let (queue, owner) = answer, owner.role == .agent else {
+        guard let (queue, owner) = answer, owner.role.isAgent else {
             if common.json { await CommandContext.current.output.write(["running": .bool(false)] as JSONValue) }
             let other = (answer?.owner).map { " Process \($0.processID) owns it." } ?? " To start one: transferq agent start"
             throw CommandFailure(.rejected, "No agent runs the queue in \(folder).\(other)")

@@ -1,7 +1,7 @@
 import Dispatch
 import Foundation
 import Locking
-import Logging
+package import Logging
 package import SystemPackage
 import TransferCore
 import TransferKit
@@ -48,6 +48,17 @@ package final class RotatingLog: Sendable {
             throw CommandFailure(.storage, "Cannot write the log \(path): \(error).")
         }
     }
+
+    /// Opens the log of an agent.
+    ///
+    /// - Parameter folder: The storage folder. The log is opened before the queue creates the folder, so this method creates the folder.
+    package static func agentLog(in folder: FilePath, limit: Int = defaultLimit) throws -> RotatingLog {
+        try StorageFolder.prepare(folder)
+        return try RotatingLog(at: folder.appending(name), limit: limit)
+    }
+
+    /// A logger that writes to this log.
+    package var logger: Logger { Logger(label: "transferq") { _ in FileLogHandler(log: self) } }
 
     private static func open(_ path: FilePath, _ redirectsStandardError: Bool) throws -> State {
         let descriptor = try StorageFolder.open(path, .writeOnly, options: [.create, .append])

@@ -27,10 +27,29 @@ package struct StartReporter: Sendable {
     }
 
     /// Reports that the agent is ready, and closes the pipe. Call only one of these methods, once.
-    func reportReady() { send(StartResult()) }
+    package func reportReady() { send(StartResult()) }
 
     /// Reports that the agent failed to start, and closes the pipe.
     func reportFailure(_ status: ExitStatus, _ message: String) { send(StartResult(status: status.rawValue, message: message)) }
+
+    /// Reports the error of a failed start, and closes the pipe.
+    ///
+    /// - Returns: The exit status for this error.
+    package func report(_ error: any Error) -> Int32 {
+        let (status, message) = CommandLineProgram.explanation(of: error)
+        reportFailure(status, message)
+        return status.rawValue
+    }
+
+    /// Detaches this process from the terminal and its signals (setsid(2)). The working directory becomes /, so that other file systems can be
+    /// unmounted.
+    package static func detach() throws {
+        _ = setsid()
+        signal(SIGHUP, SIG_IGN)
+        guard unsafe chdir("/") == 0 else {
+            throw CommandFailure(.storage, "Cannot change to the root folder (\(Errno(rawValue: errno))).")
+        }
+    }
 
     private func send(_ result: StartResult) {
         // Ignores errors, because the starting process may have exited.

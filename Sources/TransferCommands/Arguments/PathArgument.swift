@@ -1,5 +1,5 @@
 import ArgumentParser
-import SystemPackage
+package import SystemPackage
 import TransferCore
 import TransferKit
 
@@ -29,7 +29,7 @@ struct PathArgument: ExpressibleByArgument {
 
 extension FilePath {
     /// The absolute path, for processes with another working directory.
-    var absolute: FilePath {
+    package var absolute: FilePath {
         isAbsolute ? self : FilePath.workingFolder.pushing(self)
     }
 

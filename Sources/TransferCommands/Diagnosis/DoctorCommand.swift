@@ -108,7 +108,7 @@ struct DoctorCommand: AsyncParsableCommand {
                 fields: [("process", .null)])
         }
         let owner = try await remote.owner()
-        let kind = owner.role == .agent ? "The agent" : owner.role == .run ? "transferq run" : "An app"
+        let kind = owner.role.isAgent ? "The agent" : owner.role == .run ? "transferq run" : "An app"
         let mode = try await remote.status().mode
         let notice = mode.notice
         return Finding(

@@ -87,7 +87,7 @@ extension CommonOptions {
     }
 
     private func refusal(for owner: QueueOwner) throws -> CommandFailure {
-        let isAgent = owner.role == .agent
+        let isAgent = owner.role.isAgent
         return CommandFailure(
             .storage,
             "\(isAgent ? "The agent" : "Process") \(owner.processID) already runs the queue in \(try folder()). Other commands work while it runs. To stop it: \(isAgent ? "transferq agent stop" : "kill \(owner.processID)")"

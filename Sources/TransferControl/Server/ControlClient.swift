@@ -41,6 +41,12 @@ struct ControlClient: Sendable {
             do {
                 try request.check()
                 try staged.check()
+                if owner.role == .member, !request.isRead, !request.isEnd {
+                    throw QueueError(
+                        .invalidRequest,
+                        "Process \(owner.processID) runs this queue as a member of a fleet, so only the fleet can change it. Use --fleet URL."
+                    )
+                }
                 if request.isOpenEnded, !subscribe(request.isStream) {
                     throw QueueError(
                         .tooManySubscribers,

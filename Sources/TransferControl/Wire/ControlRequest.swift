@@ -85,6 +85,17 @@ enum ControlRequest: Codable, Sendable {
         }
     }
 
+    /// Whether the request only reads the queue.
+    var isRead: Bool {
+        switch self {
+        case .owner, .accounts, .account, .status, .remainingUploads, .statistics, .forecast, .storeHealth, .quarantinedCount, .quarantined,
+            .sessions, .sessionsOfGroup, .stagedSessions, .sessionIDs, .findSessionIDs, .session, .items, .events, .stage:
+            true
+        default: false
+        }
+    }
+
+    var isEnd: Bool { if case .end = self { true } else { false } }
     var isStream: Bool { if case .addStream = self { true } else { false } }
 
     /// Whether the client decides how long the connection stays open. The owner limits the number of such connections.

@@ -59,6 +59,23 @@ import TransferKit
         #expect(try await fixture.fleet.fleet.status(of: id).attempts == 2)
     }
 
+    /// The member died after the server's response to the creation, and before it recorded the creation.
+    @Test func `a small file is not stored twice if its creation was not recorded`() async throws {
+        let fixture = try await MemberFixture()
+        try await fixture.rejectProgress("true")
+        let id = try await fixture.add("note", sizes: [10_000])
+        let first = try fixture.start("a")
+        try await fixture.wait("the server has created the file") { !fixture.server.statistics.uploads.isEmpty }
+        first.kill()
+        try await fixture.fleet.query("DROP TRIGGER reject ON progress")
+        try await fixture.fleet.query("UPDATE session SET lease_until = clock_timestamp()")
+        let second = try fixture.start("b")
+        try await fixture.waitForAll([id])
+        second.kill()
+        #expect(fixture.server.statistics.uploads.count(where: \.isComplete) == 1)
+        #expect(fixture.server.statistics.bytesStored == 10_000)
+    }
+
     @Test func `a suspended member wakes with a stale lease, and changes nothing`() async throws {
         let fixture = try await MemberFixture()
         let id = try await fixture.add("reel", sizes: [8_000_000])
@@ -115,9 +132,7 @@ import TransferKit
     /// Only the database's clock determines when leases end and sessions start.
     @Test func `members whose clocks are wrong by an hour keep and take over sessions`() async throws {
         let fixture = try await MemberFixture()
-        let (source, library) = (fixture.folder.appending("clock.c").string, fixture.folder.appending("clock.so").string)
-        try Self.clockLibrary.write(toFile: source, atomically: false, encoding: .utf8)
-        #expect(try await BlockingIO.run { try StartedProgram.run("cc", ["-shared", "-fPIC", "-o", library, source]).status } == 0)
+        let library = try await fixture.library("clock", Self.clockLibrary)
         let clock: @Sendable (Int) -> [String: String] = { ["LD_PRELOAD": library, "CLOCK_OFFSET": "\($0)"] }
         let shown = try await BlockingIO.run { try StartedProgram.run("date", ["+%s"], environment: clock(3_600)).output }
         let time = Double(String(decoding: shown, as: UTF8.self).trimmingCharacters(in: .newlines))

@@ -79,6 +79,9 @@ import TransferKit
         let member = try await fixture.member("a")
         let task = Task { try await member.run() }
         try await fixture.waitForBytes(3_000_000, of: "reel-0")
+        let standbyURL = standby.url(fixture.fleet.database)
+        let readOnly = await #expect(throws: QueueError.self) { try await Fleet(standbyURL, place: .anywhere).status() }
+        #expect(readOnly?.message.hasPrefix("The database is a read-only standby.") == true)
         await BlockingIO.run { primary.stop(crashes: true) }
         let refused = await #expect(throws: QueueError.self) { try await fixture.fleet.fleet.hold(note) }
         #expect(refused?.message.contains("Cannot reach the fleet's database") == true)

@@ -25,6 +25,9 @@ import TransportSFTP
         }
         first.suspend()
         let earlier = try #require(try parts(in: folder).first)
+        // Another file can't get the number of a file that is open.
+        let open = try FileDescriptor.open(folder.appending(earlier.name), .readOnly)
+        defer { try? open.close() }
         let second = try fixture.start("b")
         try await fixture.wait("the other member writes") {
             guard try await fixture.owner(of: id) == "b" else { return false }
@@ -99,6 +102,50 @@ import TransportSFTP
         let id = try await fixture.fleet.fleet.add([request])[0]
         try await takeOver(fixture, id, in: folder)
         #expect(try content(folder.appending("reel-0")) == content(source))
+    }
+
+    /// A library that suspends the process before it links the first part file, and creates the file in `STOP_FILE` before.
+    private static let suspendingLibrary = """
+        #define _GNU_SOURCE
+        #include <fcntl.h>
+        #include <signal.h>
+        #include <stdlib.h>
+        #include <string.h>
+        #include <sys/syscall.h>
+        #include <unistd.h>
+
+        int linkat(int old_folder, const char *old, int new_folder, const char *new, int flags) {
+            static int count;
+            if (strstr(old, ".part") && count++ == 0) {
+                close(open(getenv("STOP_FILE"), O_CREAT | O_WRONLY, 0600));
+                kill(getpid(), SIGSTOP);
+            }
+            return syscall(SYS_linkat, old_folder, old, new_folder, new, flags);
+        }
+        """
+
+    @Test func `a member that was suspended before the last step of a download does not place the file later`() async throws {
+        let (fixture, server, folder, source) = try await open(size: 1_000_000, isDownload: true)
+        defer { server.stop() }
+        let id = try await fixture.fleet.fleet.add([.download(["reel-0"], from: "remote", to: folder)])[0]
+        let (library, stopFile) = (try await fixture.library("stop", Self.suspendingLibrary), fixture.folder.appending("stopped").string)
+        let first = try fixture.start("a", environment: ["LD_PRELOAD": library, "STOP_FILE": stopFile])
+        try await fixture.wait("the member is suspended") { FileManager.default.fileExists(atPath: stopFile) }
+        #expect(try Self.files(in: folder).map(\.size) == [1_000_000])
+        try await fixture.fleet.query("UPDATE session SET lease_until = clock_timestamp()")
+        let second = try fixture.start("b")
+        try await fixture.waitForAll([id])
+        #expect(try Self.files(in: folder).map(\.name) == ["reel-0"])
+        #expect(try content(folder.appending("reel-0")) == content(source))
+        // The user moves the file away before the first member wakes.
+        try FileManager.default.removeItem(atPath: folder.appending("reel-0").string)
+        second.kill()
+        first.send(SIGCONT)
+        // The member has one slot, so it runs another session only after its run has ended.
+        let next = try await fixture.add("next", sizes: [1_000])
+        try await fixture.waitForAll([next])
+        first.kill()
+        #expect(try Self.files(in: folder).map(\.name).isEmpty)
     }
 
     /// The member died between the last step of a download and its report, so the file already has its final name.

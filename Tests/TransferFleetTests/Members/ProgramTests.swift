@@ -5,13 +5,21 @@ import Testing
 import TransferFleet
 import TransferKit
 
+#if canImport(Glibc)
+    import Glibc
+#endif
+
 /// The commands of `transferq` on a fleet.
 @Suite(.timeLimit(.minutes(2))) struct ProgramTests {
     private static let transferq = FilePath(MemberFixture.program).removingLastComponent().appending("transferq").string
 
     private func run(_ url: String, _ arguments: String...) async throws -> (status: Int32, lines: [String]) {
+        try await run(["--fleet", url] + arguments)
+    }
+
+    private func run(_ arguments: [String]) async throws -> (status: Int32, lines: [String]) {
         let result = try await BlockingIO.run {
-            try StartedProgram.run("sh", ["-c", "exec \"$0\" \"$@\" 2>&1", Self.transferq, "--fleet", url] + arguments)
+            try StartedProgram.run("sh", ["-c", "exec \"$0\" \"$@\" 2>&1", Self.transferq] + arguments)
         }
         return (result.status, String(decoding: result.output, as: UTF8.self).split(separator: "\n").map(String.init))
     }
@@ -45,6 +53,8 @@ import TransferKit
         #expect(why.lines.joined().contains("members with the label \"fast\""), "\(why)")
         #expect(try await run(url, "resume", ids[0]).status == 4)
         #expect(try await run(url, "show", ids[0]).lines.contains { $0.contains("one") })
+        #expect(try await run(url, "queue", "set", "--rate", "5M").status == 0)
+        #expect(try await run(url, "queue", "status").lines.contains { $0.hasPrefix("Max rate:") && !$0.contains("no limit") })
         #expect(try await run(url, "queue", "stop").status == 0)
         #expect(try await fleet.status().mode == .stopped)
         #expect(try await run(url, "fleet", "status").lines.first == "Mode:     stopped")
@@ -60,10 +70,63 @@ import TransferKit
                 ])
     }
 
+    @Test func `a member starts, answers and ends in the background`() async throws {
+        let fixture = try await MemberFixture()
+        let (url, store) = (fixture.fleet.url, fixture.folder.appending("store").string)
+        let reel = try await fixture.add("reel", sizes: [100_000])
+        let started = try await run(url, "agent", "start", "--store", store, "--name", "a", "--label", "fast", "--json")
+        let result: Result<Void, any Error>
+        do {
+            try #require(started.status == 0 && started.lines.count == 1, "\(started)")
+            let text = try #require(started.lines.first)
+            let process = try #require(text.split(separator: "\"process\":").last?.prefix { $0.isNumber })
+            #expect(text.contains("\"running\":true") && text.contains("\"log\":\"\(store)/agent.log\""), "\(text)")
+            #expect(getsid(try #require(pid_t(String(process)))) == pid_t(String(process)))
+            try await fixture.waitForAll([reel])
+            try fixture.checkArrived("reel", files: 1)
+            let status = try await run(url, "agent", "status", "--store", store)
+            #expect(status.status == 0 && status.lines.first?.hasPrefix("The agent (process \(process))") == true, "\(status)")
+            // A second start leaves the member unchanged.
+            #expect(try await run(url, "agent", "start", "--store", store, "--json").lines == started.lines)
+            #expect(try await run(url, "fleet", "members").lines == ["a [fast]: live, 0 of 1 slots in use"])
+            // Another store can't join under the same name.
+            let taken = try await run(url, "agent", "start", "--store", store + "-2", "--name", "a")
+            #expect(taken.status == 3 && taken.lines.first?.contains("already has a live member named \"a\"") == true, "\(taken)")
+            // Only the fleet changes the member's own queue.
+            #expect(try await run(["--store", store, "list"]).status == 0)
+            let change = try await run(["--store", store, "queue", "set", "--max-sessions", "9"])
+            #expect(change.status == 2 && change.lines.first?.contains("as a member of a fleet") == true, "\(change)")
+            result = .success(())
+        } catch {
+            result = .failure(error)
+        }
+        let stopped = try await run(url, "agent", "stop", "--store", store)
+        try result.get()
+        #expect(stopped.status == 0 && stopped.lines.isEmpty, "\(stopped)")
+        // The member has left the fleet.
+        #expect(try await run(url, "fleet", "members").lines.isEmpty)
+        let status = try await run(url, "agent", "status", "--store", store)
+        #expect(status.status == 4 && status.lines.first?.contains("No agent runs the queue in \(store).") == true, "\(status)")
+        #expect(try await run(url, "agent", "stop", "--store", store).status == 4)
+        let log = try String(contentsOfFile: store + "/agent.log", encoding: .utf8)
+        #expect(log.contains("Joined the fleet. member=a"), "\(log)")
+    }
+
+    @Test func `a start in the background reports why it failed`() async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "fleet-\(UUID().uuidString)").path
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let server = try PostgresServer.shared.get()
+        let missing = try await run(server.url("missing"), "agent", "start", "--store", folder)
+        #expect(missing.status == 3 && missing.lines.first?.contains("Cannot reach the fleet's database") == true, "\(missing)")
+        let unit = try await run(server.url("missing"), "agent", "unit")
+        #expect(unit.status == 2 && unit.lines.first?.contains("agent run") == true, "\(unit)")
+    }
+
     /// Tools that generate manual pages and the documentation site read the help without a fleet.
     @Test(arguments: [
         (["--help"], "USAGE: transferq-fleet <subcommand>"), (["fleet", "--help"], "USAGE: transferq-fleet fleet <action>"),
         (["agent", "run", "--help"], "USAGE: transferq-fleet agent run"),
+        (["agent", "start", "--help"], "USAGE: transferq-fleet agent start"),
         (["--experimental-dump-help"], "\"commandName\" : \"transferq-fleet\""),
     ]) func `help needs no fleet`(arguments: [String], text: String) async throws {
         let result = try await BlockingIO.run { try StartedProgram.run(MemberFixture.program, arguments) }

@@ -42,7 +42,7 @@ import TransferKit
             (await message { try await queue.enqueue(draft: id) }, "Add the session with --hold, and release it later."),
             (await message { try await queue.addItems([TransferItem("/in/b")], to: .id(id)) }, "Add another session."),
             (await message { try await queue.setRetention(.count(-1)) }, "A retention must be at least 0 sessions"),
-            (await message { try await queue.setRateLimit(1_000, account: nil) }, "--rate"),
+            (await message { try await queue.setTimetable(nil, account: nil) }, "--rate"),
             (await message { try await queue.cancel(id, discarding: true) }, "Cancel without --discard."),
         ]
         for (text, advice) in refusals { #expect(text.contains(advice), "\(text)") }
@@ -57,6 +57,7 @@ import TransferKit
         try await fleet.query("ALTER TABLE session DROP COLUMN part_epoch")
         try await fleet.query("DROP INDEX session_completed")
         try await fleet.query("ALTER TABLE fleet DROP COLUMN retention")
+        for table in ["fleet", "account"] { try await fleet.query("ALTER TABLE \(table) DROP COLUMN rate_limit") }
         try await fleet.query("UPDATE fleet SET version = 1")
         let old = await #expect(throws: QueueError.self) { try await Fleet(fleet.url, place: .anywhere).status() }
         #expect(old?.message.hasPrefix("The fleet's tables have the older version 1.") == true)

@@ -1,4 +1,5 @@
 import Foundation
+import SystemPackage
 import Testing
 import TransferCore
 import TransferFleet
@@ -116,6 +117,45 @@ import TransferKit
         #expect(try await fleet.fleet.status(of: fast[0]).why == .noHost("members with the label \"fast\""))
         let second = try await fleet.join("b", slots: 3, labels: ["slow", "fast"])
         #expect(try await fleet.store.take(for: second).map(\.id) == here + fast)
+    }
+
+    @Test func `sessions with files in shared folders may run anywhere`() async throws {
+        let fixture = try await FleetFixture()
+        let root = FilePath(FileManager.default.temporaryDirectory.appending(path: "shared-\(UUID().uuidString)").path)
+        defer { try? FileManager.default.removeItem(atPath: root.string) }
+        for name in ["in/reel", "in/note", "inner/reel", "tmp/reel", "out/2026/note", "other/note"] {
+            let path = URL(filePath: root.pushing(FilePath(name)).string)
+            try FileManager.default.createDirectory(at: path.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try Data("x".utf8).write(to: path)
+        }
+        let queue = try Fleet(fixture.url, place: .member("b"), sharedFolders: [root.appending("in"), root.appending("out")])
+        func upload(_ names: String...) throws -> SessionRequest {
+            try .upload(names.map { root.pushing(FilePath($0)) }, to: "studio")
+        }
+        try await queue.add([
+            upload("in/reel", "in/note"), upload("in/note", "tmp/reel"), upload("inner/reel"), upload("in/../tmp/reel"),
+            .download(["reel"], from: "studio", to: root.pushing("out/2026")),
+            .download(["reel"], from: "studio", to: root.appending("other")),
+        ])
+        let places = try await fixture.query("SELECT place FROM session ORDER BY position").map { try $0.text(0) }
+        #expect(places == ["anywhere", "member b", "member b", "member b", "anywhere", "member b"])
+    }
+
+    @Test func `a session reports its member, also while the member stops it`() async throws {
+        let fleet = try await FleetFixture()
+        let ids = try await fleet.add(2)
+        let (first, second) = (try await fleet.join("a"), try await fleet.join("b"))
+        let lease = try #require(try await fleet.store.take(for: first).first)
+        #expect(try await fleet.fleet.status(of: ids[0]).host == "a")
+        #expect(try await fleet.fleet.status(of: ids[1]).host == nil)
+        try await fleet.fleet.yield(ids[0])
+        let status = try await fleet.fleet.status(of: ids[0])
+        #expect(status.state == .waiting && status.host == "a" && status.why == .leased(to: "a"))
+        #expect(try await fleet.store.take(for: second).map(\.id) == [ids[1]])
+        try await fleet.endLeases(of: first)
+        _ = try await fleet.store.take(for: second)
+        #expect(try await fleet.fleet.status(of: ids[0]).host == nil)
+        #expect(try await !fleet.giveBack(lease))
     }
 
     @Test func `an account that a member can't use is passed over there, and blocked once no member can use it`() async throws {

@@ -103,6 +103,6 @@ struct FleetFixture {
 
     func requests(_ member: FleetMemberDescription, _ leases: FleetLease...) async throws -> [LeaseRequest?] {
         let answers = try await store.renew(leases.map { ($0.reference, SessionStatistics()) }, of: member)
-        return leases.map { answers[$0.id] }
+        return leases.map { answers.requests[$0.id] }
     }
 }

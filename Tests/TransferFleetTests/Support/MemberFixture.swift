@@ -135,6 +135,14 @@ final class MemberFixture: Sendable {
             errors: folder.appending("log-\(name)"))
     }
 
+    /// Compiles a library for `LD_PRELOAD`, which replaces functions of the C library in a member.
+    func library(_ name: String, _ text: String) async throws -> String {
+        let (source, library) = (folder.appending("\(name).c").string, folder.appending("\(name).so").string)
+        try text.write(toFile: source, atomically: false, encoding: .utf8)
+        #expect(try await BlockingIO.run { try StartedProgram.run("cc", ["-shared", "-fPIC", "-o", library, source]).status } == 0)
+        return library
+    }
+
     /// Runs members during a body, and stops them afterwards.
     func run(_ members: [FleetMember], _ body: () async throws -> Void) async throws {
         let tasks = members.map { member in Task { try await member.run() } }

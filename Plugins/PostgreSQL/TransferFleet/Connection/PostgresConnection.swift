@@ -105,7 +105,7 @@ package actor PostgresConnection {
     private static func message(for error: PostgresError, at location: String) -> String {
         switch error.kind {
         case .connection:
-            "Cannot reach the fleet's database at \(location). \(error.message) Check the URL, the password (PGPASSWORD or ~/.pgpass) and the server."
+            "Cannot reach the fleet's database at \(location). \(error.message) Check the URL, the password (PGPASSWORD or ~/.pgpass), the server and its connection limits."
         case .statement(state: "42501"):
             "The database user lacks a permission at \(location). \(error.message) See the article \"Running a fleet\"."
         case .statement(state: "25006"):

@@ -149,7 +149,7 @@ import CPostgres
 
     /// A message of libpq, which can have several lines, as one line.
     private static func sentence(_ text: String) -> String {
-        let line = text.split(whereSeparator: \.isNewline).joined(separator: "; ")
+        let line = text.split(whereSeparator: \.isNewline).map { $0.drop(while: \.isWhitespace) }.joined(separator: "; ")
         return line.hasSuffix(".") ? line : line + "."
     }
 

@@ -46,7 +46,8 @@ extension FleetMember {
             if status.state == .failed, let error = status.error { outcomes[id] = .failed(error) }
             if outcomes[id] != nil { wake() }
         }
-        let requests = try await heartbeats.renew(leases, of: description)
+        let answer = try await heartbeats.renew(leases, of: description)
+        let requests = answer.requests
         for (lease, _) in leases where held[lease.id]?.lease == lease {
             if requests[lease.id] != nil {
                 held[lease.id]?.deadline = began + FleetLease.duration - FleetLease.safetyMargin
@@ -55,6 +56,8 @@ extension FleetMember {
             }
             // If the run has ended, the report of its outcome checks the lease.
         }
+        // Without a lease, the shares can be those of a time before the last take.
+        if !requests.isEmpty { await apply(answer.rates) }
         for (id, request) in requests { follow(request, id) }
     }
 

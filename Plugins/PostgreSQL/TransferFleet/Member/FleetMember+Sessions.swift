@@ -40,9 +40,10 @@ extension FleetMember {
                     .invalidAccount,
                     "The member \"\(description.name)\" has no transport for the account \"\(lease.account.name)\" (\(names)).")
             }
-            if accounts[lease.account.name] != lease.account {
-                try await queue.save(lease.account)
-                accounts[lease.account.name] = lease.account
+            let account = divided(lease.account)
+            if accounts[account.name] != account {
+                try await queue.save(account)
+                accounts[account.name] = account
             }
             try await queue.adopt(lease.draft)
         }

@@ -69,7 +69,7 @@ public actor FleetMember {
     let store: FleetStore
     /// A separate connection for heartbeats, so that leases are renewed while a transaction waits for the fleet's lock.
     let heartbeats: FleetStore
-    let queue: TransferQueue
+    package nonisolated let queue: TransferQueue
     let recorder: ProgressRecorder
     let description: FleetMemberDescription
     let transports: Set<TransportID>
@@ -83,6 +83,12 @@ public actor FleetMember {
     var outcomes: [SessionID: Outcome] = [:]
     /// The accounts as the queue knows them.
     var accounts: [String: Account] = [:]
+    /// The member's last shares of the rate limits.
+    var rates = RateShares()
+    /// The share of the fleet's limit that the queue has; nil if it is unknown.
+    var appliedRate: Int64??
+    /// Whether the member is changing the queue's rate limits.
+    var isApplyingRates = false
     /// The tasks that remove sessions from the queue.
     var withdrawals: [SessionID: Task<Void, Never>] = [:]
     /// Sent when a session has left the member's queue.
@@ -137,13 +143,22 @@ public actor FleetMember {
     ///
     /// - Throws: ``/TransferKit/QueueError``: if the member can't join, or if the fleet has removed it.
     public func run() async throws {
-        let task = Task { try await self.work() }
+        try await run(whenJoined: {}, shutDown: { [queue] in await queue.shutdown() })
+    }
+
+    /// Like ``run()``.
+    ///
+    /// - Parameters:
+    ///   - didJoin: Called when the member has joined the fleet.
+    ///   - shutDown: Shuts the queue down, for example with the server that controls it.
+    package func run(whenJoined didJoin: @escaping @Sendable () -> Void, shutDown: () async -> Void) async throws {
+        let task = Task { try await self.work(didJoin) }
         let result = await withTaskCancellationHandler {
             await task.result
         } onCancel: {
             wakeUp.finish()
         }
-        await queue.shutdown()
+        await shutDown()
         await listener.close()
         await recorder.close()
         await heartbeats.connection.close()
@@ -169,7 +184,7 @@ public actor FleetMember {
         wakeUp.finish()
     }
 
-    private func work() async throws {
+    private func work(_ didJoin: @Sendable () -> Void) async throws {
         guard try await join() else { return }
         // Sessions of an earlier process of this member: the fleet has reclaimed them when the member joined.
         for id in await queue.sessionIDs() { try await queue.withdraw(id) }
@@ -177,6 +192,7 @@ public actor FleetMember {
         let events = queue.events
         try await queue.start()
         logger.notice("Joined the fleet.", metadata: ["member": "\(description.name)"])
+        didJoin()
         let helpers = [
             Task { await self.watchQueue(events) }, Task { await self.watchNotifications() }, Task { await self.watchDeadlines() },
             Task { await self.sendHeartbeats() }, Task { await self.tick() },
@@ -229,6 +245,7 @@ public actor FleetMember {
             let new = leases.filter { hold($0, takenAt: began) }
             heartbeatRequest.yield()
             for lease in leases where !new.contains(where: { $0.id == lease.id }) { await returnEarly(lease) }
+            if let lease = leases.first { await apply(lease.rates) }
             for lease in new { await adopt(lease) }
         } catch let error as QueueError where error.code == .evicted {
             throw error

@@ -25,9 +25,11 @@ extension Fleet {
                 var problem: TransferError?
                 let account = try row.readable(Account.self, 0, &problem)
                 let refusal = try row.readable(TransferError.self, 2, &problem)
-                return AccountStatus(
+                var status = AccountStatus(
                     of: try account ?? Account(row.text(3), endpoints: []), blockingError: problem ?? refusal,
                     sessions: Int(clamping: try row.integer(1)))
+                status.currentRateLimit = status.account.rateLimit
+                return status
             }
         }
     }
@@ -48,27 +50,49 @@ extension Fleet {
     ///   read.
     private func save(_ account: Account, if condition: (@Sendable (Account?) -> Bool)?) async throws -> Bool {
         try account.validate()
+        guard account.timetable == nil else { throw QueueError.timetableInFleet }
         for endpoint in account.endpoints {
             for reference in endpoint.credentials {
                 guard case .memory = reference.source else { continue }
                 throw QueueError(.invalidAccount, "The members of a fleet read the credentials, so use a file or an environment variable.")
             }
         }
-        let definition = try PostgresValue.json(account)
         return try await store.locked { transaction in
             if let condition {
                 let row = try transaction.link.query("SELECT definition FROM account WHERE name = $1", [account.name]).first
                 guard condition(try row.map { try $0.json(Account.self, 0) }) else { return false }
             }
-            try transaction.link.query(
-                """
-                INSERT INTO account(name, definition, max_sessions) VALUES ($1, $2, $3)
-                ON CONFLICT (name) DO UPDATE SET definition = excluded.definition, max_sessions = excluded.max_sessions
-                """, [account.name, definition, account.maxConcurrentSessions.map { "\($0)" }])
+            try write(account, transaction)
             try unblock(account.name, transaction)
-            transaction.record(.limitsChanged)
             return true
         }
+    }
+
+    /// Changes an account, without effect on the members that can't use it.
+    ///
+    /// - Throws: ``/TransferKit/QueueError`` with the code `noSuchAccount`.
+    func change(_ name: String, _ body: @Sendable (inout Account) -> Void) async throws {
+        try await store.locked { transaction in
+            let row = try transaction.link.query("SELECT definition FROM account WHERE name = $1", [name]).first
+            guard let row else { throw QueueError.noAccount(name) }
+            var account = try row.json(Account.self, 0)
+            body(&account)
+            try write(account, transaction)
+        }
+    }
+
+    private func write(_ account: Account, _ transaction: FleetTransaction) throws {
+        try transaction.link.query(
+            """
+            INSERT INTO account(name, definition, max_sessions, rate_limit) VALUES ($1, $2, $3, $4)
+            ON CONFLICT (name) DO UPDATE SET definition = excluded.definition, max_sessions = excluded.max_sessions,
+                rate_limit = excluded.rate_limit
+            """,
+            [
+                account.name, try PostgresValue.json(account), account.maxConcurrentSessions.map { "\($0)" },
+                account.rateLimit.map { "\($0)" },
+            ])
+        transaction.record(.limitsChanged)
     }
 
     /// Like `TransferQueue.deleteAccount(_:cascades:)`.

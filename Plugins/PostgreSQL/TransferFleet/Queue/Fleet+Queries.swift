@@ -13,6 +13,7 @@ extension Fleet {
         status.isIdle = !state.isStopped && status.running == 0 && status.waiting == 0
         status.maxConcurrentSessions = state.maxSessions ?? .max
         status.retention = state.retention
+        (status.rateLimit, status.currentRateLimit) = (state.rateLimit, state.rateLimit)
         return status
     }
 
@@ -135,6 +136,7 @@ extension SessionStatus {
             id: row.id, index: index, state: row.state, name: draft.name, direction: draft.direction, account: draft.account,
             statistics: row.statistics, createdAt: row.createdAt)
         if row.state == .running { phase = .transferring }
+        host = row.owner
         why = WaitReason(row, in: state)
         (tags, context) = (Set(draft.tags).sorted(), draft.context)
         (attempts, error) = (row.attempts, row.error)
@@ -146,10 +148,12 @@ extension SessionStatus {
 }
 
 extension WaitReason {
-    /// The first unmet condition of a waiting session; nil if a member is about to take it, or still stops it.
+    /// The first unmet condition of a waiting session; nil if a member is about to take it.
     fileprivate init?(_ row: FleetSessionRow, in state: FleetState) {
         guard row.state == .waiting else { return nil }
-        if let id = row.displacedBy {
+        if let member = row.owner {
+            self = .leased(to: member)
+        } else if let id = row.displacedBy {
             self = .displaced(by: id)
         } else if let after = row.after {
             self = .after(after.id, after.state)

@@ -1,3 +1,4 @@
+public import SystemPackage
 public import TransferKit
 
 /// One ordered queue for several hosts, in a PostgreSQL database.
@@ -10,6 +11,8 @@ public struct Fleet: ControllableQueue {
     let store: FleetStore
     /// Where new sessions may run.
     public let place: FleetPlace
+    /// The folders that all members share under the same path. A new session whose local files are all below them may run on any member.
+    public let sharedFolders: [FilePath]
 
     /// Creates a reference to a fleet, without connecting to its database.
     ///
@@ -17,10 +20,13 @@ public struct Fleet: ControllableQueue {
     ///   - url: The URL of the database: `postgresql://user@host/database`. For the password, use `PGPASSWORD` or `~/.pgpass` (PostgreSQL manual,
     ///     sections 34.15 and 34.16).
     ///   - place: Where new sessions may run.
+    ///   - sharedFolders: The absolute paths of folders that all members share. Regardless of `place`, a new session whose local files are all below these
+    ///     folders may run on any member.
     /// - Throws: ``/TransferKit/QueueError`` with the code `invalidRequest` if the URL is invalid.
-    public init(_ url: String, place: FleetPlace) throws(QueueError) {
+    public init(_ url: String, place: FleetPlace, sharedFolders: [FilePath] = []) throws(QueueError) {
         store = FleetStore(try PostgresURL(url))
         self.place = place
+        self.sharedFolders = sharedFolders.map { $0.lexicallyNormalized() }
     }
 
     /// Creates the tables of a fleet in a database, or migrates them to this version.
@@ -76,8 +82,10 @@ public struct Fleet: ControllableQueue {
             guard let advice = draft.items.lazy.compactMap(\.kind.adviceForFleets).first else { continue }
             throw QueueError(.invalidRequest, "A fleet can't transfer the session \"\(draft.name)\". \(advice)")
         }
-        let place = place
-        return try await store.locked { try $0.enqueue(drafts, at: index, expecting: orderRevision, place: place, isHeld: held) }
+        return try await store.locked { [place, sharedFolders] in
+            try $0.enqueue(
+                drafts, at: index, expecting: orderRevision, place: place, sharedFolders: sharedFolders, isHeld: held)
+        }
     }
 
     /// Not possible in a fleet: throws ``/TransferKit/QueueError`` with the code `invalidRequest`.
@@ -182,27 +190,24 @@ public struct Fleet: ControllableQueue {
                 transaction.record(.limitsChanged)
             }
         }
-        try await store.locked { transaction in
-            let row = try transaction.link.query("SELECT definition FROM account WHERE name = $1", [account]).first
-            guard let row else { throw QueueError.noAccount(account) }
-            var changed = try row.json(Account.self, 0)
-            changed.maxConcurrentSessions = limit
-            try transaction.link.query(
-                "UPDATE account SET definition = $2, max_sessions = $3 WHERE name = $1",
-                [account, try PostgresValue.json(changed), limit.map { "\($0)" }])
-            transaction.record(.limitsChanged)
-        }
+        try await change(account) { $0.maxConcurrentSessions = limit }
     }
 
-    /// Not possible in a fleet: throws ``/TransferKit/QueueError`` with the code `invalidRequest`.
+    /// Like `TransferQueue.setRateLimit(_:account:)`. The members that use the limit share it evenly. Each member learns of its share within 3 s.
     public func setRateLimit(_ bytesPerSecond: Int64?, account: String?) async throws {
-        throw QueueError.unsupportedByFleet(
-            "A rate limit for the whole fleet or for an account", "Limit the rate of single sessions with --rate.")
+        guard bytesPerSecond.map({ $0 >= 1 }) ?? true else { throw QueueError(.invalidRequest, "A limit must be at least 1.") }
+        guard let account else {
+            return try await store.locked { transaction in
+                try transaction.link.query("UPDATE fleet SET rate_limit = $1", [bytesPerSecond.map { "\($0)" }])
+                transaction.record(.limitsChanged)
+            }
+        }
+        try await change(account) { $0.rateLimit = bytesPerSecond }
     }
 
     /// Not possible in a fleet: throws ``/TransferKit/QueueError`` with the code `invalidRequest`.
     public func setTimetable(_ timetable: BandwidthTimetable?, account: String?) async throws {
-        throw QueueError.unsupportedByFleet("A bandwidth timetable")
+        throw QueueError.timetableInFleet
     }
 
     /// Like `TransferQueue.setRetention(_:)`. A nil retention keeps all sessions. The database's clock determines the age of a session.
@@ -233,6 +238,10 @@ public struct Fleet: ControllableQueue {
 extension QueueError {
     static var draftInFleet: QueueError {
         unsupportedByFleet("A draft", "Add the session with --hold, and release it later.")
+    }
+
+    static var timetableInFleet: QueueError {
+        unsupportedByFleet("A bandwidth timetable", "Set the rate with --rate, for example from cron.")
     }
 
     static func noAccount(_ name: String) -> QueueError { QueueError(.noSuchAccount, "There is no account named \"\(name)\".") }

@@ -111,4 +111,16 @@ enum FleetTables {
         ALTER TABLE fleet ADD COLUMN retention text;    -- Retention as JSON; NULL to keep all completed sessions
         CREATE INDEX session_completed ON session(ended_at, id) WHERE state = 'completed';
         """
+
+    /// Rate limits, in bytes per second.
+    static let migration3 = """
+        ALTER TABLE fleet ADD COLUMN rate_limit bigint;
+        ALTER TABLE account ADD COLUMN rate_limit bigint;
+        CREATE FUNCTION pg_temp.rate_limit(definition text) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN
+            RETURN (definition::json->>'rateLimit')::bigint;
+        EXCEPTION WHEN others THEN
+            RETURN NULL;                                -- the account can't be read
+        END $$;
+        UPDATE account SET rate_limit = pg_temp.rate_limit(definition);
+        """
 }

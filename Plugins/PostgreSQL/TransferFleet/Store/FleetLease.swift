@@ -15,6 +15,8 @@ package struct FleetLease: Sendable {
     package var epoch: Int64
     package var draft: SessionDraft
     package var account: Account
+    /// The member's shares of the rate limits after the take.
+    package var rates = RateShares()
 
     package var reference: LeaseReference { LeaseReference(id: id, epoch: epoch) }
 }
@@ -36,6 +38,14 @@ package enum LeaseRequest: Sendable, Equatable {
     case pause
     /// Stop, and give the session back.
     case giveBack
+}
+
+/// The answer to a heartbeat.
+package struct HeartbeatAnswer: Sendable {
+    /// For each lease that is still valid, what its owner must do. Leases that are missing have ended.
+    package var requests: [SessionID: LeaseRequest] = [:]
+    /// The member's shares of the rate limits.
+    package var rates = RateShares()
 }
 
 extension FileEvent {

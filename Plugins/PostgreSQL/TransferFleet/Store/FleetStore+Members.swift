@@ -85,13 +85,12 @@ extension FleetStore {
         try await locked { try $0.take(for: member.name, identity: member.identity, limit: limit) }
     }
 
-    /// Renews a member's leases, and stores the statistics of their sessions, with one statement for all of them.
+    /// Renews a member's leases, and stores the statistics of their sessions, with one statement for all of them. Divides the rate limits again.
     ///
     /// - Parameter leases: The leases, with the new statistics of each session; nil for no change.
-    /// - Returns: For each lease that is still valid, what its owner must do. Leases that are missing have ended.
     /// - Throws: ``QueueError`` with the code `evicted` if the member no longer belongs to the fleet.
     package func renew(_ leases: [(lease: LeaseReference, statistics: SessionStatistics?)], of member: FleetMemberDescription) async throws
-        -> [SessionID: LeaseRequest]
+        -> HeartbeatAnswer
     {
         let arrays = try [
             PostgresValue.array(leases.map { "\($0.lease.id)" }), PostgresValue.array(leases.map { "\($0.lease.epoch)" }),
@@ -104,7 +103,7 @@ extension FleetStore {
                 WHERE name = $1 AND identity = $2 RETURNING 1
                 """, [member.name, member.identity, "\(member.slots)"])
             guard !rows.isEmpty else { throw QueueError.evicted(member.name) }
-            var requests: [SessionID: LeaseRequest] = [:]
+            var answer = HeartbeatAnswer()
             let renewed = try link.query(
                 """
                 WITH given AS (SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::text[]) AS given(id, epoch, statistics)),
@@ -123,9 +122,10 @@ extension FleetStore {
                     case "paused": .pause
                     default: .giveBack
                     }
-                requests[try row.session(0)] = request
+                answer.requests[try row.session(0)] = request
             }
-            return requests
+            if !renewed.isEmpty { answer.rates = try link.rateShares(of: member.name) }
+            return answer
         }
     }
 

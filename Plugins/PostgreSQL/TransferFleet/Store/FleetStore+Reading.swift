@@ -33,6 +33,7 @@ struct FleetState: Sendable {
     var isStopped: Bool
     var isStrict: Bool
     var maxSessions: Int?
+    var rateLimit: Int64?
     var retention: Retention
     var orderRevision: UInt64
     var revision: UInt64
@@ -204,7 +205,7 @@ extension PostgresLink {
                     FROM member WHERE live_until > clock_timestamp()),
                 (SELECT id FROM session WHERE state = 'waiting' AND owner IS NULL AND after_id IS NULL AND displaced_by IS NULL
                     AND (not_before IS NULL OR not_before <= clock_timestamp()) ORDER BY lane, mark DESC, position, id LIMIT 1),
-                retention
+                retention, rate_limit
             FROM fleet
             """
         ).first
@@ -215,7 +216,7 @@ extension PostgresLink {
         let retention = try row.readable(Retention.self, 11, &problem)
         return FleetState(
             isStopped: try row.flag(0), isStrict: try row.flag(1), maxSessions: try row.optionalInteger(2).map { Int(clamping: $0) },
-            retention: retention ?? .keepAll,
+            rateLimit: try row.optionalInteger(12), retention: retention ?? .keepAll,
             orderRevision: UInt64(clamping: try row.integer(3)), revision: UInt64(clamping: try row.integer(4)), counts: counts,
             owned: Int(clamping: try row.integer(6)), scheduled: Int(clamping: try row.integer(7)), nextDue: try row.date(8),
             freeSlots: Int(clamping: try row.integer(9)), first: try row.optional(10) == nil ? nil : try row.session(10))

@@ -1,15 +1,18 @@
+package import SystemPackage
 package import TransferKit
 
 extension FleetTransaction {
     /// The distance between the positions of sessions that are added at the end.
     static let positionGap: Int64 = 1 << 20
 
-    /// Adds sessions. A draft whose deduplication key belongs to an existing session adds no session.
+    /// Adds sessions. A session whose local files are all below shared folders may run anywhere. A draft whose deduplication key belongs to an
+    /// existing session adds no session.
     ///
     /// - Parameter orderRevision: The revision that the order must have, unless all drafts are duplicates; nil to accept any order.
     /// - Returns: For each draft, the ID of the new session, or of the session that it duplicates.
     package func enqueue(
-        _ drafts: [SessionDraft], at index: Int?, expecting orderRevision: UInt64? = nil, place: FleetPlace, isHeld: Bool
+        _ drafts: [SessionDraft], at index: Int?, expecting orderRevision: UInt64? = nil, place: FleetPlace,
+        sharedFolders: [FilePath] = [], isHeld: Bool
     ) throws -> [SessionID] {
         var ids: [SessionID] = []
         var added: [SessionDraft] = []
@@ -30,7 +33,8 @@ extension FleetTransaction {
             throw QueueError(.indexOutOfRange, "Cannot insert a session at index \(index): the fleet has \(count) sessions.")
         }
         let first = try index == count ? roomAtEnd(for: added.count) : makeRoom(for: added.count, at: index)
-        try insert(added, from: first.position, step: first.step, place, isHeld: isHeld)
+        let places = added.map { $0.isBelow(sharedFolders) ? .anywhere : place }
+        try insert(added, from: first.position, step: first.step, places, isHeld: isHeld)
         for draft in added { try depend(draft) }
         try checkForCycles(added)
         try recordOrder(.added(added.map(\.id), index: index))
@@ -52,7 +56,7 @@ extension FleetTransaction {
         ).first?.session(0)
     }
 
-    private func insert(_ drafts: [SessionDraft], from position: Int64, step: Int64, _ place: FleetPlace, isHeld: Bool) throws {
+    private func insert(_ drafts: [SessionDraft], from position: Int64, step: Int64, _ places: [FleetPlace], isHeld: Bool) throws {
         for (offset, draft) in drafts.enumerated() {
             var stored = draft
             // The fleet itself handles these properties, so the queue of the member must not.
@@ -67,8 +71,9 @@ extension FleetTransaction {
                     VALUES ($1, $2, $3, $4, $5, to_timestamp($6), $7, $8)
                     """,
                     [
-                        "\(draft.id)", "\(position + Int64(offset) * step)", draft.account, place.stored, isHeld ? "held" : "waiting",
-                        PostgresValue.date(draft.notBefore), draft.deduplicationKey, try PostgresValue.json(statistics),
+                        "\(draft.id)", "\(position + Int64(offset) * step)", draft.account, places[offset].stored,
+                        isHeld ? "held" : "waiting", PostgresValue.date(draft.notBefore), draft.deduplicationKey,
+                        try PostgresValue.json(statistics),
                     ])
             } catch let error as PostgresError where error.isDuplicate {
                 throw QueueError(.invalidRequest, "The session \(draft.id) already exists.")
@@ -121,6 +126,17 @@ extension FleetTransaction {
                 current = next[id].flatMap(\.self)
                 steps += 1
             }
+        }
+    }
+}
+
+extension SessionDraft {
+    /// Whether all local files of the session are below the folders.
+    fileprivate func isBelow(_ folders: [FilePath]) -> Bool {
+        let download = folder.map { FilePath(bytes: [UInt8]($0)).lexicallyNormalized() }
+        return items.allSatisfy { item in
+            let path = download ?? FilePath(bytes: [UInt8](item.source)).lexicallyNormalized()
+            return folders.contains { path.starts(with: $0) }
         }
     }
 }

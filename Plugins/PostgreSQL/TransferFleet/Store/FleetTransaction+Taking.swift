@@ -25,6 +25,9 @@ extension FleetTransaction {
         while taken.count < min(slots, limit), let id = try next(for: member, places) {
             if let lease = try take(id, for: member) { taken.append(lease) }
         }
+        guard !taken.isEmpty else { return [] }
+        let rates = try link.rateShares(of: member)
+        for index in taken.indices { taken[index].rates = rates }
         return taken
     }
 
@@ -52,6 +55,8 @@ extension FleetTransaction {
             draft.progress = try progress(of: id)
             let epoch = try stored.integer(3)
             draft.options.partEpoch = epoch == 0 ? nil : epoch
+            // Otherwise, a member that loses its lease before it records the creation leaves a complete copy on the server.
+            draft.options.creation = .separate
         } catch let error as PostgresError where error.kind == .unreadable {
             try fail(id, .unreadable(error))
             return nil

@@ -1,0 +1,40 @@
+import Logging
+import TransferKit
+
+/// The member's shares of the rate limits. Its queue limits the sum of its sessions to them.
+extension FleetMember {
+    /// Applies new shares to the queue. A call during an earlier one only replaces the shares that the earlier call applies. After an error, the next
+    /// heartbeat retries this.
+    func apply(_ shares: RateShares) async {
+        rates.fleet = shares.fleet
+        rates.accounts.merge(shares.accounts) { $1 }
+        guard !isApplyingRates else { return }
+        isApplyingRates = true
+        defer { isApplyingRates = false }
+        do {
+            while let (account, share) = unappliedRate {
+                try await queue.setRateLimit(share, account: account)
+                if let account { accounts[account]?.rateLimit = share } else { appliedRate = .some(share) }
+            }
+        } catch {
+            logger.warning("Cannot change a rate limit. \(error)")
+        }
+    }
+
+    /// A share that the queue does not have yet. The queue learns the share of an account that it does not know when the account is saved.
+    private var unappliedRate: (account: String?, share: Int64?)? {
+        if appliedRate != .some(rates.fleet) { return (nil, rates.fleet) }
+        for (account, share) in rates.accounts {
+            if let known = accounts[account], known.rateLimit != share { return (account, share) }
+        }
+        return nil
+    }
+
+    /// An account with this member's share of its rate limit.
+    func divided(_ account: Account) -> Account {
+        var account = account
+        account.timetable = nil
+        if let share = rates.accounts[account.name] { account.rateLimit = share }
+        return account
+    }
+}
