@@ -279,7 +279,7 @@ let package = Package(
             name: "TransferFleetTests",
             dependencies: [
                 "Locking", "TransferFleet", "TransferKit", "TransferCore", "TransportSFTP", "TransportTUS", "TUSLoopback", "ProcessFixture",
-                "SSHFixture", "ScriptedHTTP", "transferq", "transferq-fleet", crypto, grdb, logging, system,
+                "SSHFixture", "ScriptedHTTP", "transferq", "transferq-fleet", "tus-loopback", crypto, grdb, logging, system,
             ], swiftSettings: settings),
         .testTarget(
             name: "TUSLoopbackTests", dependencies: ["Locking", "TUSLoopback", "TransferCore", crypto, system], swiftSettings: settings),
