@@ -1,16 +1,21 @@
-"""Kills the members of a fleet, suspends them, cuts them off from the database, and restarts PostgreSQL.
+"""Kills the members of a fleet, suspends them, cuts them off from the database, and restarts PostgreSQL or fails it over to a standby server.
 
-Every file must arrive exactly once. If the other members are healthy, they must continue the sessions of a killed member within 30 s.
+Every file must arrive exactly once. The members must take the sessions in order, and never run more sessions than the limit. If the other members
+are healthy, they must continue the sessions of a killed member within 30 s.
 """
 
 import glob
+import json
 import os
 import pathlib
 import random
+import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 from relay import Relay
@@ -20,61 +25,92 @@ from studio import Queue, Studio, digest, write_file
 member_count = 3
 session_limit = 5
 rescue_limit = 30  # In seconds.
-faults_per_fleet = 50
+faults_per_fleet = 200
+sessions_per_fleet = 500
 
 
 def campaign(seed, rounds, seconds, program):
     """Injects `rounds` faults, or faults for half of `seconds`. Returns the anomalies and a line of statistics."""
     studio = Studio("fleet", seed, program, only=["loop", "sftp"])
     for server in studio.servers.values():
-        server.relay.rate = 4 << 20
+        server.relay.rate = 2 << 20
     studio.folder.chmod(0o711)
     begin = time.monotonic()
     end = begin + seconds * 0.5 if seconds else None
-    faults, content, sessions, number, rescues = {}, 0, 0, 0, []
+    faults, content, sessions, number, rescues, most, outages = {}, 0, 0, 0, [], 0, []
     try:
         while (sum(faults.values()) < rounds if rounds else number == 0 or time.monotonic() < end) and len(studio.anomalies) < 100:
             number += 1
             goal = min(faults_per_fleet, rounds - sum(faults.values())) if rounds else faults_per_fleet
             fleet = Fleet(studio, number, random.Random(f"{seed}-{number}"))
             try:
-                fleet.begin(6 * goal if rounds else int(seconds))
+                fleet.begin(sessions_per_fleet * goal // faults_per_fleet if rounds else int(seconds))
                 fleet.run(goal, end)
             finally:
                 fleet.close()
             for kind, count in fleet.faults.items():
                 faults[kind] = faults.get(kind, 0) + count
             content, sessions, rescues = content + fleet.bytes, sessions + len(fleet.sessions), rescues + fleet.rescues
+            most, outages = max(most, fleet.view.most), outages + fleet.outages
             print(f"{sum(faults.values())} faults so far, {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
     finally:
         wire = sum(server.relay.up for server in studio.servers.values())
         studio.close()
     return studio.anomalies, (
         f"fleet: {faults} in {number} fleets of {member_count} members, {sessions} sessions, {content >> 20} MiB of content,"
-        f" {wire >> 20} MiB sent, {len(rescues)} rescues in at most {max(rescues, default=0):.1f} s")
+        f" {wire >> 20} MiB sent, {len(rescues)} rescues in at most {max(rescues, default=0):.1f} s, {len(outages)} commands during an outage in"
+        f" at most {max(outages, default=0):.1f} s, at most {most} of {session_limit} sessions at the same time according to the servers")
 
 
 class Database:
-    """A PostgreSQL server, which runs as an unprivileged user, because it refuses to run as root. It ends with this process."""
+    """A PostgreSQL server, which runs as an unprivileged user, because it refuses to run as root. It ends with this process.
 
-    def __init__(self, folder):
+    primary: The server whose changes this standby server receives; None for a primary server.
+    """
+
+    def __init__(self, folder, primary=None):
         self.folder = folder
         self.programs = pathlib.Path(sorted(glob.glob("/usr/lib/postgresql/*/bin"))[-1])
         self.prefix = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"] if os.getuid() == 0 else ["setpriv"]
         folder.mkdir()
         if os.getuid() == 0:
             subprocess.run(["chown", "nobody:nogroup", folder], check=True)
-        subprocess.run(
-            [*self.prefix, self.programs / "initdb", "-D", folder / "data", "-U", "owner", "--auth=trust", "--no-sync"], check=True, cwd="/",
-            stdout=subprocess.DEVNULL)
         self.port = free_port()
+        if primary:
+            self.follow(primary)
+        else:
+            self.call("initdb", "-D", folder / "data", "-U", "owner", "--auth=trust", "--no-sync")
+            self.start()
+
+    def call(self, program, *arguments):
+        command = [*self.prefix, self.programs / program, *arguments]
+        result = subprocess.run([str(each) for each in command], cwd="/", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if result.returncode != 0:
+            raise SystemExit(f"{program} failed: {result.stdout[-500:]}")
+
+    def follow(self, primary):
+        """Becomes the standby server of another server, which then waits for this one at each commit (synchronous_standby_names)."""
+        shutil.rmtree(self.folder / "data", ignore_errors=True)
+        self.call("pg_basebackup", "-h", primary.folder, "-p", primary.port, "-U", "owner", "-D", self.folder / "data", "-R", "--no-sync", "--checkpoint=fast")
         self.start()
+        while primary.query("SELECT state FROM pg_stat_replication") != [["streaming"]]:
+            time.sleep(0.05)
+        primary.set_synchronous("*")
+
+    def promote(self):
+        # The setting of the former primary server was copied.
+        self.call("pg_ctl", "promote", "-w", "-D", self.folder / "data")
+        self.set_synchronous("")
+
+    def set_synchronous(self, names):
+        self.query(f"ALTER SYSTEM SET synchronous_standby_names = '{names}'", path=False)
+        self.query("SELECT pg_reload_conf()")
 
     def start(self):
         with open(self.folder / "log", "a") as log:
             self.process = subprocess.Popen(
                 [*self.prefix, "--pdeathsig=QUIT", self.programs / "postgres", "-D", self.folder / "data", "-k", self.folder, "-p", str(self.port),
-                 "-c", "listen_addresses=127.0.0.1"], cwd="/", stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                 "-c", "listen_addresses=127.0.0.1", "-c", "wal_retrieve_retry_interval=200ms"], cwd="/", stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         ready = [self.programs / "pg_isready", "-q", "-h", self.folder, "-p", str(self.port)]
         while subprocess.run(ready).returncode != 0:
             if self.process.poll() is not None:
@@ -85,10 +121,11 @@ class Database:
         self.process.send_signal(mode)
         self.process.wait()
 
-    def query(self, statement):
-        """Returns the rows of a query, as lists of texts."""
+    def query(self, statement, path=True):
+        """Returns the rows of a query, as lists of texts. With `path`, the tables of the fleet need no schema."""
         words = ["psql", "-h", self.folder, "-p", self.port, "-U", "owner", "-d", "postgres", "-qAtF", "\t", "-c"]
-        result = subprocess.run([*map(str, words), f"SET search_path = transferq; {statement}"], stdout=subprocess.PIPE, text=True, check=True)
+        statement = f"SET search_path = transferq; {statement}" if path else statement
+        result = subprocess.run([*map(str, words), statement], stdout=subprocess.PIPE, text=True, check=True)
         return [line.split("\t") for line in result.stdout.splitlines()]
 
 
@@ -105,17 +142,17 @@ def free_port():
 
 
 class Member:
-    """A member process with its own relay to the database."""
+    """A member process with its own relay to each database server."""
 
     def __init__(self, fleet, name):
         self.fleet, self.name = fleet, name
-        self.relay = Relay(fleet.studio.loop, fleet.database.port)
+        self.relays = [Relay(fleet.studio.loop, each.port) for each in (fleet.database, fleet.standby)]
         self.start()
 
     def start(self):
         with open(self.fleet.folder / f"{self.name}.log", "a") as log:
             self.process = subprocess.Popen(
-                [self.fleet.studio.program, "--fleet", self.fleet.url(self.relay.port), "agent", "run", "--slots", "2", "--name", self.name,
+                [self.fleet.studio.program, "--fleet", self.fleet.url(each.port for each in self.relays), "agent", "run", "--slots", "2", "--name", self.name,
                  "--store", self.fleet.folder / self.name],
                 env={**os.environ, "SSH_AUTH_SOCK": ""}, stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=end_with_parent)
 
@@ -137,8 +174,58 @@ class FleetQueue(Queue):
         return {**super().environment(), "TRANSFERQ_FLEET": self.url}
 
 
+class ServersView:
+    """Counts the sessions whose files grow at the same time, as the servers see them."""
+
+    interval = 0.1
+
+    def __init__(self, fleet):
+        self.fleet, self.most, self.names, self.is_ended = fleet, 0, {}, False
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def session(self, path):
+        """The name of the session to which a file or a part file belongs; None if the server does not know it."""
+        if path not in self.names:
+            name = path.name
+            if path.suffix == ".bin":
+                try:
+                    name = json.loads(path.with_suffix(".json").read_text())["metadata"].get("filename", "")
+                except (OSError, ValueError, KeyError):
+                    return None
+            found = re.search(rf"{self.fleet.number}-(\d+)-\d", name)
+            self.names[path] = found and found[1]
+        return self.names[path]
+
+    def run(self):
+        sizes, grown = {}, [set(), set()]
+        while not self.is_ended:
+            time.sleep(self.interval)
+            current = set()
+            for folder in self.fleet.folders():
+                for entry in os.scandir(folder):
+                    try:
+                        size = entry.stat().st_size
+                    except OSError:
+                        continue
+                    path = pathlib.Path(entry.path)
+                    if path.suffix != ".json" and size > sizes.get(path, 0) and (session := self.session(path)):
+                        current.add(session)
+                    sizes[path] = size
+            # A session that sent before and after an interval was active during the whole interval.
+            active = grown[0] & current
+            self.most = max(self.most, len(active))
+            if len(active) > session_limit:
+                self.fleet.studio.anomaly(f"the servers receive {len(active)} sessions, but the limit is {session_limit}: {active}")
+            grown = [grown[1], current]
+
+    def end(self):
+        self.is_ended = True
+        self.thread.join()
+
+
 class Fleet:
-    """A database, its members, and sessions for all faults."""
+    """A database with a standby server, its members, and sessions for all faults."""
 
     def __init__(self, studio, number, draw):
         self.studio, self.draw = studio, draw
@@ -146,15 +233,21 @@ class Fleet:
         self.folder = studio.folder / f"fleet-{number}"
         self.folder.mkdir()
         self.folder.chmod(0o711)
-        self.faults, self.rescues, self.bytes = {}, [], 0
+        self.faults, self.rescues, self.outages, self.bytes = {}, [], [], 0
         self.sessions, self.members = {}, []
         self.files = []  # The kind of the server, the remote name, and the digest of each file.
         self.database = Database(self.folder / "postgresql")
+        self.standby = Database(self.folder / "standby", self.database)
+
+    def folders(self):
+        """The folders in which the servers store files."""
+        return [self.studio.servers["sftp"].folder / "files", self.studio.servers["loop"].folder / "uploads"]
 
     def begin(self, count):
         """Adds `count` sessions, and starts the members."""
         studio, number = self.studio, self.number
-        self.queue = FleetQueue(studio, number, self.url(self.database.port))
+        self.view = ServersView(self)
+        self.queue = FleetQueue(studio, number, self.url([self.database.port, self.standby.port]))
         self.queue.succeed("fleet", "init")
         self.queue.add_accounts()
         self.queue.succeed("queue", "set", "--max-sessions", session_limit)
@@ -162,8 +255,9 @@ class Fleet:
             self.add(f"{number}-{index}")
         self.members = [Member(self, f"m{index}") for index in range(member_count)]
 
-    def url(self, port):
-        return f"postgresql://owner@127.0.0.1:{port}/postgres"
+    def url(self, ports):
+        hosts = ",".join(f"127.0.0.1:{port}" for port in ports)
+        return f"postgresql://owner@{hosts}/postgres?target_session_attrs=read-write"
 
     def add(self, name):
         kind = self.draw.choice(["loop", "loop", "sftp"])
@@ -182,7 +276,7 @@ class Fleet:
         while sum(self.faults.values()) < goal and not (end and time.monotonic() > end):
             if not self.database.query("SELECT 1 FROM session WHERE state <> 'completed' LIMIT 1"):
                 break
-            fault = self.draw.choices(["kill", "rescue", "cut", "suspend", "restart"], [10, 2, 5, 3, 1])[0]
+            fault = self.draw.choices(["kill", "rescue", "cut", "suspend", "restart", "failover"], [20, 4, 10, 6, 2, 1])[0]
             time.sleep(self.draw.uniform(0, 1.5))
             getattr(self, fault)(self.draw.choice(self.members))
             self.faults[fault] = self.faults.get(fault, 0) + 1
@@ -213,10 +307,12 @@ class Fleet:
         member.start()
 
     def cut(self, member):
-        # The relay keeps its port, which another connection could take otherwise.
-        member.relay.accept_and_close()
+        # The relays keep their ports, which other connections could take otherwise.
+        for relay in member.relays:
+            relay.accept_and_close()
         time.sleep(self.draw.choice([0.1, 2, 8, 20]))
-        member.relay.listen()
+        for relay in member.relays:
+            relay.listen()
 
     def suspend(self, member):
         member.process.send_signal(signal.SIGSTOP)
@@ -225,8 +321,24 @@ class Fleet:
 
     def restart(self, _):
         self.database.stop(self.draw.choice([signal.SIGINT, signal.SIGQUIT]))
+        # A command succeeds later, or fails with a message.
+        begin = time.monotonic()
+        status, _, message = self.queue.run("queue", "set", "--max-sessions", session_limit)
+        self.outages.append(time.monotonic() - begin)
+        if status != 3 or "Cannot reach the fleet's database" not in message:
+            self.studio.anomaly(f"a command during an outage exited with {status}: {message[-500:]}")
         time.sleep(self.draw.uniform(0, 4))
         self.database.start()
+
+    def failover(self, _):
+        """The primary server is lost, the standby server takes over, and a new standby server replaces the lost one."""
+        lost, self.database = self.database, self.standby
+        lost.stop()
+        time.sleep(self.draw.choice([0, 3, 12]))
+        self.database.promote()
+        self.queue.succeed("queue", "set", "--max-sessions", session_limit)
+        self.standby = lost
+        lost.follow(self.database)
 
     # Checks
 
@@ -236,6 +348,16 @@ class Fleet:
         if count > session_limit:
             self.studio.anomaly(f"{count} sessions run, but the limit is {session_limit}")
 
+    def check_order(self):
+        """The first takes of all sessions must have the order of the sessions."""
+        taken = self.database.query(
+            "SELECT kind::json->>'id' FROM event WHERE kind LIKE '{\"event\":\"willActivate\"%' ORDER BY revision")
+        first = list(dict.fromkeys(row[0].lower() for row in taken))
+        order = [row[0] for row in self.database.query("SELECT id FROM session ORDER BY position, id")]
+        if first != order:
+            place = next((index for index, pair in enumerate(zip(first, order)) if pair[0] != pair[1]), min(len(first), len(order)))
+            self.studio.anomaly(f"{len(first)} of {len(order)} sessions were taken, and the order differs at {place}: {first[place:place + 3]}")
+
     def complete(self):
         """Waits until all sessions are completed, and checks all files."""
         end = time.monotonic() + 120 + self.bytes / (1 << 20)
@@ -244,6 +366,8 @@ class Fleet:
                 self.studio.anomaly(f"{len(rows)} sessions are not completed: {rows[:5]}")
                 break
             time.sleep(0.5)
+        self.view.end()
+        self.check_order()
         names = {each["name"] for each in self.queue.list()}
         for name in self.sessions.keys() - names:
             self.studio.anomaly(f"the session {name} is lost")
@@ -268,9 +392,12 @@ class Fleet:
         for member in self.members:
             member.process.kill()
             member.process.wait()
-            member.relay.refuse()
-        self.database.stop()
-        for folder in [self.studio.servers["sftp"].folder / "files", self.studio.servers["loop"].folder / "uploads"]:
+            for relay in member.relays:
+                relay.refuse()
+        self.view.end()
+        for server in (self.standby, self.database):
+            server.stop()
+        for folder in self.folders():
             for path in folder.rglob("*"):
                 if path.is_file():
                     path.unlink()

@@ -1,4 +1,5 @@
 import Foundation
+import TUSLoopback
 import Testing
 import TransferCore
 import TransferFleet
@@ -65,6 +66,32 @@ import TransferKit
                 try await store.leave(member)
                 await store.connection.close()
             }
+        }
+    }
+
+    /// The time from the call until the member's queue has stopped the running session, and until the other session runs.
+    @Test func `time from now to the interruption`() async throws {
+        let fixture = try await MemberFixture()
+        fixture.server.stopContent(at: 1_000_000)
+        let member = try await fixture.member("a")
+        var (interruptions, starts): ([Duration], [Duration]) = ([], [])
+        try await fixture.run([member]) {
+            for round in 0..<20 {
+                let victim = try await fixture.add("victim\(round)", sizes: [4_000_000])
+                try await fixture.waitForBytes(1_000_000, of: "victim\(round)-0")
+                let urgent = try await fixture.add("urgent\(round)", sizes: [4_000_000])
+                let begin = ContinuousClock.now
+                try await fixture.fleet.fleet.run(urgent)
+                while try await member.localState(of: victim) == .running { await Task.yield() }
+                interruptions.append(.now - begin)
+                while try await member.localState(of: urgent) != .running { await Task.yield() }
+                starts.append(.now - begin)
+                for id in [urgent, victim] { try await fixture.fleet.fleet.remove(id, isForced: true) }
+                for id in [urgent, victim] { try await member.waitUntilLeft(id) }
+            }
+        }
+        for (name, times) in [("interrupted", interruptions.sorted()), ("replaced", starts.sorted())] {
+            print("Figures: a session is \(name) after \(times[times.count / 2]) (median), \(times[times.count - 1]) (maximum)")
         }
     }
 
