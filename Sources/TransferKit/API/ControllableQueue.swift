@@ -99,7 +99,11 @@ public protocol ControllableQueue: Sendable {
     /// Adds any number of sessions in one transaction, unless the order has changed since the caller read it. A call whose requests are all
     /// duplicates succeeds in any order, so a call whose result was lost can be repeated.
     ///
-    /// - Parameter orderRevision: The ``QueueStatus/orderRevision`` that the caller knows; nil to accept any order.
+    /// - Parameters:
+    ///   - requests: The sessions, in their order in the queue.
+    ///   - index: The index of the first new session; nil for the end of the queue.
+    ///   - orderRevision: The ``QueueStatus/orderRevision`` that the caller knows; nil to accept any order.
+    ///   - held: Whether the sessions are held until they are released.
     /// - Returns: For each request, the ID of the new session, or of the existing session that the request duplicates.
     /// - Throws: ``QueueError``, including the code `staleOrder` if the order has changed.
     @discardableResult
