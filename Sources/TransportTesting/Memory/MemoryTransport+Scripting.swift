@@ -6,6 +6,7 @@ extension MemoryTransport {
     ///
     /// - Parameters:
     ///   - count: The number of attempts.
+    ///   - error: The error of each attempt.
     ///   - path: The remote name of the file, or nil for any file.
     public func failNext(_ count: Int = 1, with error: TransferError, for path: String? = nil) {
         faults.append(.fail(error), for: path, times: count)
