@@ -138,7 +138,8 @@ struct SessionRow {
         guard let fraction = session.statistics.fractionCompleted, fraction.isFinite else {
             return session.state == .running ? nil : " value=\"0\""
         }
-        return " value=\"\(Int(fraction * 1_000))\""
+        // After the last byte, the server may still have to confirm or store it.
+        return " value=\"\(Int(min(fraction, 0.99) * 1_000))\""
     }
 
     /// The numbers of the session. A line can break only between them.

@@ -419,7 +419,7 @@
       const event = JSON.parse(message.data);
       if (event.event !== "progress") return refreshSoon(event.event === "totalProgress" ? 1000 : 120);
       const row = find(event.id), done = Math.max(event.bytesDone, event.bytesSent);
-      if (row && event.bytesTotal > 0) $("progress", row).value = Math.floor(1000 * Math.min(1, done / event.bytesTotal));
+      if (row && event.bytesTotal > 0) $("progress", row).value = Math.floor(1000 * Math.min(0.99, done / event.bytesTotal));
       refreshSoon(1000);
     };
     source.addEventListener("owner", ({ data }) => { warn(JSON.parse(data).isReachable ? "" : "The queue does not respond. Reload the page to see why."); refreshSoon(0); });

@@ -131,7 +131,8 @@ import TransportSFTP
         let (library, stopFile) = (try await fixture.library("stop", Self.suspendingLibrary), fixture.folder.appending("stopped").string)
         let first = try fixture.start("a", environment: ["LD_PRELOAD": library, "STOP_FILE": stopFile])
         try await fixture.wait("the member is suspended") { FileManager.default.fileExists(atPath: stopFile) }
-        #expect(try Self.files(in: folder).map(\.size) == [1_000_000])
+        let files = try Self.files(in: folder)
+        #expect(files.map(\.size) == [1_000_000], "\(files)")
         try await fixture.fleet.query("UPDATE session SET lease_until = clock_timestamp()")
         let second = try fixture.start("b")
         try await fixture.waitForAll([id])

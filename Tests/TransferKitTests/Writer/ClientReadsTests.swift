@@ -69,6 +69,7 @@ import TransferKit
     @Test func sessionRunsWhileSlotsAreOccupied() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
+        try await queue.enqueue([try fixture.upload("1")])
         let (continuation, others) = await occupySlots(of: queue)
         let hasRead = Locked(false)
         let reader = Task { [events = queue.events(since: 0)] in
@@ -77,7 +78,6 @@ import TransferKit
             return first.map(\.revision)
         }
         let events = queue.events
-        try await queue.enqueue([try fixture.upload("1")])
         try await queue.start()
         for await event in events where event.kind.name == "completed" { break }
         #expect(!hasRead.withLock { $0 })
