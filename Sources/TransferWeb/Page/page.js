@@ -246,7 +246,7 @@
       const { changed, refused, undo: steps } = await change("actions", { operation: "move", ids, ...place }, expected);
       undoable.push(steps);
       await (moved = shown());
-      const text = changed.length === 1 && row ? "Moved " + $(".name", row).textContent + "." : "Moved " + changed.length + " sessions.";
+      const text = "Moved " + (changed.length > 1 ? changed.length + " sessions." : row ? $(".name", row).textContent + "." : "1 session.");
       say([text, ...refused.map((each) => each.detail)].join(" "), undo, "Undo");
     } catch (error) { say(error.message); refreshSoon(0); }
   }

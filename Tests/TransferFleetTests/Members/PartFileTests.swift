@@ -118,7 +118,8 @@ import TransportSFTP
             static int count;
             if (strstr(old, ".part") && count++ == 0) {
                 close(open(getenv("STOP_FILE"), O_CREAT | O_WRONLY, 0600));
-                kill(getpid(), SIGSTOP);
+                // Unlike with kill(2), this thread does not continue until another thread handles the signal.
+                raise(SIGSTOP);
             }
             return syscall(SYS_linkat, old_folder, old, new_folder, new, flags);
         }

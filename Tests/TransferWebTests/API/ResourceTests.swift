@@ -26,8 +26,9 @@ import TransportTesting
             let other = body.replacing(source.string, with: try fixture.file("other.mov").string)
             let fourth = try await client.post("/api/v1/sessions", json: other, ["Idempotency-Key": "k1"])
             #expect(fourth.status == 422 && fourth.code == "idempotencyKeyReused", "\(fourth.body)")
-            for (json, headers) in [(body, ["Idempotency-Key": ""]), (body.replacing("Reel", with: ""), [:])] {
-                #expect(try await client.post("/api/v1/sessions", json: json, headers).status == 400)
+            for (json, headers) in [(body, ["Idempotency-Key": " "]), (body.replacing("Reel", with: ""), [:])] {
+                let reply = try await client.post("/api/v1/sessions", json: json, headers)
+                #expect(reply.status == 400, "\(reply.status) \(reply.body)")
             }
             #expect(try await client.get("/api/v1/sessions?limt=1").status == 400)
             let session = try await client.get("/api/v1/sessions/\(id)").object

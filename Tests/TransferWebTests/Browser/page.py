@@ -291,8 +291,8 @@ def many():
     pointer.perform()
     browser.wait(lambda: browser.run("const line = document.querySelector('.drop'); return line && !line.hidden"), "the page shows the place")
     ActionChains(browser.driver).release().perform()
-    browser.wait(lambda: "Moved session 2." in browser.find("#toast").text and at(2) == "session 3", "the session moves there")
-    undo(browser, "session 2")
+    browser.wait(lambda: "Moved 1 session." in browser.find("#toast").text and at(2) == "session 3", "the session moves there")
+    undo(browser, "1 session")
     browser.wait(lambda: at(2) == "session 2", "the session returns")
     # How long the browser is busy with a scroll over the whole list.
     longest, most = browser.driver.execute_async_script("""
