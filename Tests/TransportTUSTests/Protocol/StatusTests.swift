@@ -70,7 +70,7 @@ import TransportTUS
 
     static let patch: [Case] =
         always + redirects + [
-            Case(204, .protocolViolation, .invalidResponse), Case(400, .transient, .rejected), Case(403, .permanent, .rejected),
+            Case(204, .protocolViolation, .invalidResponse), Case(400, .transient, .rejected), Case(403, .permanent, .forbidden),
             Case(404, .resumeLost, .uploadGone), Case(405, .permanent, .rejected),
             Case(409, .transient, .serverError), Case(410, .resumeLost, .uploadGone), Case(413, .permanent, .tooLarge),
             Case(415, .permanent, .rejected), Case(501, .permanent, .rejected),
