@@ -238,7 +238,11 @@ import TransportSupport
     @Test(arguments: [0, 500]) func followsRedirect(after received: Int) async throws {
         let stream = try Stream(size: 1_000, available: 500) { request, _ in
             request.path == "/files/a.bin"
-                ? [.read(received), .raw("HTTP/1.1 307 Scripted\r\nLocation: /other\r\nContent-Length: 0\r\n\r\n"), .close]
+                // If the server closed the connection before it read the whole body, the client could lose the response.
+                ? [
+                    .read(received),
+                    .raw("HTTP/1.1 307 Scripted\r\nLocation: /other\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"), .silence,
+                ]
                 : [.answer(200)]
         }
         async let receipt = stream.transfer.run()
