@@ -25,6 +25,8 @@ from studio import Queue, Studio, digest, write_file
 member_count = 3
 session_limit = 5
 rescue_limit = 30  # In seconds.
+server_rate = 2 << 20  # The limit of the path to each server, in bytes per second.
+checkpoint_interval = 5  # In seconds.
 faults_per_fleet = 200
 sessions_per_fleet = 500
 
@@ -33,7 +35,7 @@ def campaign(seed, rounds, seconds, program):
     """Injects `rounds` faults, or faults for half of `seconds`. Returns the anomalies and a line of statistics."""
     studio = Studio("fleet", seed, program, only=["loop", "sftp"])
     for server in studio.servers.values():
-        server.relay.rate = 2 << 20
+        server.relay.rate = server_rate
     studio.folder.chmod(0o711)
     begin = time.monotonic()
     end = begin + seconds * 0.5 if seconds else None
@@ -53,8 +55,12 @@ def campaign(seed, rounds, seconds, program):
             content, sessions, rescues = content + fleet.bytes, sessions + len(fleet.sessions), rescues + fleet.rescues
             most, outages = max(most, fleet.view.most), outages + fleet.outages
             print(f"{sum(faults.values())} faults so far, {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
-    finally:
+        # After a fault, members send at most the content since the last checkpoints again. 2 % is for the protocols.
         wire = sum(server.relay.up for server in studio.servers.values())
+        resend_limit = len(studio.servers) * server_rate * checkpoint_interval
+        if wire > content * 1.02 + sum(faults.values()) * resend_limit:
+            studio.anomaly(f"{wire} bytes were sent for {content} bytes of content, more than {resend_limit} bytes again for each fault")
+    finally:
         studio.close()
     return studio.anomalies, (
         f"fleet: {faults} in {number} fleets of {member_count} members, {sessions} sessions, {content >> 20} MiB of content,"
