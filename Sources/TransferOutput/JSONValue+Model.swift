@@ -17,6 +17,7 @@ extension JSONValue {
             "account": .string(session.account),
             "endpoint": JSONValue(session.endpoint),
             "transport": JSONValue(session.transport?.rawValue),
+            "member": JSONValue(session.host),
         ]
         let details: JSONValue = [
             "notBefore": JSONValue(session.notBefore),

@@ -5,11 +5,18 @@ import TransferCore
 import TransferFleet
 import TransferKit
 
-/// Measures a fleet with 100,000 waiting sessions and a full account. Runs on request, and prints the figures.
+/// Measures a fleet with many waiting sessions and a full account. Runs if TRANSFERKIT_FLEET_FIGURES is set, which is the number of waiting
+/// sessions, and prints the figures.
 @Suite(.serialized, .enabled(if: ProcessInfo.processInfo.environment["TRANSFERKIT_FLEET_FIGURES"] != nil)) struct FleetFigures {
-    /// A fleet with 50,000 waiting sessions of a full account before 50,000 sessions of the account `studio`.
+    /// The number of waiting sessions.
+    private static let count = ProcessInfo.processInfo.environment["TRANSFERKIT_FLEET_FIGURES"].flatMap { Int($0) }.map { max($0, 2) } ?? 0
+
+    /// A server that writes each commit to the disk, unlike the server of the other tests.
+    private static func durableServer() throws -> PostgresServer { try PostgresServer(options: ["-c", "fsync=on"]) }
+
+    /// A fleet whose first half of waiting sessions belongs to a full account, and the second half to the account `studio`.
     private func filled() async throws -> FleetFixture {
-        let fleet = try await FleetFixture(hasLongLeases: false)
+        let fleet = try await FleetFixture(server: Self.durableServer(), hasLongLeases: false)
         var account = Account("full", endpoints: [Endpoint(transport: "tus", address: "http://127.0.0.1:9/")])
         account.maxConcurrentSessions = 1
         try await fleet.fleet.save(account)
@@ -17,16 +24,16 @@ import TransferKit
         try await fleet.add(1, account: "full")
         _ = try await fleet.store.take(for: member)
         let draft = try String(decoding: JSONEncoder().encode(FleetFixture.draft("s")), as: UTF8.self)
-        for (account, offset) in [("full", 1), ("studio", 50_001)] {
+        for (account, offset) in [("full", 1), ("studio", Self.count / 2 + 1)] {
             try await fleet.query(
                 """
                 WITH added AS (
                     INSERT INTO session(id, position, account, place, state, statistics)
                     SELECT gen_random_uuid(), (n + $2::bigint) * 1048576, $1, 'anywhere', 'waiting',
-                        (SELECT statistics FROM session LIMIT 1) FROM generate_series(1, 50000) AS n
+                        (SELECT statistics FROM session LIMIT 1) FROM generate_series(1, $4::bigint) AS n
                     RETURNING id)
                 INSERT INTO content(session, draft) SELECT id, $3 FROM added
-                """, [account, "\(offset)", draft])
+                """, [account, "\(offset)", draft, "\(Self.count / 2)"])
         }
         return fleet
     }
@@ -71,7 +78,7 @@ import TransferKit
 
     /// The time from the call until the member's queue has stopped the running session, and until the other session runs.
     @Test func `time from now to the interruption`() async throws {
-        let fixture = try await MemberFixture()
+        let fixture = try await MemberFixture(database: Self.durableServer())
         fixture.server.stopContent(at: 1_000_000)
         let member = try await fixture.member("a")
         var (interruptions, starts): ([Duration], [Duration]) = ([], [])
@@ -104,6 +111,11 @@ import TransferKit
             for _ in 0..<500 { _ = try await fleet.requests(member, leases[0], leases[1], leases[2], leases[3]) }
         }
         print("Figures: \(rate(500, heartbeats)) heartbeats per second; 100 members send 34")
+        try await fleet.fleet.setMaxConcurrentSessions(4, account: "studio")
+        let idle = try await fleet.join("idle")
+        let looks = try await clock.measure { for _ in 0..<500 { try #require(try await fleet.store.take(for: idle).isEmpty) } }
+        print("Figures: idle members look for sessions \(rate(500, looks)) times per second; 100 members look 34 times")
+        try await fleet.fleet.setMaxConcurrentSessions(nil, account: "studio")
         let additions = try await clock.measure { for number in 0..<200 { try await fleet.add([FleetFixture.draft("x\(number)")]) } }
         print("Figures: one session is added in \(additions / 200)")
         let ids = try await fleet.add(50)

@@ -17,6 +17,47 @@ import TransferKit
         #expect(try await fleet.fleet.status(of: ids[4]).why == .queueLimit)
     }
 
+    @Test func `a member with nothing to take does not wait for the fleet's lock`() async throws {
+        let fleet = try await FleetFixture()
+        let ids = try await fleet.add(2)
+        let (busy, idle) = (try await fleet.join("busy"), try await fleet.join("idle"))
+        try await fleet.fleet.setMaxConcurrentSessions(1, account: "studio")
+        let lease = try #require(try await fleet.store.take(for: busy).first)
+        let other = FleetStore(try PostgresURL(fleet.url))
+        // The key of the fleet's lock.
+        try await other.unlocked { _ = try $0.query("SELECT pg_advisory_lock(1953198193, 1)") }
+        #expect(try await fleet.store.take(for: idle).isEmpty)
+        await other.connection.close()
+        #expect(try await fleet.finish(lease))
+        #expect(try await fleet.store.take(for: idle).map(\.id) == [ids[1]])
+    }
+
+    @Test func `only the members that a change concerns are notified`() async throws {
+        let fleet = try await FleetFixture()
+        let ids = try await fleet.add(2)
+        let member = try await fleet.join("m", slots: 2)
+        try await fleet.join("other")
+        let listener = PostgresConnection(try PostgresURL(fleet.url)) { try $0.execute("LISTEN transferq_fleet") }
+        #expect(try await listener.awaitNotifications(timeout: .zero).isEmpty)
+        #expect(try await fleet.store.take(for: member).count == 2)
+        try await fleet.fleet.evict("other")
+        // A take lets no session start.
+        #expect(try await listener.awaitNotifications(timeout: .seconds(60)) == ["other"])
+        // Each of these changes has a request for the owner of a session, and may let another session start.
+        let changes: [() async throws -> Void] = [
+            { try await fleet.fleet.pause(ids[0]) }, { try await fleet.fleet.resume(ids[0]) },
+            { try await fleet.fleet.run(fleet.add(1)[0]) }, { try await fleet.fleet.stop(.interrupt, deadline: nil) },
+            { try await fleet.fleet.remove(ids[0], isForced: true) },
+        ]
+        for change in changes {
+            try await change()
+            var found: Set<String> = []
+            while found.count < 2 { found.formUnion(try await listener.awaitNotifications(timeout: .seconds(60))) }
+            #expect(found == ["", "m"])
+        }
+        await listener.close()
+    }
+
     @Test func `a session that ended frees a slot`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(2)

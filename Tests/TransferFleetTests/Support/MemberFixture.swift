@@ -62,7 +62,7 @@ final class MemberFixture: Sendable {
         while try await !condition() {
             try Task.checkCancellation()
             // While the database is away, the next check of the condition throws an error, or waits for the server.
-            _ = try? await listener.awaitNotification(timeout: .milliseconds(50))
+            _ = try? await listener.awaitNotifications(timeout: .milliseconds(50))
         }
     }
 

@@ -63,13 +63,13 @@ package actor PostgresConnection {
         }
     }
 
-    /// Waits for a notification on this connection's channel. The check of the connection must have sent `LISTEN`. Occupies the thread of this
-    /// actor.
-    package func awaitNotification(timeout: Duration) throws -> Bool {
+    /// Waits for notifications on this connection's channel, and returns their different payloads. The check of the connection must have sent `LISTEN`.
+    /// Occupies the thread of this actor.
+    package func awaitNotifications(timeout: Duration) throws -> Set<String> {
         try translatingErrors {
             let link = try connected()
             do {
-                return try link.awaitNotification(timeout: timeout)
+                return try link.awaitNotifications(timeout: timeout)
             } catch {
                 self.link = nil
                 throw error

@@ -65,22 +65,21 @@ import CPostgres
 
     /// Reads the notifications that have arrived, after waiting at most `timeout` for the first one.
     ///
-    /// - Returns: Whether there was a notification.
-    func awaitNotification(timeout: Duration) throws(PostgresError) -> Bool {
+    /// - Returns: The different payloads.
+    func awaitNotifications(timeout: Duration) throws(PostgresError) -> Set<String> {
         var found = takeNotifications()
-        if found { return true }
-        if try poll(POLLIN, timeout) {
+        if found.isEmpty, try poll(POLLIN, timeout) {
             guard unsafe PQconsumeInput(handle) == 1 else { throw lost() }
             found = takeNotifications()
         }
         return found
     }
 
-    private func takeNotifications() -> Bool {
-        var found = false
+    private func takeNotifications() -> Set<String> {
+        var found: Set<String> = []
         while let notification = unsafe PQnotifies(handle) {
+            unsafe found.insert(String(cString: notification.pointee.extra))
             unsafe PQfreemem(notification)
-            found = true
         }
         return found
     }

@@ -74,7 +74,9 @@ extension FleetMember {
     func watchNotifications() async {
         while !Task.isCancelled {
             do {
-                if try await listener.awaitNotification(timeout: .seconds(1)) { wake() }
+                let notified = try await listener.awaitNotifications(timeout: .seconds(1))
+                if notified.contains("") { wakeUp.yield() }
+                if notified.contains(description.name) { heartbeatRequest.yield() }
             } catch {
                 // Without notifications, the member still notices changes at its heartbeats.
                 try? await Task.sleep(for: Self.heartbeatInterval)

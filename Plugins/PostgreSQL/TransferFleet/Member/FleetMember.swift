@@ -76,9 +76,9 @@ public actor FleetMember {
     let logger: Logger
     let listener: PostgresConnection
     private let wakeUps: AsyncStream<Void>
-    private let wakeUp: AsyncStream<Void>.Continuation
+    let wakeUp: AsyncStream<Void>.Continuation
     let heartbeatRequests: AsyncStream<Void>
-    private let heartbeatRequest: AsyncStream<Void>.Continuation
+    let heartbeatRequest: AsyncStream<Void>.Continuation
     var held: [SessionID: Held] = [:]
     var outcomes: [SessionID: Outcome] = [:]
     /// The accounts as the queue knows them.

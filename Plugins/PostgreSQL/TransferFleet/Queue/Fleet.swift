@@ -168,7 +168,9 @@ public struct Fleet: ControllableQueue {
         try await store.locked { transaction in
             try transaction.link.query("UPDATE fleet SET is_stopped = true")
             if mode == .interrupt {
-                try transaction.link.query("UPDATE session SET state = 'waiting', lane = least(lane, 3) WHERE state = 'running'")
+                let owners = try transaction.link.query(
+                    "UPDATE session SET state = 'waiting', lane = least(lane, 3) WHERE state = 'running' RETURNING owner")
+                transaction.notify(try owners.compactMap { try $0.optional(0) })
             }
             transaction.record(.queueStopped)
         }

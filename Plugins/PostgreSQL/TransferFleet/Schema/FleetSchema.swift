@@ -7,7 +7,8 @@ enum FleetSchema {
     /// The lock of the fleet: the key of transaction-level advisory locks (PostgreSQL manual, section 13.3.5). Each decision about order, slots and
     /// leases is made by a transaction that holds the lock.
     static let lock = "SELECT pg_advisory_xact_lock(1953198193, 1)"
-    /// The channel of notifications. Their payload is empty: a listener looks for changes.
+    /// The channel of notifications. The payload is the name of a member that must renew its leases, or empty if a session may start. PostgreSQL
+    /// delivers each notification to all members.
     static let channel = "transferq_fleet"
 
     /// Creates the tables, or migrates them to ``version``.

@@ -80,9 +80,11 @@ extension FleetStore {
         }
     }
 
-    /// Takes the next sessions that a member may run; see ``FleetTransaction/take(for:identity:limit:)``.
+    /// Takes the next sessions that a member may run; see ``FleetTransaction/take(for:identity:limit:)``. Waits for the fleet's lock only if there is
+    /// something to do, so idle members delay nobody.
     package func take(for member: FleetMemberDescription, limit: Int = .max) async throws -> [FleetLease] {
-        try await locked { try $0.take(for: member.name, identity: member.identity, limit: limit) }
+        guard try await unlocked({ try FleetTransaction($0).mustTake(for: member.name, identity: member.identity) }) else { return [] }
+        return try await locked { try $0.take(for: member.name, identity: member.identity, limit: limit) }
     }
 
     /// Renews a member's leases, and stores the statistics of their sessions, with one statement for all of them. Divides the rate limits again.
@@ -192,7 +194,7 @@ extension FleetStore {
             guard try transaction.link.query("DELETE FROM member WHERE name = $1 RETURNING 1", [name]).first != nil else {
                 throw QueueError(.noSuchMember, "The fleet has no member named \"\(name)\".")
             }
-            transaction.notify()
+            transaction.notify([name])
         }
     }
 

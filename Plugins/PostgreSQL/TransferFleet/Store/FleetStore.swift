@@ -43,17 +43,17 @@ package final class FleetTransaction {
 
     package let link: PostgresLink
     private var events: [QueueEvent.Kind] = []
-    /// Whether members or waiting callers must look for changes immediately.
-    private var notifies = false
+    /// The payloads of the notifications to send after the transaction; see ``FleetSchema/channel``.
+    private var notifications: Set<String> = []
 
     package init(_ link: PostgresLink) {
         self.link = link
     }
 
-    /// Records an event, and wakes the members after the transaction.
-    package func record(_ event: QueueEvent.Kind) {
+    /// Records an event. Unless the change can't let a session start, also wakes the members with a free slot after the transaction.
+    package func record(_ event: QueueEvent.Kind, mayLetSessionsStart: Bool = true) {
         events.append(event)
-        notifies = true
+        if mayLetSessionsStart { notify() }
     }
 
     /// Records a change of the order.
@@ -65,9 +65,14 @@ package final class FleetTransaction {
         record(.didChangeQueue(orderRevision: revision))
     }
 
-    /// Wakes the members after the transaction.
+    /// Wakes the members with a free slot after the transaction, because a session may start.
     package func notify() {
-        notifies = true
+        notifications.insert("")
+    }
+
+    /// Makes members renew their leases after the transaction, because the fleet has a request for one of their sessions.
+    package func notify(_ members: some Sequence<String>) {
+        notifications.formUnion(members)
     }
 
     /// Returns a mark that is higher than all earlier ones. In the lanes *now* and *next*, sessions with higher marks start first.
@@ -89,6 +94,8 @@ package final class FleetTransaction {
                 ["\(last.subtractingSaturated(Int64(kinds.count)))", PostgresValue.array(kinds)])
             try link.query("DELETE FROM event WHERE revision <= $1", ["\(last.subtractingSaturated(Int64(Self.maximumEvents)))"])
         }
-        if notifies { try link.execute("NOTIFY \(FleetSchema.channel)") }
+        if !notifications.isEmpty {
+            try link.query("SELECT pg_notify($1, unnest($2::text[]))", [FleetSchema.channel, PostgresValue.array(Array(notifications))])
+        }
     }
 }

@@ -35,8 +35,9 @@ extension FleetTransaction {
         let column = isAccountFull ? 5 : 4
         guard try row.optional(column) != nil else { return }
         let victim = try row.session(column)
-        try link.query(
-            "UPDATE session SET state = 'waiting', lane = 4, displaced_by = $2 WHERE id = $1", ["\(victim)", "\(id)"])
+        let owners = try link.query(
+            "UPDATE session SET state = 'waiting', lane = 4, displaced_by = $2 WHERE id = $1 RETURNING owner", ["\(victim)", "\(id)"])
+        notify(try owners.compactMap { try $0.optional(0) })
         record(.changed([victim], .waiting))
     }
 
@@ -47,16 +48,17 @@ extension FleetTransaction {
         if !rows.isEmpty { notify() }
     }
 
+    /// An SQL condition for displaced sessions whose preemptor no live member may run.
+    static let isStranded = """
+        displaced_by IS NOT NULL AND NOT EXISTS (
+            SELECT FROM session AS preemptor WHERE preemptor.id = session.displaced_by AND (preemptor.owner IS NOT NULL
+                OR \(FleetPlace.liveMemberMayRun("preemptor"))))
+        """
+
     /// Lets displaced sessions start again if no live member may run the session that displaced them, for example because its only member has died.
     func restoreStranded() throws {
         let rows = try link.query(
-            """
-            UPDATE session SET displaced_by = NULL, lane = least(lane, 2)
-            WHERE displaced_by IS NOT NULL AND NOT EXISTS (
-                SELECT FROM session AS preemptor WHERE preemptor.id = session.displaced_by AND (preemptor.owner IS NOT NULL
-                    OR \(FleetPlace.liveMemberMayRun("preemptor"))))
-            RETURNING id
-            """)
+            "UPDATE session SET displaced_by = NULL, lane = least(lane, 2) WHERE \(Self.isStranded) RETURNING id")
         if !rows.isEmpty { notify() }
     }
 }

@@ -4,8 +4,9 @@ package import TransferKit
 private struct OperationTarget {
     var id: SessionID
     var state: SessionState
-    /// Whether a member has the session, and has not stopped it yet.
-    var isOwned: Bool
+    /// The member that has the session, and has not stopped it yet.
+    var owner: String?
+    var isOwned: Bool { owner != nil }
 }
 
 extension FleetTransaction {
@@ -15,10 +16,10 @@ extension FleetTransaction {
     /// - Throws: ``QueueError``.
     package func apply(_ operation: SessionOperation, to reference: SessionReference) throws -> SessionState? {
         let id = try resolve(reference)
-        guard let row = try link.query("SELECT state, owner IS NOT NULL FROM session WHERE id = $1 FOR UPDATE", ["\(id)"]).first,
+        guard let row = try link.query("SELECT state, owner FROM session WHERE id = $1 FOR UPDATE", ["\(id)"]).first,
             let state = SessionState(rawValue: try row.text(0))
         else { throw QueueError(.noSuchSession, "There is no session \(id).") }
-        let target = OperationTarget(id: id, state: state, isOwned: try row.flag(1))
+        let target = OperationTarget(id: id, state: state, owner: try row.optional(1))
         switch operation {
         case .run(let again): try run(target, again: again)
         case .runNext:
@@ -73,13 +74,14 @@ extension FleetTransaction {
         }
     }
 
-    /// Changes the state of a session. Its owner, if any, follows at its next heartbeat or notification.
+    /// Changes the state of a session. Its owner, if any, follows after a notification.
     private func set(_ target: OperationTarget, _ state: SessionState) throws {
         try link.query(
             """
             UPDATE session SET state = $2, displaced_by = NULL, ended_at = CASE WHEN $2 = 'cancelled' THEN clock_timestamp() END
             WHERE id = $1
             """, ["\(target.id)", state.rawValue])
+        notify(target.owner.map { [$0] } ?? [])
         // A paused session keeps its slot. A session with an owner gives its slot up later; see `released`.
         if !target.isOwned, state != .paused, state != .waiting { try restoreDisplaced(by: target.id) }
         record(state == .cancelled ? .cancelled([target.id]) : .changed([target.id], state))
@@ -121,6 +123,7 @@ extension FleetTransaction {
         if target.isOwned {
             // The owner may still be sending, so the session is deleted later; see `released`.
             try link.query("UPDATE session SET state = 'cancelled', is_removed = true WHERE id = $1", ["\(target.id)"])
+            notify(target.owner.map { [$0] } ?? [])
         } else {
             try forgetDependency(on: target.id)
             try restoreDisplaced(by: target.id)

@@ -11,31 +11,33 @@ extension FleetTransaction {
         record(.limitsChanged)
     }
 
+    /// An SQL condition for completed sessions whose retention has ended.
+    func expired() throws -> String {
+        var problem: TransferError?
+        guard let row = try link.query("SELECT retention FROM fleet").first,
+            let retention = try row.readable(Retention.self, 0, &problem)
+        else { return "false" }
+        let isOld: String
+        switch retention {
+        case .keepAll: return "false"
+        // The oldest of the sessions that stay.
+        case .count(let count):
+            isOld = """
+                (ended_at, id) < (SELECT ended_at, id FROM session WHERE state = 'completed' AND NOT is_removed
+                    ORDER BY ended_at DESC, id DESC OFFSET \(max(0, count - 1)) LIMIT 1)\(count == 0 ? " OR true" : "")
+                """
+        case .age(let age): isOld = "ended_at <= clock_timestamp() - interval '\(age.components.seconds) s'"
+        }
+        return "state = 'completed' AND owner IS NULL AND NOT is_removed AND (\(isOld))"
+    }
+
     /// Removes completed sessions whose retention has ended, the oldest first.
     ///
     /// - Returns: Whether to call this method again, because more sessions may have expired.
     @discardableResult
     package func removeExpired() throws -> Bool {
-        var problem: TransferError?
-        guard let row = try link.query("SELECT retention FROM fleet").first,
-            let retention = try row.readable(Retention.self, 0, &problem)
-        else { return false }
-        let expired =
-            switch retention {
-            case .keepAll: "false"
-            // The oldest of the sessions that stay.
-            case .count(let count):
-                """
-                (ended_at, id) < (SELECT ended_at, id FROM session WHERE state = 'completed' AND NOT is_removed
-                    ORDER BY ended_at DESC, id DESC OFFSET \(max(0, count - 1)) LIMIT 1)\(count == 0 ? " OR true" : "")
-                """
-            case .age(let age): "ended_at <= clock_timestamp() - interval '\(age.components.seconds) s'"
-            }
         let ids = try link.query(
-            """
-            SELECT id FROM session WHERE state = 'completed' AND owner IS NULL AND NOT is_removed AND (\(expired))
-            ORDER BY ended_at, id LIMIT \(Self.maximumRemovals)
-            """
+            "SELECT id FROM session WHERE \(try expired()) ORDER BY ended_at, id LIMIT \(Self.maximumRemovals)"
         ).map { try $0.optional(0) }
         guard !ids.isEmpty else { return false }
         let rows = try link.query(

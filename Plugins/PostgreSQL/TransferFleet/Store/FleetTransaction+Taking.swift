@@ -11,16 +11,7 @@ extension FleetTransaction {
         try reclaim()
         try restoreStranded()
         try removeExpired()
-        guard
-            let row = try link.query(
-                """
-                SELECT slots - (SELECT count(*) FROM session WHERE owner = $1), 'label ' || unnest(labels || ARRAY[NULL]::text[])
-                FROM member WHERE name = $1 AND identity = $2
-                """, [member, identity]
-            ).nonEmpty
-        else { throw QueueError.evicted(member) }
-        let slots = Int(clamping: try row[0].integer(0))
-        let places = try ["anywhere", "member \(member)"] + row.compactMap { try $0.optional(1) }
+        let (slots, places) = try room(of: member, identity)
         var taken: [FleetLease] = []
         while taken.count < min(slots, limit), let id = try next(for: member, places) {
             if let lease = try take(id, for: member) { taken.append(lease) }
@@ -29,6 +20,30 @@ extension FleetTransaction {
         let rates = try link.rateShares(of: member)
         for index in taken.indices { taken[index].rates = rates }
         return taken
+    }
+
+    /// Whether ``take(for:identity:limit:)`` must be called: a session may start, or something else changes with the time. Needs no lock, because that
+    /// method decides again.
+    func mustTake(for member: String, identity: String) throws -> Bool {
+        let (slots, places) = try room(of: member, identity)
+        if try slots > 0 && next(for: member, places) != nil { return true }
+        return try link.query(
+            """
+            SELECT EXISTS (SELECT FROM session WHERE owner IS NOT NULL AND lease_until <= clock_timestamp())
+                OR EXISTS (SELECT FROM session WHERE \(Self.isStranded)) OR EXISTS (SELECT FROM session WHERE \(try expired()))
+            """
+        ).first?.flag(0) == true
+    }
+
+    /// The number of free slots of a member, and the places whose sessions it may run.
+    private func room(of member: String, _ identity: String) throws -> (slots: Int, places: [String]) {
+        let rows = try link.query(
+            """
+            SELECT slots - (SELECT count(*) FROM session WHERE owner = $1), 'label ' || unnest(labels || ARRAY[NULL]::text[])
+            FROM member WHERE name = $1 AND identity = $2
+            """, [member, identity])
+        guard let first = rows.first else { throw QueueError.evicted(member) }
+        return (Int(clamping: try first.integer(0)), try ["anywhere", "member \(member)"] + rows.compactMap { try $0.optional(1) })
     }
 
     /// Takes a session. If the session can't be read, the session fails. If its account can't be read, the member refuses the account.
@@ -70,8 +85,8 @@ extension FleetTransaction {
             """, ["\(id)", member]
         ).first
         guard let row else { throw PostgresError.unreadable("the session \(id)") }
-        record(.willActivate(id))
-        record(.didActivate(id))
+        record(.willActivate(id), mayLetSessionsStart: false)
+        record(.didActivate(id), mayLetSessionsStart: false)
         return FleetLease(id: id, epoch: try row.integer(0), draft: draft, account: account)
     }
 
@@ -224,8 +239,4 @@ extension FleetTransaction {
 extension TransferError {
     /// The error of a session or account whose row can't be read.
     static func unreadable(_ error: PostgresError) -> TransferError { TransferError(.permanent, .storageDamaged, error.message) }
-}
-
-extension Collection {
-    fileprivate var nonEmpty: Self? { isEmpty ? nil : self }
 }
