@@ -24,17 +24,22 @@ import TransferKit
         try await fleet.add(1, account: "full")
         _ = try await fleet.store.take(for: member)
         let draft = try String(decoding: JSONEncoder().encode(FleetFixture.draft("s")), as: UTF8.self)
-        for (account, offset) in [("full", 1), ("studio", Self.count / 2 + 1)] {
-            try await fleet.query(
-                """
-                WITH added AS (
-                    INSERT INTO session(id, position, account, place, state, statistics)
-                    SELECT gen_random_uuid(), (n + $2::bigint) * 1048576, $1, 'anywhere', 'waiting',
-                        (SELECT statistics FROM session LIMIT 1) FROM generate_series(1, $4::bigint) AS n
-                    RETURNING id)
-                INSERT INTO content(session, draft) SELECT id, $3 FROM added
-                """, [account, "\(offset)", draft, "\(Self.count / 2)"])
+        // One statement may take 7 s.
+        let batch = 50_000
+        for (account, start) in [("full", 0), ("studio", Self.count / 2)] {
+            for offset in stride(from: 0, to: Self.count / 2, by: batch) {
+                try await fleet.query(
+                    """
+                    WITH added AS (
+                        INSERT INTO session(id, position, account, place, state, statistics)
+                        SELECT gen_random_uuid(), (n + $2::bigint) * 1048576, $1, 'anywhere', 'waiting',
+                            (SELECT statistics FROM session LIMIT 1) FROM generate_series(2, $4::bigint + 1) AS n
+                        RETURNING id)
+                    INSERT INTO content(session, draft) SELECT id, $3 FROM added
+                    """, [account, "\(start + offset)", draft, "\(min(batch, Self.count / 2 - offset))"])
+            }
         }
+        try await fleet.query("ANALYZE session")
         return fleet
     }
 
@@ -45,7 +50,6 @@ import TransferKit
 
     @Test func `takes and ends of sessions per second`() async throws {
         let fleet = try await filled()
-        try await fleet.query("ANALYZE session")
         for count in [1, 4, 16] {
             let perMember = 800 / count
             let stores = try (0..<count).map { _ in FleetStore(try PostgresURL(fleet.url)) }
@@ -102,24 +106,58 @@ import TransferKit
         }
     }
 
-    @Test func `heartbeats of 100 members with 4 sessions each, and additions`() async throws {
-        let fleet = try await filled()
-        let member = try await fleet.join("m", slots: 4)
-        let leases = try await fleet.store.take(for: member)
-        let clock = ContinuousClock()
-        let heartbeats = try await clock.measure {
-            for _ in 0..<500 { _ = try await fleet.requests(member, leases[0], leases[1], leases[2], leases[3]) }
+    /// Calls the body with each of 16 members at the same time, and prints how many calls per second the database served.
+    private func measure(
+        _ name: String, callsPerMember count: Int, of members: [(store: FleetStore, member: FleetMemberDescription)],
+        _ body: @escaping @Sendable (Int) async throws -> Void
+    ) async throws {
+        let duration = try await ContinuousClock().measure {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for index in members.indices {
+                    group.addTask { for _ in 0..<count { try await body(index) } }
+                }
+                try await group.waitForAll()
+            }
         }
-        print("Figures: \(rate(500, heartbeats)) heartbeats per second; 100 members send 34")
-        try await fleet.fleet.setMaxConcurrentSessions(4, account: "studio")
-        let idle = try await fleet.join("idle")
-        let looks = try await clock.measure { for _ in 0..<500 { try #require(try await fleet.store.take(for: idle).isEmpty) } }
-        print("Figures: idle members look for sessions \(rate(500, looks)) times per second; 100 members look 34 times")
+        print("Figures: \(name): \(rate(count * members.count, duration)) per second")
+    }
+
+    @Test func `heartbeats, looks of idle members, and commands`() async throws {
+        let fleet = try await filled()
+        let members = try (0..<16).map {
+            (try FleetStore(PostgresURL(fleet.url)), FleetMemberDescription(name: "m\($0)", identity: UUID().uuidString, slots: 4))
+        }
+        var leases: [[FleetLease]] = []
+        for (store, member) in members {
+            try await store.join(member)
+            leases.append(try await store.take(for: member))
+        }
+        let taken = leases
+        try await measure("heartbeats of members with 4 sessions", callsPerMember: 50, of: members) {
+            let answer = try await members[$0].0.renew(taken[$0].map { ($0.reference, SessionStatistics()) }, of: members[$0].1)
+            try #require(answer.requests.count == 4)
+        }
+        try await fleet.fleet.setMaxConcurrentSessions(1, account: "studio")
+        let idle = try (0..<16).map {
+            (try FleetStore(PostgresURL(fleet.url)), FleetMemberDescription(name: "i\($0)", identity: UUID().uuidString, slots: 1))
+        }
+        for (store, member) in idle { try await store.join(member) }
+        try await measure("looks of members with a free slot", callsPerMember: 25, of: idle) {
+            try #require(try await idle[$0].0.take(for: idle[$0].1).isEmpty)
+        }
+        for (store, _) in members + idle { await store.connection.close() }
         try await fleet.fleet.setMaxConcurrentSessions(nil, account: "studio")
-        let additions = try await clock.measure { for number in 0..<200 { try await fleet.add([FleetFixture.draft("x\(number)")]) } }
-        print("Figures: one session is added in \(additions / 200)")
+        let clock = ContinuousClock()
+        let additions = try await clock.measure { for number in 0..<100 { try await fleet.add([FleetFixture.draft("x\(number)")]) } }
+        print("Figures: one session is added in \(additions / 100)")
         let ids = try await fleet.add(50)
         let runs = try await clock.measure { for id in ids { try await fleet.fleet.run(id) } }
         print("Figures: one session is run now in \(runs / 50)")
+        let sizes = try await fleet.query(
+            """
+            SELECT sum(pg_total_relation_size(oid)) FROM pg_class
+            WHERE relkind = 'r' AND relnamespace = 'transferq'::regnamespace AND relname IN ('session', 'content')
+            """)
+        print("Figures: \(try sizes[0].integer(0) / Int64(Self.count)) bytes per session")
     }
 }
