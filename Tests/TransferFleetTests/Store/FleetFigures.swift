@@ -39,6 +39,7 @@ import TransferKit
                     """, [account, "\(start + offset)", draft, "\(min(batch, Self.count / 2 - offset))"])
             }
         }
+        try await fleet.query("UPDATE fleet SET sessions = (SELECT count(*) FROM session)")
         try await fleet.query("ANALYZE session")
         return fleet
     }

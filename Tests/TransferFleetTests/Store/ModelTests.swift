@@ -90,6 +90,8 @@ import TransferKit
         }
         let removed = Set(model.sessions.filter(\.isRemoved).map { "\($0.id)" })
         try #require(rows.filter { !removed.contains($0[0]) } == expected, "\(comment)")
+        let count = try await fleet.query("SELECT sessions FROM fleet")[0].integer(0)
+        #expect(count == Int64(expected.count), "\(comment)")
         let owned = rows.count { $0[2] != "-" }
         #expect(owned == model.sessions.count { $0.owner != nil }, "\(comment)")
     }

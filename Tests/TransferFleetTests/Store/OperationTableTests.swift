@@ -76,6 +76,7 @@ import TransferKit
             let found = try await outcome(of: operation, on: try await prepare(state, in: fleet, member), in: fleet.fleet)
             #expect(found == expected, "\(operation) of a session that is \(state)")
             try await fleet.query("DELETE FROM session")
+            try await fleet.query("UPDATE fleet SET sessions = 0")
         }
     }
 

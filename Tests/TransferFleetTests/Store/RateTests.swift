@@ -95,8 +95,7 @@ import TransferKit
         limited.rateLimit = 9
         try await fleet.fleet.save(limited)
         try await fleet.query("UPDATE account SET definition = 'unreadable' WHERE name = 'studio'")
-        for table in ["fleet", "account"] { try await fleet.query("ALTER TABLE \(table) DROP COLUMN rate_limit") }
-        try await fleet.query("UPDATE fleet SET version = 2")
+        try await fleet.revertTables(to: 2)
         #expect(try await !Fleet.create(at: fleet.url))
         try await fleet.add(1, account: "limited")
         let member = try await fleet.join("a")

@@ -53,16 +53,12 @@ import TransferKit
     @Test func `tables of the first version are migrated`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(1)
-        try await fleet.query("DROP TABLE session_refusal")
-        try await fleet.query("ALTER TABLE session DROP COLUMN part_epoch")
-        try await fleet.query("DROP INDEX session_completed")
-        try await fleet.query("ALTER TABLE fleet DROP COLUMN retention")
-        for table in ["fleet", "account"] { try await fleet.query("ALTER TABLE \(table) DROP COLUMN rate_limit") }
-        try await fleet.query("UPDATE fleet SET version = 1")
+        try await fleet.revertTables(to: 1)
         let old = await #expect(throws: QueueError.self) { try await Fleet(fleet.url, place: .anywhere).status() }
         #expect(old?.message.hasPrefix("The fleet's tables have the older version 1.") == true)
         #expect(try await !Fleet.create(at: fleet.url))
         let member = try await fleet.join("m")
         #expect(try await fleet.store.take(for: member).map(\.id) == ids)
+        #expect(try await fleet.add([FleetFixture.draft("last")], at: 1).count == 1)
     }
 }

@@ -51,6 +51,21 @@ struct FleetFixture {
         try await store.unlocked { try $0.query(statement, values) }
     }
 
+    /// Gives the fleet the tables of an earlier version.
+    func revertTables(to version: Int) async throws {
+        let migrations = [
+            2: """
+            DROP TABLE session_refusal; ALTER TABLE session DROP part_epoch; DROP INDEX session_completed; ALTER TABLE fleet DROP retention
+            """,
+            3: "ALTER TABLE fleet DROP rate_limit; ALTER TABLE account DROP rate_limit",
+            4: "ALTER TABLE fleet DROP sessions",
+        ]
+        for (number, statements) in migrations where number > version {
+            try await store.unlocked { try $0.execute(statements) }
+        }
+        try await query("UPDATE fleet SET version = \(version)")
+    }
+
     // MARK: Sessions
 
     static func draft(

@@ -123,4 +123,12 @@ enum FleetTables {
         END $$;
         UPDATE account SET rate_limit = pg_temp.rate_limit(definition);
         """
+
+    /// The number of sessions, because counting millions of them takes seconds.
+    static let migration4 = """
+        ALTER TABLE fleet ADD COLUMN sessions bigint NOT NULL DEFAULT 0;    -- those that are not removed
+        UPDATE fleet SET sessions = (SELECT count(*) FROM session WHERE NOT is_removed);
+        DROP INDEX session_position;
+        CREATE INDEX session_position ON session(position, id) WHERE NOT is_removed;
+        """
 }

@@ -43,6 +43,8 @@ package final class FleetTransaction {
 
     package let link: PostgresLink
     private var events: [QueueEvent.Kind] = []
+    /// The change of the number of sessions.
+    private var addedSessions = 0
     /// The payloads of the notifications to send after the transaction; see ``FleetSchema/channel``.
     private var notifications: Set<String> = []
 
@@ -65,6 +67,19 @@ package final class FleetTransaction {
         record(.didChangeQueue(orderRevision: revision))
     }
 
+    /// Records that sessions were added to the order.
+    ///
+    /// - Parameter count: Less than 0 if sessions were removed.
+    package func countSessions(_ count: Int) {
+        addedSessions += count
+    }
+
+    /// The number of sessions in the order. Does not count them, because this would take seconds with millions of sessions.
+    package func sessionCount() throws -> Int {
+        let stored = Int(clamping: try link.query("SELECT sessions FROM fleet").first?.integer(0) ?? 0)
+        return stored + addedSessions
+    }
+
     /// Wakes the members with a free slot after the transaction, because a session may start.
     package func notify() {
         notifications.insert("")
@@ -85,6 +100,7 @@ package final class FleetTransaction {
 
     /// Writes the events with dense revisions, and notifies the members.
     package func finish() throws {
+        if addedSessions != 0 { try link.query("UPDATE fleet SET sessions = sessions + $1", ["\(addedSessions)"]) }
         if !events.isEmpty {
             let kinds = try events.map { try PostgresValue.json($0) }
             let row = try link.query("UPDATE fleet SET revision = revision + $1 RETURNING revision", ["\(kinds.count)"]).first

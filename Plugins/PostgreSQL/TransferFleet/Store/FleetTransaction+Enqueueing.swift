@@ -35,6 +35,7 @@ extension FleetTransaction {
         let first = try index == count ? roomAtEnd(for: added.count) : makeRoom(for: added.count, at: index)
         let places = added.map { $0.isBelow(sharedFolders) ? .anywhere : place }
         try insert(added, from: first.position, step: first.step, places, isHeld: isHeld)
+        countSessions(added.count)
         for draft in added { try depend(draft) }
         try checkForCycles(added)
         try recordOrder(.added(added.map(\.id), index: index))

@@ -32,11 +32,13 @@ extension FleetTransaction {
     }
 
     /// The indices of the sessions that exist.
-    private func indices(of ids: [SessionID]) throws -> [SessionID: Int] {
+    func indices(of ids: [SessionID]) throws -> [SessionID: Int] {
         if ids.count == 1 { return try index(of: ids[0]).map { [ids[0]: $0] } ?? [:] }
         let rows = try link.query(
             """
-            SELECT id, n FROM (SELECT id, row_number() OVER (ORDER BY position, id) - 1 AS n FROM session WHERE NOT is_removed) AS numbered
+            SELECT id, n FROM (
+                SELECT id, row_number() OVER (ORDER BY position, id) - 1 AS n FROM session
+                WHERE NOT is_removed AND position <= (SELECT max(position) FROM session WHERE id = ANY($1::uuid[]))) AS numbered
             WHERE id = ANY($1::uuid[])
             """, [PostgresValue.array(ids.map { "\($0)" })])
         return Dictionary(try rows.map { (try $0.session(0), Int(clamping: try $0.integer(1))) }) { first, _ in first }

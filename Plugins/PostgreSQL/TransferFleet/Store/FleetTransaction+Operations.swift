@@ -129,6 +129,7 @@ extension FleetTransaction {
             try restoreDisplaced(by: target.id)
             try link.query("DELETE FROM session WHERE id = $1", ["\(target.id)"])
         }
+        countSessions(-1)
         try recordOrder(.removed([target.id], indices: [index]))
     }
 

@@ -1,10 +1,6 @@
 package import TransferKit
 
 extension FleetTransaction {
-    package func sessionCount() throws -> Int {
-        Int(clamping: try link.query("SELECT count(*) FROM session WHERE NOT is_removed").first?.integer(0) ?? 0)
-    }
-
     /// Finds free positions between two neighbours. Renumbers all sessions if there is no gap.
     ///
     /// - Parameters:
@@ -31,7 +27,7 @@ extension FleetTransaction {
     /// The first position after all sessions, and the distance between two positions.
     func roomAtEnd(for count: Int) throws -> (position: Int64, step: Int64) {
         for _ in 0..<2 {
-            let last = try link.query("SELECT coalesce(max(position), 0) FROM session").first?.integer(0) ?? 0
+            let last = try link.query("SELECT coalesce(max(position), 0) FROM session WHERE NOT is_removed").first?.integer(0) ?? 0
             if let room = Self.room(for: count, after: last) { return room }
             try renumber(for: count)
         }

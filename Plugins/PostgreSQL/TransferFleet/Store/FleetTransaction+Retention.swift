@@ -38,16 +38,13 @@ extension FleetTransaction {
     package func removeExpired() throws -> Bool {
         let ids = try link.query(
             "SELECT id FROM session WHERE \(try expired()) ORDER BY ended_at, id LIMIT \(Self.maximumRemovals)"
-        ).map { try $0.optional(0) }
+        ).map { try $0.session(0) }
         guard !ids.isEmpty else { return false }
-        let rows = try link.query(
-            """
-            SELECT id, n FROM (SELECT id, row_number() OVER (ORDER BY position, id) - 1 AS n FROM session WHERE NOT is_removed) AS numbered
-            WHERE id = ANY($1::uuid[]) ORDER BY n
-            """, [PostgresValue.array(ids)])
-        for row in rows { try forgetDependency(on: try row.session(0)) }
-        try link.query("DELETE FROM session WHERE id = ANY($1::uuid[])", [PostgresValue.array(ids)])
-        try recordOrder(.removed(rows.map { try $0.session(0) }, indices: rows.map { Int(clamping: try $0.integer(1)) }))
+        let removed = try indices(of: ids).sorted { $0.value < $1.value }
+        for id in ids { try forgetDependency(on: id) }
+        try link.query("DELETE FROM session WHERE id = ANY($1::uuid[])", [PostgresValue.array(ids.map { "\($0)" })])
+        countSessions(-ids.count)
+        try recordOrder(.removed(removed.map(\.key), indices: removed.map(\.value)))
         return ids.count == Self.maximumRemovals
     }
 }

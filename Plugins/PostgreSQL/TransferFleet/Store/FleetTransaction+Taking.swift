@@ -125,7 +125,7 @@ extension FleetTransaction {
                 AND NOT EXISTS (SELECT FROM refusal WHERE refusal.account = account.name AND refusal.member = $1)
                 AND (NOT fleet.is_strict OR first.lane = 0 OR total.n = 0 AND NOT EXISTS (
                     SELECT FROM session AS earlier
-                    WHERE earlier.position < first.position AND earlier.state IN ('waiting', 'running', 'paused', 'held')))
+                    WHERE earlier.position < first.position AND NOT earlier.is_removed AND earlier.state IN ('waiting', 'running', 'paused', 'held')))
             ORDER BY first.lane, first.mark DESC, first.position LIMIT 1
             """, [member, PostgresValue.array(places)]
         ).first?.session(0)
