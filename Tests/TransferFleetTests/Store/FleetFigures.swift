@@ -148,12 +148,21 @@ import TransferKit
         }
         for (store, _) in members + idle { await store.connection.close() }
         try await fleet.fleet.setMaxConcurrentSessions(nil, account: "studio")
-        let clock = ContinuousClock()
-        let additions = try await clock.measure { for number in 0..<100 { try await fleet.add([FleetFixture.draft("x\(number)")]) } }
-        print("Figures: one session is added in \(additions / 100)")
-        let ids = try await fleet.add(50)
-        let runs = try await clock.measure { for id in ids { try await fleet.fleet.run(id) } }
-        print("Figures: one session is run now in \(runs / 50)")
+        let ids = try await fleet.add(20)
+        let queue = fleet.fleet
+        let commands: [(String, (SessionID) async throws -> Void)] = [
+            ("one session is added", { _ in try await fleet.add([FleetFixture.draft("x")]) }),
+            ("one session is run now", { try await queue.run($0) }),
+            ("the last session is moved to the front", { try await queue.move($0, to: .front) }),
+            ("the first session is moved to the end", { try await queue.move($0, to: .end) }),
+            ("the last session is removed", { try await queue.remove($0) }),
+            ("the first 100 sessions are listed", { _ in _ = try await queue.sessions(0..<100) }),
+            ("the state of the queue is read", { _ in _ = try await queue.status() }),
+        ]
+        for (name, command) in commands {
+            let duration = try await ContinuousClock().measure { for id in ids { try await command(id) } }
+            print("Figures: \(name) in \(duration / ids.count)")
+        }
         let sizes = try await fleet.query(
             """
             SELECT sum(pg_total_relation_size(oid)) FROM pg_class
