@@ -56,17 +56,27 @@ extension FleetStore {
 
     /// The sessions that a condition selects, in order, with their indices.
     ///
-    /// - Parameter areFew: Whether the condition selects only a few sessions. Their indices are then counted one by one.
-    func sessions(where condition: String, _ values: [String?], offset: Int = 0, limit: Int? = nil, areFew: Bool = false) async throws
+    /// - Parameters:
+    ///   - range: The indices of the sessions; nil for all. Only the sessions up to the end of the range are numbered.
+    ///   - areFew: Whether the condition selects only a few sessions. Their indices are then counted one by one.
+    func sessions(where condition: String = "true", _ values: [String?] = [], range: Range<Int>? = nil, areFew: Bool = false) async throws
         -> (state: FleetState, rows: [(index: Int, row: FleetSessionRow)])
     {
         let numbered =
-            areFew
-            ? """
-            SELECT *, (SELECT count(*) FROM session AS other
-                WHERE NOT other.is_removed AND (other.position, other.id) <= (session.position, session.id)) AS n
-            FROM session WHERE NOT is_removed AND \(condition)
-            """ : "SELECT *, row_number() OVER (ORDER BY position, id) AS n FROM session WHERE NOT is_removed"
+            if let range {
+                """
+                SELECT *, \(range.lowerBound) + row_number() OVER (ORDER BY position, id) AS n FROM (
+                    SELECT * FROM session WHERE NOT is_removed ORDER BY position, id OFFSET \(range.lowerBound) LIMIT \(range.count)) AS session
+                """
+            } else if areFew {
+                """
+                SELECT *, (SELECT count(*) FROM session AS other
+                    WHERE NOT other.is_removed AND (other.position, other.id) <= (session.position, session.id)) AS n
+                FROM session WHERE NOT is_removed AND \(condition)
+                """
+            } else {
+                "SELECT *, row_number() OVER (ORDER BY position, id) AS n FROM session WHERE NOT is_removed"
+            }
         return try await unlocked { link in
             let rows = try link.query(
                 """
@@ -81,7 +91,7 @@ extension FleetStore {
                     coalesce(not_before > clock_timestamp(), false)
                 FROM (\(numbered)) AS session
                 LEFT JOIN content ON content.session = session.id JOIN account ON account.name = session.account
-                WHERE \(condition) ORDER BY n OFFSET \(offset) \(limit.map { "LIMIT \($0)" } ?? "")
+                WHERE \(condition) ORDER BY n
                 """, values)
             return (try link.fleetState(), try rows.map { (Int(clamping: try $0.integer(18)), try FleetSessionRow($0)) })
         }
