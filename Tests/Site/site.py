@@ -21,6 +21,9 @@ GROUPS = {
     "Transports of other packages": ["TransferCore", "TransportSupport", "TransportTesting"],
     "Tests with a tus server": ["TUSLoopback", "tus_loopback"],
 }
+# The front page begins with these articles.
+START = ["TransferKit/GettingStarted", "TransferKit/QueueSemantics", "transferq/OperatingTransferq", "transferq/Troubleshooting",
+         "TransferKit/WritingATransport", "TransferKit/FrequentlyAskedQuestions"]
 INTRODUCTION = "TransferKit is a durable file-transfer queue for Swift on Linux. It sends and receives ordered groups of files over tus, plain \
 HTTP and SFTP, and continues after crashes, reboots and network loss."
 
@@ -122,7 +125,7 @@ def finish(site, base):
 
 
 def front_page(site, prefix):
-    """Groups the modules on the page that lists all of them, and leads visitors of the root there."""
+    """Groups the modules on the page that lists all of them, adds the articles to start with, and leads visitors of the root there."""
     path = site / "data/documentation.json"
     page = json.loads(path.read_text(encoding="utf-8"))
     page["metadata"]["title"] = "TransferKit"
@@ -135,8 +138,21 @@ def front_page(site, prefix):
         {"title": title, "anchor": title.replace(" ", "-"), "identifiers": [identifiers[name.lower()] for name in names]}
         for title, names in GROUPS.items()
     ]
+    start = []
+    for article in START:
+        module, address = article.split("/")[0].lower(), f"/documentation/{article.lower()}"
+        overview = json.loads((site / f"data/documentation/{module}.json").read_text(encoding="utf-8"))
+        reference = next((value for value in overview["references"].values() if value.get("url") == address), None)
+        if reference is None:
+            sys.exit(f"The front page lists {article}, which the overview of its module does not list.")
+        page["references"][reference["identifier"]] = reference
+        start.append(reference["identifier"])
+    page["topicSections"].insert(0, {"title": "Start here", "anchor": "Start-here", "identifiers": start})
     page["topicSectionsStyle"] = "list"
     write(path, page)
+
+    # Each page requests this file, and the browser reports an error if it does not exist.
+    write(site / "theme-settings.json", {})
 
     # The list of pages beside each page has the same groups.
     path = site / "index/index.json"
