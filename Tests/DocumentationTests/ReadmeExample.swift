@@ -9,6 +9,7 @@ import TransportTUS
 // swift-format-ignore
 private func readmeExample() async throws {
     // README
+    // The queue logs to standard error.
     let queue = try await TransferQueue(storage: .application("uploader"), transports: [TUSTransport()])
     try await queue.save(Account("studio", endpoints: [.tus("http://127.0.0.1:8080/files/")]))
 
