@@ -8,17 +8,20 @@ import TransportTUS
 // swift-format-ignore
 private func gettingStarted(_ camera: any Camera) async throws {
     // ARTICLE
-    let queue = try await TransferQueue(storage: .folder("/var/lib/uploader/queue"), transports: [TUSTransport()])
+    let queue = try await TransferQueue(
+        storage: .folder("/var/lib/uploader/queue"), transports: [TUSTransport()])
     // END
 
     // ARTICLE
     try await queue.save(Account("studio", endpoints: [
-        .tus("https://upload.example.com/files/", credentials: .bearer(.environment("STUDIO_TOKEN"))),
+        .tus("https://upload.example.com/files/",
+             credentials: .bearer(.environment("STUDIO_TOKEN"))),
     ]))
     // END
 
     // ARTICLE
-    let reel = try await queue.enqueue(.upload(["reel.mov", "stills/"], to: "studio", name: "the reel"))
+    let reel = try await queue.enqueue(
+        .upload(["reel.mov", "stills/"], to: "studio", name: "the reel"))
     // END
 
     // ARTICLE
@@ -33,7 +36,8 @@ private func gettingStarted(_ camera: any Camera) async throws {
     let rushes = try await queue.enqueue(.download(items: [
         .remote(try RemotePath("rushes/day-7.mov")),
         .remote(try RemotePath("notes.txt"), as: "day-7/notes.txt"),
-    ], from: "archive", to: "/srv/incoming", options: SessionOptions(overwrite: .different)))
+    ], from: "archive", to: "/srv/incoming",
+       options: SessionOptions(overwrite: .different)))
     // END
 
     // ARTICLE
@@ -56,10 +60,13 @@ private func gettingStarted(_ camera: any Camera) async throws {
     }
 
     // ARTICLE
-    let unfinished = try queue.unfinishedStreams.map { ($0, try queue.continueStream($0)) }
+    let unfinished = try queue.unfinishedStreams.map {
+        ($0, try queue.continueStream($0))
+    }
     try await queue.start()
     for (stream, writer) in unfinished {
-        try await writer.write(try await recording(stream.destination, from: stream.offset))
+        let rest = try await recording(stream.destination, from: stream.offset)
+        try await writer.write(rest)
         writer.finish()
     }
     // END
@@ -68,7 +75,7 @@ private func gettingStarted(_ camera: any Camera) async throws {
     try await queue.start()
     do {
         let end = try await reel.value
-        print("\(end.name): \(end.statistics.filesDone) files, \(end.statistics.bytesDone) bytes")
+        print("\(end.name): \(end.statistics.filesDone) files arrived.")
     } catch let error as TransferError {
         print("The reel failed: \(error)")
     }
@@ -79,11 +86,15 @@ private func gettingStarted(_ camera: any Camera) async throws {
     // END
 
     // ARTICLE
-    try await queue.run(extras.id)                 // now; interrupts another session if needed, which resumes later
-    try await queue.move(reel.id, to: .end)        // changes the order only
-    try await queue.apply(.hold, to: .account("studio"))  // a whole group
+    // Now. If needed, interrupts another session, which resumes later.
+    try await queue.run(extras.id)
+    // Changes the order only.
+    try await queue.move(reel.id, to: .end)
+    // A whole group.
+    try await queue.apply(.hold, to: .account("studio"))
     try await queue.apply(.release, to: .account("studio"))
-    try await queue.setRateLimit(2_000_000)        // bytes per second, for all sessions together
+    // Bytes per second, for all sessions together.
+    try await queue.setRateLimit(2_000_000)
     // END
 
     // ARTICLE
@@ -95,12 +106,22 @@ private func gettingStarted(_ camera: any Camera) async throws {
 
     // ARTICLE
     for session in try await queue.sessions() where session.state == .waiting {
-        print("\(session.index) \(session.name): \(session.why?.description ?? "It is about to start.")")
+        let reason = session.why?.description ?? "It is about to start."
+        print("\(session.index) \(session.name): \(reason)")
     }
     // END
 
     // ARTICLE
     await queue.shutdown()
+    // END
+
+    // ARTICLE
+    for session in try await queue.sessions() where session.state != .completed {
+        let handle = try await queue.session(session.id)
+        for await figures in handle.progress {
+            print("\(session.name): \(figures.bytesSent) bytes")
+        }
+    }
     // END
     _ = (rushes, live)
 }
