@@ -91,6 +91,9 @@ def finish(site, base):
     for path, page in pages.items():
         name = path.relative_to(site / "data/documentation" if "documentation" in path.parts else site / "data")
         changed = False
+        if path.parent == site / "data/documentation":
+            link_front_page(page)
+            changed = True
         for reference in page.get("references", {}).values():
             kind, url = reference.get("type"), reference.get("url", "")
             if kind in ("topic", "section"):
@@ -122,6 +125,15 @@ def finish(site, base):
             write(path, page)
     print(f"{len(pages)} pages, {links} links.")
     fail(problems)
+
+
+def link_front_page(page):
+    """Adds a link to the front page above the title of a module's page. Other pages link to the page of their module there."""
+    front = "doc://transferkit/documentation"
+    page["hierarchy"]["paths"] = [[front]]
+    page["references"][front] = {
+        "type": "topic", "kind": "article", "role": "collection", "title": "All modules", "url": "/documentation", "identifier": front,
+        "abstract": []}
 
 
 def front_page(site, prefix):
