@@ -1,3 +1,7 @@
+#if !LoopbackServer && !Web
+    #error("The loopback server needs a trait. Add to your dependency on this package: traits: [\"LoopbackServer\"]")
+#endif
+
 public import Foundation
 import Locking
 import NIOPosix

@@ -38,8 +38,17 @@ package final class CurlEngine: Sendable {
         package init() {}
     }
 
-    /// The version of libcurl in this process, and of the libraries that it uses, as reported by curl_version(3).
-    package static var libraryVersion: String { unsafe String(cString: curl_version()) }
+    /// The names and versions of libcurl in this process, and of the libraries that it uses (curl_version(3)). A library can be followed by its own
+    /// libraries in parentheses.
+    package static var libraries: [String] {
+        unsafe String(cString: curl_version()).split(separator: " ").reduce(into: []) { libraries, word in
+            if word.hasPrefix("("), let last = libraries.popLast() {
+                libraries.append("\(last) \(word)")
+            } else {
+                libraries.append(String(word))
+            }
+        }
+    }
 
     private struct State {
         var mailbox: LoopMailbox?

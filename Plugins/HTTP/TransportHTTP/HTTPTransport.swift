@@ -33,7 +33,7 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
     public let maximumSmallFilesInFlight = 64
 
     /// The C libraries in this process, each with its version.
-    package static var libraries: [String] { CurlEngine.libraryVersion.split(separator: " ").map(String.init) }
+    package static var libraries: [String] { CurlEngine.libraries }
 
     /// The descriptions of the settings of endpoints and sessions, sorted by name.
     public static var settings: [SettingDescription] { HTTPOptions.table.descriptions }

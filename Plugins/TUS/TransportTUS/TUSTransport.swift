@@ -46,7 +46,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     public let id: TransportID = .tus
 
     /// libcurl and the libraries that it uses, each with its version.
-    package static var libraries: [String] { CurlEngine.libraryVersion.split(separator: " ").map(String.init) }
+    package static var libraries: [String] { CurlEngine.libraries }
 
     /// The descriptions of the settings of endpoints, sorted by name.
     public static var settings: [SettingDescription] { TUSOptions.table.descriptions }

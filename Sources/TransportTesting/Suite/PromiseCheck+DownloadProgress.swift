@@ -27,7 +27,8 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         }
         do {
             try await receive(download, recorder)
-        } catch is TransferError {
+        } catch {
+            guard error is TransferError else { throw foreign(error, situation) }
             return true
         }
         try requireReceived(download, situation)
@@ -66,7 +67,9 @@ extension PromiseCheck where Fixture: DownloadingFixture {
             if let cut { try await fixture.cut(afterBytes: Int64(cut)) }
             do {
                 try await receive(download, recorder)
-            } catch is TransferError where cut != nil {}
+            } catch where cut != nil {
+                guard error is TransferError else { throw foreign(error, "After the connection was cut") }
+            }
             if let inaccurate = inaccurate.withLock({ $0 }) {
                 throw violation(
                     "A checkpoint covers \(inaccurate.claimed) bytes, but this machine has \(inaccurate.stored) bytes, or some of them are wrong."

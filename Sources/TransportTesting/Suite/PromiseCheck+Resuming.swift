@@ -83,7 +83,9 @@ extension PromiseCheck {
             if let cut { try await fixture.cut(afterBytes: Int64(cut)) }
             do {
                 try await send(source, as: path, recorder)
-            } catch is TransferError where cut != nil {}
+            } catch where cut != nil {
+                guard error is TransferError else { throw foreign(error, "After the connection was cut") }
+            }
             if let inaccurate = inaccurate.withLock({ $0 }) {
                 throw violation("A checkpoint covers \(inaccurate.claimed) bytes, but the other end had \(inaccurate.stored).")
             }

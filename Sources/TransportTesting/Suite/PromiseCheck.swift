@@ -80,9 +80,14 @@ struct PromiseCheck<Fixture: TransportFixture>: Sendable {
         } catch let violation as PromiseViolation {
             throw violation
         } catch {
-            throw violation("\(situation), the attempt threw \(type(of: error)) instead of a TransferError: \(error)")
+            throw foreign(error, situation)
         }
         throw violation("\(situation), the attempt returned a receipt.")
+    }
+
+    /// The violation of an attempt that threw something else than a `TransferError`.
+    func foreign(_ error: any Error, _ situation: String) -> PromiseViolation {
+        violation("\(situation), the attempt threw \(type(of: error)) instead of a TransferError: \(error)")
     }
 
     /// Runs an attempt that must fail with an error of the given class.

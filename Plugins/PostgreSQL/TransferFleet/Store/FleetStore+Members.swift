@@ -81,7 +81,7 @@ extension FleetStore {
     }
 
     /// Takes the next sessions that a member may run; see ``FleetTransaction/take(for:identity:limit:)``. Waits for the fleet's lock only if there is
-    /// something to do, so idle members delay nobody.
+    /// something to do, so idle members do not delay others.
     package func take(for member: FleetMemberDescription, limit: Int = .max) async throws -> [FleetLease] {
         guard try await unlocked({ try FleetTransaction($0).mustTake(for: member.name, identity: member.identity) }) else { return [] }
         return try await locked { try $0.take(for: member.name, identity: member.identity, limit: limit) }
