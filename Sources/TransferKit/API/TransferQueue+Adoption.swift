@@ -38,7 +38,7 @@ extension TransferQueue {
             try await runsEnded.wait(after: version)
         }
         do {
-            try await mailbox.send(.command(.withdraw(id)))
+            while try await mailbox.send(.command(.withdraw(id))).isIncomplete {}
         } catch {
             guard error.code == .noSuchSession else { throw error }
         }

@@ -10,7 +10,7 @@ extension TransferQueue {
             if update.changesRequirements { try await check(update, of: target(of: session)) }
         }
         if case .enqueue = operation { try await check(SessionUpdate(), of: target(of: session), always: true) }
-        let result = try await mailbox.send(.command(.perform(operation, .one(session))))
+        let result = try await send(operation, to: .one(session))
         guard operation == .pause else { return nil }
         return result.held.isEmpty ? .paused : .held
     }
@@ -30,7 +30,7 @@ extension TransferQueue {
             // The writer resolves a small group. It does no harm if the group grows slightly before the writer handles the command.
             let isLarge = await count(of: group) > Self.groupSize
             guard isLarge || !refused.isEmpty else {
-                return try await mailbox.send(.command(.perform(operation, .group(group)))).sessions
+                return try await send(operation, to: .group(group)).sessions
             }
             return try await perform(operation, on: members(of: group), of: group, excluding: refused)
         case .tag(let tag):
@@ -60,7 +60,7 @@ extension TransferQueue {
             var target = SessionTarget.group(group)
             if case .tag = group { target = .found(found, of: group) }
             if !refused.isEmpty { target = .found(found, of: group) }
-            return try await mailbox.send(.command(.perform(operation, target))).sessions
+            return try await send(operation, to: target).sessions
         }
         var (ids, operation) = try await check(operation, onAll: found, of: group)
         if case .move(let destination) = operation { return try await move(ids, of: group, to: destination) }
@@ -73,7 +73,7 @@ extension TransferQueue {
             let part = Array(ids.prefix(Self.groupSize))
             ids.removeFirst(part.count)
             let target = mark.map { SessionTarget.more(part, of: group, mark: $0) } ?? .found(part, of: group)
-            let result = try await mailbox.send(.command(.perform(operation, target)))
+            let result = try await send(operation, to: target)
             changed += result.sessions
             mark = result.part.mark
             // The next part follows this part.
@@ -82,6 +82,18 @@ extension TransferQueue {
             }
         }
         return changed
+    }
+
+    /// Sends an operation until it is complete. A removal needs several transactions if very many sessions depend on the removed sessions. If this
+    /// process is killed in between, no session is removed, and the other dependents wait as before.
+    private nonisolated func send(_ operation: SessionOperation, to target: SessionTarget) async throws(QueueError) -> InputResult {
+        var target = target
+        while true {
+            let result = try await mailbox.send(.command(.perform(operation, target)))
+            guard result.isIncomplete else { return result }
+            // The index of the session may change between the transactions.
+            if case .one = target, let id = result.part.last { target = .one(.id(id)) }
+        }
     }
 
     /// Moves a large group in several parts. Each part is moved to the position after the previous part.

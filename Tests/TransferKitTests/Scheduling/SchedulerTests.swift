@@ -263,32 +263,4 @@ import TransferKit
         #expect(stale.writes.isEmpty && stale.events.isEmpty)
         #expect(scheduler.sessionIndex[1]?.state == .running)
     }
-
-    @Test func releasesManyDependentsInBatches() throws {
-        var scheduler = try Scheduler.fixture()
-        let first = SessionDraft.draft()
-        let dependents = (0..<25_000).map { _ in
-            var draft = SessionDraft.draft("b")
-            draft.dependency = .after(first.id)
-            return draft
-        }
-        _ = try scheduler.perform(.enqueue([first]))
-        _ = try scheduler.perform(.enqueue(dependents))
-        _ = try scheduler.perform(.start)
-        var transaction = try scheduler.report(.ended(.finished(failure: nil, filesSeen: 1)), of: 1)
-        var batches: [Int] = []
-        while true {
-            batches.append(transaction.writes.count { if case .schedule = $0 { true } else { false } })
-            #expect(!scheduler.isIdle(at: .start))
-            guard scheduler.nextDue(after: .start) == .zero else { break }
-            transaction = scheduler.schedule(at: .start)
-            scheduler.commit()
-        }
-        // The counts include the session that ended and the next one, which begins.
-        #expect(batches.allSatisfy { $0 <= 10_002 } && batches.reduce(0, +) <= 25_004 && batches.count == 3)
-        #expect(
-            scheduler.sessions.dropFirst().allSatisfy {
-                if case .after = scheduler.why($0.key, at: .start) { false } else { true }
-            })
-    }
 }

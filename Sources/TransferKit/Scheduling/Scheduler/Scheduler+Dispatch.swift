@@ -8,7 +8,7 @@ extension Scheduler {
         var transaction = Transaction()
         recordOpening(now)
         wake(at: now)
-        continueReleases()
+        continueReleases(&transaction)
         enforceDeadlines(at: now, &transaction)
         scheduleDiskCheck(at: now)
         if flags.mode == .draining, let deadline = flags.drainDeadline, deadline <= now.uptime {

@@ -336,31 +336,4 @@ extension Scheduler {
             transaction.events.append(.needsCredentials(account: account.account.name, error))
         }
     }
-
-    /// Releases the dependents of an ended session that accept its outcome. If there are very many, the next transactions release the rest;
-    /// after a kill, the next opening releases them.
-    mutating func satisfyDependents(of id: SessionID, isCompleted: Bool) {
-        for key in sessionIndex.dependents[id, default: []].sorted() {
-            guard let dependency = sessionIndex.details(key).dependency, isCompleted || dependency.acceptsAnyEnd else { continue }
-            guard released < Self.maximumPerTransaction else {
-                return mutateFlags { $0.releases.append(PendingRelease(session: id, isCompleted: isCompleted)) }
-            }
-            released += 1
-            dropDependency(key)
-        }
-    }
-
-    /// Releases more dependents of ended sessions.
-    mutating func continueReleases() {
-        guard !flags.releases.isEmpty, released < Self.maximumPerTransaction else { return }
-        let releases = flags.releases
-        mutateFlags { $0.releases = [] }
-        for release in releases { satisfyDependents(of: release.session, isCompleted: release.isCompleted) }
-    }
-}
-
-/// An ended session with dependents that have not been released yet.
-package struct PendingRelease: Sendable, Equatable {
-    var session: SessionID
-    var isCompleted: Bool
 }

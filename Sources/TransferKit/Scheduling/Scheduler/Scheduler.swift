@@ -58,7 +58,7 @@ package struct Scheduler: Sendable {
         package var scarceSpace: Int64?
         /// The uptime of the next check of the disk while it is below the floor.
         package var diskCheckAt = Duration.zero
-        /// Ended sessions with dependents that have not been released yet.
+        /// Ended or missing sessions with dependents that have not been released yet.
         package var releases: [PendingRelease] = []
         /// The new tags of each session whose tags changed while a reader was looking up sessions by tag in the store.
         var newTags: [SessionKey: Set<String>] = [:]

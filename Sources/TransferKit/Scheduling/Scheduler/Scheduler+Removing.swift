@@ -1,0 +1,166 @@
+import TransferCore
+
+extension Scheduler {
+    // MARK: Removing
+
+    /// Removes sessions. If very many other sessions depend on them, only releases some of the dependents and sets ``InputResult/isIncomplete``;
+    /// the sender of the command then sends it again.
+    mutating func remove(_ keys: [SessionKey], isForced: Bool, _ transaction: inout Transaction) throws(QueueError) {
+        guard !keys.isEmpty else { return }
+        if !isForced { try checkDependents(of: keys) }
+        guard releaseDependents(of: keys) else { return transaction.result.isIncomplete = true }
+        removeEntries(keys, &transaction)
+    }
+
+    /// Removes sessions from the queue. Leaves the dependencies on them as they are.
+    private mutating func removeEntries(_ keys: [SessionKey], _ transaction: inout Transaction) {
+        let removals = keys.compactMap { key in sessionIndex.index(of: key).map { (index: $0, key: key) } }.sorted { $0.index < $1.index }
+        let ids = removals.compactMap { sessionIndex[$0.key]?.id }
+        let drafts = Set(keys).intersection(sessionIndex.drafts).sorted()
+        let draftIDs = drafts.compactMap { sessionIndex[$0]?.id }
+        for key in removals.map(\.key) + drafts {
+            guard let entry = sessionIndex[key] else { continue }
+            let run = sessionIndex.details(key).run
+            if run != 0 {
+                mutateFlags { $0.removedRuns[run] = entry.account }
+                if !entry.conditions.contains(.stopping) { transaction.actions.append(.interrupt(key, run: run)) }
+                stopRunningEvents(entry, &transaction)
+            }
+            if entry.holdsSlot { transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id)] }
+            restoreDisplaced(of: key, &transaction)
+            transaction.writes.append(.deleteSession(key, isRunning: run != 0))
+            transaction.actions.append(.forget(key))
+        }
+        for key in removals.map(\.key) + drafts { removeEntry(key) }
+        if !ids.isEmpty { changeOrder(&transaction, .removed(ids, indices: removals.map(\.index))) }
+        if !draftIDs.isEmpty { transaction.events.append(.draftsRemoved(draftIDs)) }
+        transaction.result.sessions = ids + draftIDs
+    }
+
+    /// Removes a session without its unfinished content, which another queue continues. Takes several commands if very many sessions depend on
+    /// it, like ``remove(_:isForced:_:)``.
+    mutating func withdraw(_ key: SessionKey, _ transaction: inout Transaction) throws(QueueError) {
+        guard let entry = sessionIndex[key] else { return }
+        guard sessionIndex.details(key).run == 0 else { throw invalidTransition(entry, "withdrawn") }
+        guard !entry.conditions.contains(.runNotEnded) else {
+            throw QueueError(
+                .invalidTransition,
+                "The interrupted run of the session \(entry.id) has not ended, so it may still send. A disk, a network share or a transport does not respond."
+            )
+        }
+        guard releaseDependents(of: [key]) else { return transaction.result.isIncomplete = true }
+        transaction.writes.append(.dropCheckpoints(key))
+        removeEntries([key], &transaction)
+    }
+
+    /// Checks that no other session depends on one of these sessions.
+    func checkDependents(of keys: [SessionKey]) throws(QueueError) {
+        let removed = Set(keys)
+        for key in keys {
+            guard let id = sessionIndex[key]?.id else { continue }
+            let waiting = sessionIndex.dependents[id, default: []].subtracting(removed).count
+            guard waiting == 0 else {
+                throw QueueError(
+                    .hasDependents,
+                    "Cannot remove the session \(id): \(waiting == 1 ? "1 session depends" : "\(waiting) sessions depend") on it.")
+            }
+        }
+    }
+
+    /// Quarantines sessions that can't be read, or whose changes the store rejects: removes them from the queue, but keeps their rows.
+    /// Holds waiting sessions that depend on them.
+    mutating func quarantine(_ keys: [SessionKey], _ reason: String, _ transaction: inout Transaction) throws(QueueError) {
+        let held = keys.compactMap { sessionIndex[$0]?.id }.flatMap { holdDependents(of: $0, leavingOut: Set(keys), &transaction) }
+        removeEntries(keys, &transaction)
+        transaction.writes.removeAll { if case .deleteSession = $0 { true } else { false } }
+        transaction.writes += keys.map { .quarantine($0, reason) }
+        transaction.actions.append(.keepStreams(transaction.result.sessions))
+        transaction.events.append(.quarantined(reason))
+        if !held.isEmpty { transaction.events.append(.changed(held, .held)) }
+    }
+
+    // MARK: Dependents
+
+    /// Releases the dependents of sessions that are about to be removed.
+    ///
+    /// - Returns: Whether no other session depends on them any more; false if this transaction has released as many sessions as it may.
+    private mutating func releaseDependents(of keys: [SessionKey]) -> Bool {
+        let removed = Set(keys)
+        for id in keys.compactMap({ sessionIndex[$0]?.id }) {
+            for other in sessionIndex.dependents[id, default: []].subtracting(removed).sorted() {
+                guard released < Self.maximumPerTransaction else { return false }
+                released += 1
+                dropDependency(other)
+            }
+        }
+        return true
+    }
+
+    /// Releases the dependents of an ended session that accept its outcome. If there are very many, the next transactions release the rest;
+    /// after a kill, the next opening releases them.
+    mutating func satisfyDependents(of id: SessionID, isCompleted: Bool) {
+        for key in sessionIndex.dependents[id, default: []].sorted() {
+            guard let dependency = sessionIndex.details(key).dependency, isCompleted || dependency.acceptsAnyEnd else { continue }
+            guard released < Self.maximumPerTransaction else {
+                return mutateFlags { $0.releases.append(PendingRelease(session: id, isCompleted: isCompleted)) }
+            }
+            released += 1
+            dropDependency(key)
+        }
+    }
+
+    /// Removes the dependencies on a session whose outcome is unknown, and holds the dependents that are waiting. If there are very many, the next
+    /// transactions hold the rest; after a kill, the next opening holds them, because the session is missing.
+    ///
+    /// - Returns: The sessions that were waiting and are now held.
+    mutating func holdDependents(
+        of id: SessionID, leavingOut others: Set<SessionKey> = [], _ transaction: inout Transaction
+    ) -> [SessionID] {
+        var held: [SessionID] = []
+        for key in sessionIndex.dependents[id, default: []].subtracting(others).sorted() {
+            guard released < Self.maximumPerTransaction else {
+                mutateFlags { $0.releases.append(PendingRelease(session: id, isCompleted: nil)) }
+                break
+            }
+            released += 1
+            dropDependency(key)
+            guard let entry = sessionIndex[key], entry.state == .waiting else { continue }
+            restoreDisplaced(of: key, &transaction)
+            mutate(key) { entry, details in
+                entry.state = .held
+                Self.clearStartPriority(&entry, &details)
+            }
+            held.append(entry.id)
+        }
+        return held
+    }
+
+    /// Releases or holds more dependents of sessions that have ended or are missing.
+    mutating func continueReleases(_ transaction: inout Transaction) {
+        guard !flags.releases.isEmpty, released < Self.maximumPerTransaction else { return }
+        let releases = flags.releases
+        mutateFlags { $0.releases = [] }
+        for release in releases {
+            if let isCompleted = release.isCompleted {
+                satisfyDependents(of: release.session, isCompleted: isCompleted)
+            } else {
+                let held = holdDependents(of: release.session, &transaction)
+                if !held.isEmpty { transaction.events.append(.changed(held, .held)) }
+            }
+        }
+    }
+
+    private mutating func dropDependency(_ key: SessionKey) {
+        mutate(key) { entry, details in
+            details.dependency = nil
+            entry.conditions.remove(.dependent)
+        }
+    }
+}
+
+/// An ended or missing session with dependents that have not been released yet.
+package struct PendingRelease: Sendable, Equatable {
+    var session: SessionID
+    /// Whether the session completed; nil if its outcome is unknown, so its dependents are held instead.
+    var isCompleted: Bool?
+}

@@ -1,0 +1,73 @@
+import Testing
+import TransferCore
+import TransferKit
+
+/// Sessions on which more others depend than one transaction changes.
+@Suite struct DependentReleaseTests {
+    @Test func releasesManyDependentsInBatches() throws {
+        var scheduler = try Scheduler.fixture()
+        _ = try enqueue(25_000, &scheduler)
+        _ = try scheduler.perform(.start)
+        let transaction = try scheduler.report(.ended(.finished(failure: nil, filesSeen: 1)), of: 1)
+        try expectBatches(&scheduler, after: transaction)
+        #expect(
+            scheduler.sessions.dropFirst().allSatisfy {
+                if case .after = scheduler.why($0.key, at: .start) { false } else { true }
+            })
+    }
+
+    /// The outcome of a quarantined session is unknown, so its dependents are held.
+    @Test func holdsManyDependentsOfQuarantinedSessionInBatches() throws {
+        var scheduler = try Scheduler.fixture()
+        let first = try enqueue(25_000, &scheduler)
+        try expectBatches(&scheduler, after: try scheduler.perform(.quarantine(first, "for a test")))
+        #expect(scheduler.sessions.count == 25_000 && scheduler.sessions.allSatisfy { $0.state == .held })
+    }
+
+    /// The session is removed together with its last dependencies. A process that is killed earlier leaves a session with fewer dependents.
+    @Test(arguments: [false, true]) func releasesManyDependentsBeforeRemoval(_ isWithdrawal: Bool) throws {
+        var scheduler = try Scheduler.fixture()
+        let first = try enqueue(25_000, &scheduler)
+        let command = isWithdrawal ? Command.withdraw(first) : .perform(.remove(isForced: true), .one(.id(first)))
+        var batches: [Int] = []
+        var isIncomplete = true
+        while isIncomplete {
+            let transaction = try scheduler.perform(command)
+            isIncomplete = transaction.result.isIncomplete
+            batches.append(transaction.writes.count { if case .schedule = $0 { true } else { false } })
+            #expect(transaction.writes.contains { if case .schedule = $0 { false } else { true } } == !isIncomplete)
+            #expect((scheduler.view(1) == nil) == !isIncomplete)
+            let waiting = scheduler.sessions.count { if case .after = scheduler.why($0.key, at: .start) { true } else { false } }
+            #expect(waiting == 25_000 - batches.reduce(0, +))
+        }
+        #expect(batches == [10_000, 10_000, 5_000])
+    }
+
+    /// Enqueues a session, and others that depend on it.
+    private func enqueue(_ dependents: Int, _ scheduler: inout Scheduler) throws -> SessionID {
+        let first = SessionDraft.draft()
+        let dependents = (0..<dependents).map { _ in
+            var draft = SessionDraft.draft("b")
+            draft.dependency = .after(first.id)
+            return draft
+        }
+        _ = try scheduler.perform(.enqueue([first]))
+        _ = try scheduler.perform(.enqueue(dependents))
+        return first.id
+    }
+
+    /// Expects that the next three transactions, including the given one, release or hold 25,000 sessions.
+    private func expectBatches(_ scheduler: inout Scheduler, after transaction: Transaction) throws {
+        var transaction = transaction
+        var batches: [Int] = []
+        while true {
+            batches.append(transaction.writes.count { if case .schedule = $0 { true } else { false } })
+            #expect(!scheduler.isIdle(at: .start))
+            guard scheduler.nextDue(after: .start) == .zero else { break }
+            transaction = scheduler.schedule(at: .start)
+            scheduler.commit()
+        }
+        // The counts include the session that ended and the next one, which begins.
+        #expect(batches.allSatisfy { $0 <= 10_002 } && batches.reduce(0, +) <= 25_004 && batches.count == 3, "\(batches)")
+    }
+}
