@@ -59,7 +59,7 @@ public struct QueueConfiguration: Sendable {
     /// Receives each step of a change to the store. Tests set it.
     package var storeObserver: (@Sendable (StoreStep) -> Void)?
 
-    /// Called with each local file that a run inspects, on the thread that then inspects the file. Tests set it.
+    /// Called with each local file or folder that a run inspects, on the thread that then inspects it. Tests set it.
     package var localReadObserver: (@Sendable (FilePath) -> Void)?
 
     /// The maximum number of names that a session reads from remote folders. The limit prevents an endless listing from filling the disk.

@@ -43,6 +43,30 @@ import TransferKit
         #expect(scheduler.sessionIndex.linesAside >= Self.count - 1)
     }
 
+    /// Each account has a running session and a waiting session, which its limit of one session sets aside. The end of a session recalls only the
+    /// line of its account.
+    @Test func endOfSessionExaminesOnlyLinesOfItsAccount() throws {
+        var scheduler = Scheduler(Scheduler.Settings(transports: ["memory"], maxConcurrentSessions: 2 * Self.count))
+        for number in 1...Self.count {
+            var account = Account.memory("\(number)")
+            account.maxConcurrentSessions = 1
+            _ = try scheduler.perform(.saveAccount(account))
+        }
+        _ = try scheduler.perform(.enqueue((Array(1...Self.count) + Array(1...Self.count)).map { .draft("\($0)") }))
+        _ = try scheduler.perform(.start)
+        #expect(scheduler.runningIDs.count == Self.count && scheduler.sessionIndex.linesAside == Self.count)
+        _ = try scheduler.handle(report(.ended(.finished(failure: nil, filesSeen: 1)), of: 7, scheduler), at: .start)
+        #expect(scheduler.sessionIndex.linesAside == Self.count - 1)
+        _ = scheduler.schedule(at: .start)
+        scheduler.commit()
+        #expect(scheduler.view(SessionKey(Self.count + 7))?.state == .running)
+        // Commands for one account leave the lines of others aside, too.
+        _ = try scheduler.perform(.enqueue([.draft("9")]))
+        _ = try scheduler.perform(.setMaxConcurrentSessions(2, account: "8"))
+        #expect(scheduler.sessionIndex.linesAside >= Self.count - 2)
+        #expect(scheduler.runningIDs.count == Self.count + 1)
+    }
+
     /// A line that is set aside has a due time, which no longer exists after the line was recalled.
     @Test func recalledLineLeavesNoDueTime() throws {
         var scheduler = try scheduler()

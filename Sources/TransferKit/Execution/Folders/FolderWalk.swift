@@ -2,7 +2,7 @@ import Foundation
 package import SystemPackage
 import TransferCore
 
-/// A test hook that injects read errors. Called before each entry is read, with the folder's path and the number of entries read so far.
+/// A test hook that observes reads and injects read errors. Called before each entry is read, with the folder's path and the number of entries read so far.
 /// Returns the system error (errno(3)) to simulate, or nil.
 package typealias FolderFault = @Sendable (FilePath, _ entries: Int) -> Errno?
 

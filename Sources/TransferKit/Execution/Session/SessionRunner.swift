@@ -90,8 +90,14 @@ package struct SessionRunner: Sendable {
         guard try await context.store.hasPendingItems(of: context.key) else { return nil }
         context.live.prepare()
         defer { context.live.prepared() }
+        let observing = context.localReadObserver.map { observer -> FolderFault in
+            { folder, entries in
+                if entries == 0 { observer(folder) }
+                return nil
+            }
+        }
         return try await FolderExpansion(
-            of: context.key, in: context.store, bytesKnown: { [context] in context.live.bytesKnown },
+            of: context.key, in: context.store, fault: observing, bytesKnown: { [context] in context.live.bytesKnown },
             remote: { try await listing.run($0, from: $1) },
             send: { [context] in try await context.send(.expansion($0)) }, grow: { [context] in context.live.found($0) },
             reading: { [context] folder in

@@ -1,5 +1,6 @@
 import Locking
 import Logging
+import SystemPackage
 import Testing
 import TransferCore
 import TransferKit
@@ -240,5 +241,33 @@ import TransportTesting
         #expect(try await other.value.state == .completed)
         transport.release()
         await queue.shutdown()
+    }
+
+    /// The disk or the network share of a folder does not respond while the queue reads the folder.
+    @Test(arguments: [false, true]) func abandonsHungFolderWalk(_ shutsDown: Bool) async throws {
+        let fixture = try QueueFixture()
+        let tree = try FolderTree(fixture.folder.path.appending("tree"))
+        try tree.file("inner/1")
+        let gate = ThreadGate()
+        let root = tree.root
+        let queue = try await fixture.open(localReadObserver: { if $0 == root { gate.block() } })
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        let hung = try await queue.enqueue(.upload([root], to: "a"))
+        let other = try await queue.enqueue(try fixture.upload("2"))
+        try await queue.start()
+        await gate.waitForBlockedThreads(1)
+        let end = Task { if shutsDown { await queue.shutdown() } else { try await hung.hold() } }
+        await fixture.clock.waitForSleep(of: .seconds(30))
+        fixture.clock.advance(by: .seconds(30))
+        try await end.value
+        if !shutsDown {
+            #expect(try await other.value.state == .completed, "the slot is free")
+            try await hung.release()
+            #expect(try await hung.status.why == .lastRunNotEnded)
+            gate.open(2)
+            #expect(try await hung.value.state == .completed)
+            await queue.shutdown()
+        }
+        gate.open(1)
     }
 }

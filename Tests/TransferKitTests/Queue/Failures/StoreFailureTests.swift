@@ -164,7 +164,17 @@ import TransportTesting
     /// reports.
     @Test func limitsReportsWaitingForStore() async throws {
         let transport = InstantTransport()
-        let queue = try await fixture.open(transports: [transport])
+        let changes = Locked((current: 0, largest: 0))
+        let queue = try await fixture.open(
+            transports: [transport],
+            storeObserver: { step in
+                guard case .after(let statement) = step else { return }
+                changes.withLock {
+                    if statement.hasPrefix("COMMIT") || statement.hasPrefix("ROLLBACK") { $0.current = 0 }
+                    if statement.hasPrefix("UPDATE file") { $0.current += 1 }
+                    $0.largest = max($0.largest, $0.current)
+                }
+            })
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
         let files = try (0..<3_000).map { try fixture.folder.file("\($0)", size: 1) }
         let handle = try await queue.enqueue(try .upload(files, to: "a", options: SessionOptions(filesInFlight: 1)))
@@ -174,12 +184,19 @@ import TransportTesting
         transport.mayContinue.open()
         while try await handle.status.state == .running { await Task.yield() }
         #expect((900...1_200).contains(transport.attempts.withLock { $0 }))
+        let status = try await handle.status
+        guard case .storageRefusesChanges = status.why else {
+            Issue.record("\(status)")
+            return
+        }
         try await refuseChanges(false)
         await fixture.clock.waitForSleep(of: .seconds(1))
         fixture.clock.advance(by: .seconds(1))
         #expect(try await handle.value.statistics.filesDone == 3_000)
         // Only the files in flight were sent again.
         #expect(transport.attempts.withLock { $0 } <= 3_001)
+        let largest = changes.withLock { $0.largest }
+        #expect((900...1_200).contains(largest), "the largest transaction stores \(largest) files")
         await queue.shutdown()
     }
 

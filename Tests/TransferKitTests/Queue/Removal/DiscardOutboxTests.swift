@@ -1,4 +1,5 @@
 import GRDB
+import Locking
 import SystemPackage
 import Testing
 import TransferCore
@@ -92,6 +93,42 @@ import TransportTesting
         await queue.waitUntilIdle()
         #expect(transport.requestCount == (retryAfter == nil ? 2 : 1))
         #expect(try await queue.statistics().removalsDue == 2)
+        await queue.shutdown()
+    }
+
+    /// A host with thousands of due removals asks the queue to back off. One statement then drops all expired removals, and another one
+    /// postpones the rest.
+    @Test func postponesRemovalsOfPausedHostTogether() async throws {
+        transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
+        var queue = try await fixture.open(transports: [transport])
+        try await cancel(["1"], at: "a", in: queue)
+        await queue.waitUntilIdle()
+        await queue.shutdown()
+        try await changeStore { db in
+            try db.execute(
+                sql: """
+                    WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 5000)
+                    INSERT INTO discard(endpoint, data, confirmed, next_attempt_at, give_up_at, position)
+                        SELECT endpoint, data, confirmed, 0, CASE WHEN n > 100 THEN give_up_at ELSE 1 END, 0 FROM discard, number;
+                    UPDATE discard SET next_attempt_at = 0, left_alone_until = 0;
+                    """)
+        }
+        let statements = Locked<[String]>([])
+        queue = try await fixture.open(
+            transports: [transport],
+            storeObserver: { step in
+                guard case .after(let statement) = step, statement.contains("discard SET") || statement.contains("DELETE FROM discard")
+                else { return }
+                statements.withLock { $0.append(String(statement.prefix(30))) }
+            })
+        try await queue.start()
+        await queue.waitUntilIdle()
+        #expect(transport.requestCount == 2, "one request of each process")
+        #expect(try await queue.statistics().removalsDue == 4_901)
+        // The first statement records the response to the only request.
+        let changes = statements.withLock(\.self)
+        #expect(changes.count == 3, "\(changes)")
+        #expect(changes.dropFirst().first?.hasPrefix("DELETE") == true, "expired removals are dropped before the rest is postponed")
         await queue.shutdown()
     }
 }

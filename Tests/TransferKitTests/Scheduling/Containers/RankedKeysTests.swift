@@ -112,4 +112,20 @@ import TransferKit
         #expect(keys.remove(100_001, rank: rank) == 50_000)
         #expect(reads <= 3 * 20, "Each operation reads about log2(100,000) ranks.")
     }
+
+    /// A group call such as `runNext` for all sessions places each session before or after all earlier ones. Opening a store with such sessions,
+    /// and stopping them, does the same.
+    @Test(arguments: [true, false]) func insertionsAtOneEndReadFewRanks(isFront: Bool) {
+        var keys = RankedKeys()
+        var reads = 0
+        let rank = { (key: SessionKey) in
+            reads += 1
+            return isFront ? -key : key
+        }
+        for key in 1...100_000 as ClosedRange<SessionKey> { keys.insert(key, rank: rank) }
+        let last = reads
+        #expect(last <= 40 * 100_000, "\(last)")
+        for key in 1...100_000 as ClosedRange<SessionKey> { keys.remove(key, rank: rank) }
+        #expect(reads - last <= 40 * 100_000 && keys.isEmpty, "\(reads - last)")
+    }
 }
