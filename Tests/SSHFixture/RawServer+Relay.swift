@@ -19,13 +19,14 @@ extension RawServer {
     /// - Parameters:
     ///   - limit: The exact number of bytes from the server after which a connection breaks, or nil for no limit.
     ///   - clientLimit: The exact number of bytes from the client after which a connection breaks, or nil for no limit.
+    ///   - resets: Whether a connection that breaks at a limit is reset instead of closed.
     ///   - bufferSize: The size of the receive buffers, or nil for the system's default.
     ///   - greets: Called first for each connection. May exchange bytes with the client. Returns whether to relay the connection.
     ///   - hears: Called with all bytes, before `passes`.
     ///   - passes: Called with the number of received bytes. Returns whether to forward the bytes. After the first false, the connection
     ///     forwards no more bytes in that direction.
     package static func relay(
-        to port: UInt16, limit: Int? = nil, clientLimit: Int? = nil, bufferSize: Int? = nil,
+        to port: UInt16, limit: Int? = nil, clientLimit: Int? = nil, resets: Bool = false, bufferSize: Int? = nil,
         greets: @escaping @Sendable (Connection) -> Bool = { _ in true },
         hears: @escaping @Sendable (Direction, [UInt8]) -> Void = { _, _ in },
         passes: @escaping @Sendable (Direction, Int) -> Bool = { _, _ in true }
@@ -52,7 +53,7 @@ extension RawServer {
                 isClosed = true
                 close(descriptor)
             }
-            shutdown(client.descriptor, CInt(SHUT_RDWR))
+            if resets { client.reset() } else { shutdown(client.descriptor, CInt(SHUT_RDWR)) }
         }
     }
 

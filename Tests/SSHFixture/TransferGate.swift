@@ -28,7 +28,7 @@ package final class TransferGate: Sendable {
         return parts.compactMap { (try? FileManager.default.attributesOfItem(atPath: $0))?[.size] as? Int64 }.max()
     }
 
-    /// Returns whether to forward bytes. Pass this method to ``RawServer/relay(to:limit:clientLimit:bufferSize:greets:hears:passes:)``.
+    /// Returns whether to forward bytes. Pass this method to ``RawServer/relay(to:limit:clientLimit:resets:bufferSize:greets:hears:passes:)``.
     package func passes(_ direction: RawServer.Direction, _ count: Int) -> Bool {
         counts.withLock { $0[direction, default: 0] += Int64(count) }
         if isOpen.withLock({ $0 }) || isPassable() { return true }

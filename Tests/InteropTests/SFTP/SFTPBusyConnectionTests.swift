@@ -29,7 +29,7 @@ struct SFTPBusyConnectionTests {
             (stalls, stallContinuation) = AsyncStream.makeStream()
         }
 
-        /// Passed as the argument `passes` of ``RawServer/relay(to:limit:clientLimit:bufferSize:greets:hears:passes:)``. Blocks the relay's
+        /// Passed as the argument `passes` of ``RawServer/relay(to:limit:clientLimit:resets:bufferSize:greets:hears:passes:)``. Blocks the relay's
         /// thread while the connection stalls.
         func passes(_ way: RawServer.Direction, _: Int) -> Bool {
             guard way == direction, isDue() else { return true }

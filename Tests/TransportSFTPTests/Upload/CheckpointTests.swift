@@ -322,6 +322,18 @@ struct CheckpointTests {
         #expect(events.count { $0 == .sync } == 2)
     }
 
+    /// A path that has broken may soon break again, so the upload saves its progress after 8 MiB. Over an intact path, no save is due before
+    /// the end of 24 MiB, unless they take several seconds.
+    @Test func savesSoonerAfterBrokenAttempt() async throws {
+        let size = 24 << 20
+        let (events, error) = try await upload(size, reported: size, number: 2)
+        #expect(error == nil && events.last == .rename, "\(error?.description ?? "")")
+        let saved = events.compactMap { if case .checkpoint(let confirmed, _) = $0 { confirmed } else { nil } }
+        let first = try #require(saved.first { $0 > 0 })
+        #expect(first < size, "\(saved)")
+        #expect(saved == saved.sorted())
+    }
+
     /// An earlier attempt left unsynced bytes. If their sync fails, the bytes may be lost, even if a later sync succeeds.
     @Test func forgetsAcknowledgedBytesAfterFailedSync() async throws {
         var stored = UploadCheckpoint(part: Array("p".utf8), final: Array("reel.mov".utf8), stage: .writing)
