@@ -179,27 +179,6 @@ import TransferKit
         }
     }
 
-    /// Other processes of the same user can't read the agent's memory and environment. This test also uses a socket path that is longer than a
-    /// socket address allows (unix(7)).
-    @Test(.enabled(if: geteuid() == 0, "Requires root to act as another user")) func hidesMemoryFromOtherProcesses() async throws {
-        let program = try TransferQ()
-        let folder = program.folder.path.appending(String(repeating: "x", count: 120))
-        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
-        for path in [folder, program.folder.path] { #expect(unsafe chown(path.string, 65_534, 65_534) == 0) }
-        let store = folder.appending("store").string
-        func runAsOtherUser(_ words: String...) throws -> RunningCommand {
-            let words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", TransferQ.executable.string] + words
-            return try program.start("/usr/bin/env", (words + ["--store", store]).map { Array($0.utf8) })
-        }
-        let started = try await runAsOtherUser("agent", "start", "--json").result()
-        let process = try #require(try started.objects().first?["process"] as? Int, "\(started.testDescription)")
-        var status = stat()
-        #expect(unsafe stat("/proc/\(process)/environ", &status) == 0 && status.st_uid == 0)
-        #expect(unsafe stat("/proc/\(process)", &status) == 0 && status.st_uid == 65_534)
-        #expect(try await runAsOtherUser("list", "--json").result().status == 0)
-        #expect(try await runAsOtherUser("agent", "stop").result().status == 0)
-    }
-
     /// The agent has a pipe to the process that started it. Programs that a transport starts must not inherit this pipe.
     @Test func closesStarterPipeInChildren() throws {
         let (reading, writing) = try FileDescriptor.pipe()

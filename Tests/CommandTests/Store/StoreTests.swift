@@ -169,4 +169,30 @@ import TransferKit
         #expect(open.status == 1)
         #expect(open.output.contains("chmod 700"))
     }
+
+    /// After a power failure, a folder exists only if its parent was synced. An existing storage folder needs this sync, too, because the
+    /// process that created it may have been killed before the sync.
+    @Test(arguments: [false, true]) func syncsParentOfStorageFolder(exists: Bool) async throws {
+        var program = try TransferQ()
+        let library = program.folder.path.appending("recorder.so")
+        let recorder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../Campaigns/sync-recorder.c").path
+        let words = ["cc", "-shared", "-fPIC", "-o", library.string, recorder, "-ldl", "-pthread"]
+        let compiled = try await program.start("/usr/bin/env", words.map { Array($0.utf8) }).result()
+        try #require(compiled.status == 0, "\(compiled.testDescription)")
+        let parent = program.folder.path.appending("outer")
+        let (store, records) = (parent.appending("store"), program.folder.path.appending("records"))
+        let made = exists ? [records, store] : [records]
+        for folder in made { try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true) }
+        if exists { try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: store.string) }
+        program.environment = [
+            "LD_PRELOAD": library.string, "POWERLOSS_ROOTS": program.folder.path.string, "POWERLOSS_RECORDS": records.string,
+            "POWERLOSS_STOP": "0",
+        ]
+        try await program.succeed("list", "--store", store.string)
+        let names = try FileManager.default.contentsOfDirectory(atPath: records.string)
+        for folder in exists ? [parent, store] : [program.folder.path, parent, store] {
+            let number = try #require(try FileManager.default.attributesOfItem(atPath: folder.string)[.systemFileNumber])
+            #expect(names.contains { $0.hasPrefix("d.\(number).") }, "\(folder) was not synced: \(names)")
+        }
+    }
 }
