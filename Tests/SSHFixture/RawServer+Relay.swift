@@ -1,4 +1,4 @@
-import Locking
+import Dispatch
 import TransportSupport
 
 #if canImport(Glibc)
@@ -34,26 +34,24 @@ extension RawServer {
         try RawServer(bufferSize: bufferSize) { client in
             guard greets(client), let descriptor = Loopback.connect(to: port) else { return }
             let server = Connection(descriptor: descriptor)
-            let isClosed = Locked(false)
-            _ = try? startThread {
+            let ended = DispatchSemaphore(value: 0)
+            let thread: Void? = try? startThread {
                 pass(from: client, to: server, atMost: clientLimit) { bytes in
                     hears(.fromClient, bytes)
                     return passes(.fromClient, bytes.count)
                 }
-                // The lock guarantees that the descriptor still belongs to this connection.
-                isClosed.withLock { isClosed in
-                    if !isClosed { shutdown(descriptor, CInt(SHUT_RDWR)) }
-                }
+                shutdown(descriptor, CInt(SHUT_RDWR))
+                ended.signal()
             }
             pass(from: server, to: client, atMost: limit) { bytes in
                 hears(.fromServer, bytes)
                 return passes(.fromServer, bytes.count)
             }
-            isClosed.withLock { isClosed in
-                isClosed = true
-                close(descriptor)
-            }
+            shutdown(descriptor, CInt(SHUT_RDWR))
             if resets { client.reset() } else { shutdown(client.descriptor, CInt(SHUT_RDWR)) }
+            // Another connection may get the number of a closed descriptor. The other thread must not receive bytes of that connection.
+            if thread != nil { ended.wait() }
+            close(descriptor)
         }
     }
 
