@@ -12,11 +12,16 @@ import TransportTesting
 
     /// A kind of row. The large session of a test has very many rows of this kind.
     enum Content: String, CaseIterable, Sendable {
-        case files, failedFiles, blobs, sentBlobs, streams, downloads, unreadFolders, folders, nestedFolders
-        case waitingFiles, waitingFolders, waitingBlobs, waitingStreams, waitingDownloads, waitingRemoteFolders
+        case files, failedFiles, blobs, sentBlobs, streams, forms, downloads, unreadFolders, folders, nestedFolders
+        case waitingFiles, waitingFolders, waitingBlobs, waitingStreams, waitingForms, waitingDownloads, waitingRemoteFolders
         case checkpoints, tags
 
         fileprivate var isDownload: Bool { [.downloads, .waitingDownloads, .waitingRemoteFolders].contains(self) }
+
+        /// Whether the session has very many files that may have checkpoints.
+        fileprivate var hasFiles: Bool { rows.contains("INSERT INTO file(") }
+        /// Whether the session has very many items that a run adds to its files.
+        fileprivate var isWaiting: Bool { rows.contains("INSERT INTO item(") }
 
         fileprivate var rows: String {
             switch self {
@@ -25,6 +30,7 @@ import TransportTesting
             case .blobs: file("blob")
             case .sentBlobs: file("blob", "completed")
             case .streams: file("stream")
+            case .forms: file("form")
             case .downloads: file("download")
             case .unreadFolders: file("folder", "failed")
             case .folders: "INSERT INTO directory(session, number, source, destination) SELECT 1, n, 'f' || n, 'f' || n FROM numbers"
@@ -37,6 +43,7 @@ import TransportTesting
             case .waitingFolders: item("folder")
             case .waitingBlobs: item("blob")
             case .waitingStreams: item("stream")
+            case .waitingForms: item("form")
             case .waitingDownloads: item("download")
             case .waitingRemoteFolders: item("remoteFolder")
             case .checkpoints:
@@ -164,8 +171,57 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func removesUnfinishedUploadsOfManyFilesFromServer() async throws {
-        try await prepare(.files, .settings(QueueSettings()))
+    /// A session was completed in an earlier process, and its retention has ended.
+    @Test(arguments: Content.allCases) func expiresLargeSession(_ content: Content) async throws {
+        try await prepare(content, .settings(QueueSettings()))
+        try change("UPDATE schedule SET state = 'completed', completed_at = 1 WHERE session = 1")
+        let queue = try await fixture.open(retention: .count(0))
+        while await queue.sessionIDs().count > 1 { await Task.yield() }
+        await queue.deferredDeletion.waitUntilDone()
+        for table in ["removal", "checkpoint", "directory", "item", "session_tag", "quarantine"] {
+            #expect(try count(table) == 0, "\(table)")
+        }
+        for table in ["schedule", "session", "file"] { #expect(try count(table) == 1, "\(table)") }
+        #expect(try await queue.storeHealth().problems.isEmpty)
+        await queue.shutdown()
+    }
+
+    /// A draft is not in the order of the queue, but the queue removes it like other sessions.
+    @Test(arguments: [Content.files, .blobs, .downloads, .waitingFolders]) func removesLargeDraft(_ content: Content) async throws {
+        try await prepare(content, .settings(QueueSettings()))
+        try change("UPDATE schedule SET state = 'draft' WHERE session = 1")
+        let queue = try await fixture.open()
+        let draft = try #require(try await queue.sessions(in: .state(.draft)).first)
+        #expect(await queue.sessionIDs().count == 1)
+        try await queue.remove(draft.id)
+        await queue.deferredDeletion.waitUntilDone()
+        for table in ["removal", "checkpoint", "directory", "item", "session_tag", "quarantine"] {
+            #expect(try count(table) == 0, "\(table)")
+        }
+        await queue.shutdown()
+    }
+
+    /// Expands sessions whose items have no rows in the table of files yet. The items have no content, so the first failed file ends the session.
+    @Test(arguments: Content.allCases.filter(\.isWaiting)) func expandsLargeSession(_ content: Content) async throws {
+        try await prepare(content, .settings(QueueSettings()))
+        // A folder that can't be listed is a failed item, too, so the expansion of remote folders must continue after it.
+        if content != .waitingRemoteFolders { try change("UPDATE session SET options = '{\"onItemFailure\":\"failSession\"}'") }
+        let queue = try await fixture.open()
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        try await queue.start()
+        await queue.waitUntilIdle()
+        #expect(try count("item") == 0 && count("file") == Self.count + 2)
+        #expect(try await queue.sessions().allSatisfy { $0.state == .failed })
+        #expect(try count("quarantine") == 0)
+        #expect(try await queue.storeHealth().problems.isEmpty)
+        await queue.shutdown()
+    }
+
+    /// The removal of a session moves the checkpoints of its files into the outbox, which then removes the unfinished uploads from the server.
+    ///
+    /// The outbox treats all uploads alike, so only one kind of upload waits for the server.
+    @Test(arguments: Content.allCases.filter(\.hasFiles)) func removesUnfinishedContentOfManyFiles(_ content: Content) async throws {
+        try await prepare(content, .settings(QueueSettings()))
         try change(
             """
             INSERT INTO checkpoint(session, position, endpoint, generation, data, confirmed, identity)
@@ -175,9 +231,14 @@ import TransportTesting
         try await queue.apply(.remove(), to: .all)
         #expect(await queue.sessionIDs().isEmpty)
         await queue.deferredDeletion.waitUntilDone()
-        try await queue.start()
-        await queue.waitUntilIdle()
-        for table in ["schedule", "session", "file", "removal", "checkpoint", "discard"] { #expect(try count(table) == 0, "\(table)") }
+        for table in ["schedule", "session", "file", "removal", "checkpoint"] { #expect(try count(table) == 0, "\(table)") }
+        if content == .files || content == .downloads {
+            try await queue.start()
+            await queue.waitUntilIdle()
+            #expect(try count("discard") == 0)
+        } else {
+            #expect(try count("discard") == Self.count + 2)
+        }
         await queue.shutdown()
     }
 }
