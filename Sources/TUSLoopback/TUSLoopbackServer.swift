@@ -1,12 +1,12 @@
-#if !LoopbackServer && !Web
-    #error("The loopback server needs a trait. Add to your dependency on this package: traits: [\"LoopbackServer\"]")
-#endif
-
 public import Foundation
 import Locking
 import NIOPosix
 public import SystemPackage
 import TransferCore
+
+#if !LoopbackServer && !Web
+    #error("The loopback server needs a trait. Add to your dependency on this package: traits: [\"LoopbackServer\"]")
+#endif
 
 /// A small server for resumable uploads on 127.0.0.1, for experiments and tests. It speaks tus 1.0.0, or a version of the IETF's *Resumable Uploads
 /// for HTTP* (``LoopbackOptions/dialect``).

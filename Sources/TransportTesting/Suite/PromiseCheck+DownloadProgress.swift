@@ -67,7 +67,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
             if let cut { try await fixture.cut(afterBytes: Int64(cut)) }
             do {
                 try await receive(download, recorder)
-            } catch where cut != nil {
+            } catch let error where cut != nil {
                 guard error is TransferError else { throw foreign(error, "After the connection was cut") }
             }
             if let inaccurate = inaccurate.withLock({ $0 }) {

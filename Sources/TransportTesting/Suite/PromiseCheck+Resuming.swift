@@ -83,7 +83,7 @@ extension PromiseCheck {
             if let cut { try await fixture.cut(afterBytes: Int64(cut)) }
             do {
                 try await send(source, as: path, recorder)
-            } catch where cut != nil {
+            } catch let error where cut != nil {
                 guard error is TransferError else { throw foreign(error, "After the connection was cut") }
             }
             if let inaccurate = inaccurate.withLock({ $0 }) {

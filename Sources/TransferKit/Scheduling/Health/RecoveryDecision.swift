@@ -167,3 +167,18 @@ package enum RecoveryDecision: Equatable {
         }
     }
 }
+
+/// The text in the log.
+extension RecoveryDecision: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .retry(let delay): "retry after \((delay.inSeconds * 10).rounded() / 10) s"
+        case .restart: "restart"
+        case .nextEndpoint: "nextEndpoint"
+        case .giveUpFile: "giveUpFile"
+        case .failSession: "failSession"
+        case .blockAccount: "blockAccount"
+        case .waitForSpace: "waitForSpace"
+        }
+    }
+}
