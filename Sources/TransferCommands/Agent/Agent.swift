@@ -32,7 +32,7 @@ struct Agent {
         let queue = try await common.openedQueueToRun(limits: limits, logger: logger)
         let server: ControlServer
         do {
-            // Unlike a foreground run, an agent is useless without its socket.
+            // Unlike `transferq run`, which also runs without a socket, an agent is useless without one.
             server = try ControlServer(for: queue, as: .agent, logger: logger, onStopRequest: { end.yield() })
             let routes = await RouteWatch.start(for: queue)
             let memory = Task { await HeapMemory.returnUnused(by: queue) }

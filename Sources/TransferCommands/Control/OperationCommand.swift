@@ -14,7 +14,7 @@ protocol OperationCommand: AsyncParsableCommand {
     func didChange(_ sessions: [SessionID], in queue: any ControllableQueue) async throws
     /// The options of an operation that ends or removes sessions; nil for other operations.
     var confirmation: ConfirmationOptions? { get }
-    /// The states of sessions that allow the operation, but that it does not change visibly.
+    /// The session states that allow the operation, but in which the operation changes nothing visible.
     var unchangedStates: Set<SessionState> { get }
     /// Whether the changed sessions start when a process runs the queue.
     var startsSessions: Bool { get }
@@ -60,7 +60,7 @@ extension OperationCommand {
         var mode: QueueStatus.Mode?
         let applied = try await common.withQueue { queue in
             mode = startsSessions ? try await queue.ownedMode : .running
-            // If the owner exits and this command repeats the operation, the sessions have other states.
+            // Computed only once: if the owner exits, this command repeats the operation, and the sessions may already have their new states.
             if !unchangedStates.isEmpty, unchanged == nil {
                 unchanged = Set(try await selection.sessions(in: queue).filter { unchangedStates.contains($0.state) }.map(\.id))
             }
@@ -73,13 +73,13 @@ extension OperationCommand {
         try Self.report(applied.refusals)
     }
 
-    /// Prints the IDs of the changed sessions. Explains an empty output, and how to run a queue that does not run.
+    /// Prints the IDs of the changed sessions. Explains an empty output, or how to run a queue that is not running.
     ///
     /// - Parameter mode: The mode of the queue; nil if no process owns it.
     private func report(_ changed: [SessionID], mode: QueueStatus.Mode?) async {
         await CommandContext.current.output.write(changed, asJSON: common.json)
         if changed.isEmpty, (try? selection.hasIDs) == false || !unchangedStates.isEmpty {
-            await common.note("No session matches, or the state of each one does not allow the operation. To list sessions: transferq list")
+            await common.note("No session matches, or none is in a state that allows the operation. To list sessions: transferq list")
         } else if !changed.isEmpty, startsSessions {
             await common.note(aboutMode: mode)
         }
@@ -103,7 +103,7 @@ extension SessionOperation {
         return addingAdvice(to: QueueError(.invalidTransition, message), of: session)
     }
 
-    /// The question before the operation.
+    /// The question that asks the user to confirm the operation.
     fileprivate func question(about count: Int) -> String {
         let sessions = Figures.count(count, "session")
         return switch self {

@@ -6,7 +6,7 @@ import TransferCore
 /// A URL that receives each event as a signed request. The headers and the signature follow Standard Webhooks (standardwebhooks.com).
 struct Webhook: Sendable {
     private static let prefix = "whsec_"
-    /// The time for one request.
+    /// The maximum time for one request.
     private static let timeout = Duration.seconds(30)
 
     private let url: String
@@ -14,7 +14,7 @@ struct Webhook: Sendable {
     private let engine: CurlEngine
 
     /// - Parameter secret: The content of the secret file: any bytes, or `whsec_` followed by base64.
-    /// - Returns: Nil if the secret is too short or its base64 is invalid.
+    /// - Returns: Nil if the secret is shorter than 16 bytes or its base64 is invalid.
     init?(_ url: String, secret: [UInt8]) {
         var key = Data(secret)
         while let last = key.last, [0x0A, 0x0D, 0x20].contains(last) { key.removeLast() }
@@ -33,7 +33,7 @@ struct Webhook: Sendable {
     /// Sends an event.
     ///
     /// - Parameter id: The ID of the event, the same for each attempt, so that the server can recognize a repeated event.
-    /// - Returns: Why the server did not handle the event; nil after a response with a status from 200 to 299.
+    /// - Returns: The reason why the server did not handle the event; nil after a response with a status from 200 to 299.
     func send(_ body: [UInt8], id: String, at time: Date) async -> String? {
         let timestamp = String(Int64(time.timeIntervalSince1970))
         let code = HMAC<SHA256>.authenticationCode(for: Data("\(id).\(timestamp).".utf8) + body, using: key)

@@ -139,7 +139,7 @@ extension ControllableQueue {
     /// Applies an operation to several sessions, and determines why it failed for some of them.
     ///
     /// - Returns: The sessions that the operation changed or found in the right place, in the given order; and the others, with the reason.
-    /// - Throws: The error of the whole operation, after which no session is changed, or the loss of the owner.
+    /// - Throws: The error of the whole operation, after which no session is changed, or an error that reports the loss of the owner.
     package func applyFindingRefusals(
         _ operation: SessionOperation, to ids: [SessionID]
     ) async throws -> (changed: [SessionID], refused: [(id: SessionID, error: QueueError)]) {

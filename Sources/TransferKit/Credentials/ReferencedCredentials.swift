@@ -17,9 +17,9 @@ public struct ReferencedCredentials: CredentialProvider {
     /// Creates a provider.
     ///
     /// - Parameter app: Returns the secret that a reference with the source ``/TransferCore/CredentialReference/Source/app(_:)`` names. Transports
-    ///   call it on any executor, at most once per request. If it throws a ``/TransferCore/TransferError``, the queue handles it by its class: an error
-    ///   of the class ``/TransferCore/FailureClass/transient`` is retried, for example while a token server is unavailable. Any other error blocks the
-    ///   account until the user acts. Nil if the app has no secrets.
+    ///   call it on any executor, at most once per request. If it throws a ``/TransferCore/TransferError``, the queue handles the error by its class: an
+    ///   error of the class ``/TransferCore/FailureClass/transient`` is retried, for example while a token server is unavailable. Any other error blocks the
+    ///   account until the user acts. Pass nil if the app has no secrets.
     public init(app: (@Sendable (_ name: String) async throws -> Secret)? = nil) {
         self.app = app
     }
@@ -37,7 +37,9 @@ public struct ReferencedCredentials: CredentialProvider {
         case .file(let path):
             return try await BlockingIO.run(.credentials) { try Self.read(path) }
         case .app(let name):
-            guard let app else { throw unavailable("The app of this process supplies no secret \"\(name)\". Run the queue in that app.") }
+            guard let app else {
+                throw unavailable("No app in this process supplies the secret \"\(name)\". Run the queue in the app that supplies it.")
+            }
             do {
                 return try await app(name)
             } catch let error as CancellationError {

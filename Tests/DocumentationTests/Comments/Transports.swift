@@ -5,7 +5,7 @@ import TransportSFTP
 import TransportTUS
 import TransportTesting
 
-// The code in the doc comments of transports and of the modules for their authors; see ``DocCommentTests``.
+// The code in the doc comments of transports and of the modules for authors of transports; see ``DocCommentTests``.
 
 // swift-format-ignore
 private func endpoints() -> ([Endpoint], SessionOptions, TUSOptions) {

@@ -56,6 +56,6 @@ enum ControlTargets {
         batch.append(part, size: 1)
         for request in (try? batch.requests(in: nil)) ?? [] { _ = try? request.options.validate() }
         _ = try? batch.transferItems(in: nil)
-        if case .sessions(let sessions) = part { for session in sessions { require(session.cost > 0, "A session has a size.") } }
+        if case .sessions(let sessions) = part { for session in sessions { require(session.cost > 0, "A session has a positive cost.") } }
     }
 }

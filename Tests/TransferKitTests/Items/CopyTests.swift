@@ -53,7 +53,7 @@ import TransportTesting
         #expect(spooled() == [])
     }
 
-    /// The session is retried with the content at the time of `enqueue`.
+    /// A retry sends the content that the file had at the time of `enqueue`.
     @Test func failedItemKeepsCopyUntilSessionIsRemoved() async throws {
         let queue = try await fixture.openWithAccounts()
         fixture.memory.faults.append(.fail(TransferError(.permanent, .rejected, "No.")))
@@ -141,7 +141,7 @@ import TransportTesting
     }
 
     #if os(Linux)
-        /// The file would take minutes to copy, and is in another file system, so that it can't share its blocks with the copy.
+        /// The file would take minutes to copy. It is on another file system, so the copy can't share its blocks.
         @Test func cancellationEndsCopy() async throws {
             let queue = try await fixture.openWithAccounts()
             let huge = FilePath("/dev/shm/transferkit-test-\(UUID().uuidString)")
@@ -168,7 +168,7 @@ import TransportTesting
             await queue.shutdown()
         }
 
-        /// A file of the kernel has a size of 0 but content, like a file that grows during the copy.
+        /// A file in `/proc` reports a size of 0 but has content, like a file that grows during the copy.
         @Test func rejectsFileThatChanges() async throws {
             let queue = try await fixture.openWithAccounts()
             var changing = TransferItem("/proc/version")

@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Limits, digests and streams with the IETF's protocol.
+/// Limits, digests and streams with the IETF's protocol for resumable uploads.
 @Suite struct ResourceLimitTests {
     private static let done: [ServerStep] = [.answer(200, ["Upload-Complete": "?1"])]
 
@@ -66,7 +66,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The lifetime counts from the server's time.
+    /// The client measures the age of the upload with the `Date` headers of the server.
     @Test func restartsExpiredUpload() async throws {
         let date = "Wed, 25 Jun 2014 15:00:00 GMT"
         let upload = try TestUpload.resource(
@@ -121,7 +121,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The upload of a stream is created without content and length. Only its last request completes it.
+    /// The creation request of a stream has no content, and declares the length only if it is known. Only the last request completes the upload.
     @Test(arguments: ResourceServer.versions, [nil, 100] as [Int?]) func sendsStream(version: String, length: Int?) async throws {
         let server = ResourceServer(version: version, "", nil)
         let upload = try TestUpload.resource(size: 100, version: version) { request, _ in server.steps(request) }

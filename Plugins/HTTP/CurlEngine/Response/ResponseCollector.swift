@@ -49,10 +49,11 @@ struct ResponseCollector {
     /// Whether the headers of the final response are complete.
     var isFinal: Bool { areHeadersComplete && status >= 200 }
 
-    /// The interim response that ended with the last header line, except 100 (Continue); nil if there is no such response.
+    /// The interim response that ended with the last header line; nil if there is none, or its status is 100 or 101.
     var interimHead: HTTPResponseHead? { areHeadersComplete && (102..<200).contains(status) ? head : nil }
 
-    /// Whether the final response has the length that its headers declare (RFC 9112, section 6.3).
+    /// Whether the final response declares the length of its body, by its status or `Content-Length`, and the whole body has arrived (RFC 9112,
+    /// section 6.3). False for a response with a transfer coding.
     var isWhole: Bool {
         guard isFinal else { return false }
         let headers = headers

@@ -43,7 +43,7 @@ package final class FleetTransaction {
 
     package let link: PostgresLink
     private var events: [QueueEvent.Kind] = []
-    /// The change of the number of sessions.
+    /// The number of sessions that this transaction adds to the order, minus the number that it removes.
     private var addedSessions = 0
     /// The payloads of the notifications to send after the transaction; see ``FleetSchema/channel``.
     private var notifications: Set<String> = []
@@ -52,7 +52,7 @@ package final class FleetTransaction {
         self.link = link
     }
 
-    /// Records an event. Unless the change can't let a session start, also wakes the members with a free slot after the transaction.
+    /// Records an event. If its change may let a session start, also wakes the members with a free slot after the transaction.
     package func record(_ event: QueueEvent.Kind, mayLetSessionsStart: Bool = true) {
         events.append(event)
         if mayLetSessionsStart { notify() }
@@ -67,14 +67,14 @@ package final class FleetTransaction {
         record(.didChangeQueue(orderRevision: revision))
     }
 
-    /// Records that sessions were added to the order.
+    /// Adds to the stored number of sessions in the order.
     ///
-    /// - Parameter count: Less than 0 if sessions were removed.
+    /// - Parameter count: The number of added sessions; negative if sessions were removed.
     package func countSessions(_ count: Int) {
         addedSessions += count
     }
 
-    /// The number of sessions in the order. Does not count them, because this would take seconds with millions of sessions.
+    /// The number of sessions in the order. Reads the stored number, because counting millions of rows would take seconds.
     package func sessionCount() throws -> Int {
         let stored = Int(clamping: try link.query("SELECT sessions FROM fleet").first?.integer(0) ?? 0)
         return stored + addedSessions
@@ -90,7 +90,8 @@ package final class FleetTransaction {
         notifications.formUnion(members)
     }
 
-    /// Returns a mark that is higher than all earlier ones. In the lanes *now* and *next*, sessions with higher marks start first.
+    /// Returns a mark that is higher than all earlier ones. Among sessions with the start priority *now* or *next* (the column `lane`), those with
+    /// higher marks start first.
     package func nextMark() throws -> String {
         guard let row = try link.query("UPDATE fleet SET mark = mark + 1 RETURNING mark").first else {
             throw PostgresError.unreadable("the table fleet is empty")
@@ -98,7 +99,7 @@ package final class FleetTransaction {
         return try row.text(0)
     }
 
-    /// Writes the events with dense revisions, and notifies the members.
+    /// Writes the events with consecutive revisions, and notifies the members.
     package func finish() throws {
         if addedSessions != 0 { try link.query("UPDATE fleet SET sessions = sessions + $1", ["\(addedSessions)"]) }
         if !events.isEmpty {

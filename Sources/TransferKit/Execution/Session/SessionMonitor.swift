@@ -10,13 +10,13 @@ struct SessionMonitor {
     /// The longest plausible gap between two samples. A longer gap means that this machine did not run the monitor, for example because it was
     /// suspended.
     private static let longestGap = Duration.seconds(5)
-    /// How often the statistics are published while files are in flight and no bytes move, until the rate has fallen to 0.
+    /// The interval at which the statistics are published while files are in flight and no bytes move, until the rate has fallen to 0.
     private static let stillInterval = Duration.seconds(1)
 
     /// Runs until its task is cancelled.
     ///
     /// - Parameters:
-    ///   - publishItem: Receives the progress of the files in flight, if the session reports it.
+    ///   - publishItem: Receives the progress of the files in flight, if the session's options request it (``SessionOptions/reportsItemProgress``).
     ///   - publish: Receives the statistics.
     func watch(
         publishItem: @Sendable (_ position: Int64, ItemProgress) -> Void, _ publish: @Sendable (SessionStatistics) -> Void

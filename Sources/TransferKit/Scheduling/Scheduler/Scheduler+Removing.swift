@@ -3,8 +3,8 @@ import TransferCore
 extension Scheduler {
     // MARK: Removing
 
-    /// Removes sessions. If very many other sessions depend on them, only releases some of the dependents and sets ``InputResult/isIncomplete``;
-    /// the sender of the command then sends it again.
+    /// Removes sessions. If very many other sessions depend on them, only releases some of the dependents and sets ``InputResult/isIncomplete``.
+    /// The sender of the command then sends the command again.
     mutating func remove(_ keys: [SessionKey], isForced: Bool, _ transaction: inout Transaction) throws(QueueError) {
         guard !keys.isEmpty else { return }
         if !isForced { try checkDependents(of: keys) }
@@ -12,7 +12,7 @@ extension Scheduler {
         removeEntries(keys, &transaction)
     }
 
-    /// Removes sessions from the queue. Leaves the dependencies on them as they are.
+    /// Removes sessions from the queue. Does not change the dependencies of other sessions on them.
     private mutating func removeEntries(_ keys: [SessionKey], _ transaction: inout Transaction) {
         let removals = keys.compactMap { key in sessionIndex.index(of: key).map { (index: $0, key: key) } }.sorted { $0.index < $1.index }
         let ids = removals.compactMap { sessionIndex[$0.key]?.id }
@@ -37,8 +37,8 @@ extension Scheduler {
         transaction.result.sessions = ids + draftIDs
     }
 
-    /// Removes a session without its unfinished content, which another queue continues. Takes several commands if very many sessions depend on
-    /// it, like ``remove(_:isForced:_:)``.
+    /// Removes a session, but keeps its unfinished content, because another queue resumes the session. If very many sessions depend on this one,
+    /// takes several commands, like ``remove(_:isForced:_:)``.
     mutating func withdraw(_ key: SessionKey, _ transaction: inout Transaction) throws(QueueError) {
         guard let entry = sessionIndex[key] else { return }
         guard sessionIndex.details(key).run == 0 else { throw invalidTransition(entry, "withdrawn") }
@@ -83,7 +83,7 @@ extension Scheduler {
 
     /// Releases the dependents of sessions that are about to be removed.
     ///
-    /// - Returns: Whether no other session depends on them any more; false if this transaction has released as many sessions as it may.
+    /// - Returns: True if no other session depends on them any more; false if the transaction has reached its limit of released sessions.
     private mutating func releaseDependents(of keys: [SessionKey]) -> Bool {
         let removed = Set(keys)
         for id in keys.compactMap({ sessionIndex[$0]?.id }) {

@@ -149,7 +149,7 @@ package struct EntryDetails: Sendable, Equatable {
     /// stored.
     var runAgainMark: Int64 = 0
     package var retryAt: DualInstant?
-    /// The time of the next attempt without the additional wait for probes by other sessions.
+    /// The time at which the next attempt would be due if the session did not also wait for probes by other sessions.
     package var ownRetryAt: DualInstant?
     package var notBefore: Date?
     package var dependency: SessionDependency?

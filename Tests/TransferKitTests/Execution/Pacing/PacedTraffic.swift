@@ -94,7 +94,7 @@ struct PacedTraffic {
 }
 
 extension PacedTraffic {
-    /// The number of bytes granted to the counted files between two times, which are in seconds.
+    /// The number of bytes granted to the counted files between two times in seconds.
     func bytes(of isCounted: (File) -> Bool = { _ in true }, from start: Double, to end: Double) -> Int {
         let slots = Int(start * Double(Self.resolution))..<Int(end * Double(Self.resolution))
         return files.indices.filter { isCounted(files[$0]) }.reduce(0) { sum, file in
@@ -102,7 +102,7 @@ extension PacedTraffic {
         }
     }
 
-    /// The smallest and the largest number of bytes granted in any ten seconds, as fractions of the permitted number.
+    /// The smallest and the largest number of bytes granted in any period of ten seconds, as fractions of the permitted number.
     func extremes(rate: Int64, from start: Double = 0, of isCounted: (File) -> Bool = { _ in true }) -> ClosedRange<Double> {
         let window = 10 * Self.resolution
         let first = Int(start * Double(Self.resolution))
