@@ -87,13 +87,13 @@ extension TransferQueue {
     /// Sends an operation until it is complete. A removal needs several transactions if very many sessions depend on the removed sessions. If this
     /// process is killed in between, no session is removed, and the other dependents wait as before.
     private nonisolated func send(_ operation: SessionOperation, to target: SessionTarget) async throws(QueueError) -> InputResult {
-        var target = target
-        while true {
-            let result = try await mailbox.send(.command(.perform(operation, target)))
-            guard result.isIncomplete else { return result }
-            // The index of the session may change between the transactions.
-            if case .one = target, let id = result.part.last { target = .one(.id(id)) }
+        var result = try await mailbox.send(.command(.perform(operation, target)))
+        while result.isIncomplete {
+            // Between the transactions, indices and states may change, and sessions may be removed.
+            let ids = result.sessions
+            result = try await mailbox.send(.command(.perform(operation, .found(ids, of: .sessions(ids)))))
         }
+        return result
     }
 
     /// Moves a large group in several parts. Each part is moved to the position after the previous part.

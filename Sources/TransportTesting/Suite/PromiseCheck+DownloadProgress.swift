@@ -28,7 +28,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         do {
             try await receive(download, recorder)
         } catch {
-            guard error is TransferError else { throw foreign(error, situation) }
+            try transferError(error, situation)
             return true
         }
         try requireReceived(download, situation)
@@ -68,7 +68,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
             do {
                 try await receive(download, recorder)
             } catch let error where cut != nil {
-                guard error is TransferError else { throw foreign(error, "After the connection was cut") }
+                try transferError(error, "After the connection was cut")
             }
             if let inaccurate = inaccurate.withLock({ $0 }) {
                 throw violation(

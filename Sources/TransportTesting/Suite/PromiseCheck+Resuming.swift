@@ -84,7 +84,7 @@ extension PromiseCheck {
             do {
                 try await send(source, as: path, recorder)
             } catch let error where cut != nil {
-                guard error is TransferError else { throw foreign(error, "After the connection was cut") }
+                try transferError(error, "After the connection was cut")
             }
             if let inaccurate = inaccurate.withLock({ $0 }) {
                 throw violation("A checkpoint covers \(inaccurate.claimed) bytes, but the other end had \(inaccurate.stored).")

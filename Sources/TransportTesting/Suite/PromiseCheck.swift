@@ -75,19 +75,21 @@ struct PromiseCheck<Fixture: TransportFixture>: Sendable {
     func failure(_ situation: String, _ body: () async throws -> TransferReceipt) async throws -> TransferError {
         do {
             _ = try await body()
-        } catch let error as TransferError {
-            return error
-        } catch let violation as PromiseViolation {
-            throw violation
         } catch {
-            throw foreign(error, situation)
+            return try transferError(error, situation)
         }
         throw violation("\(situation), the attempt returned a receipt.")
     }
 
-    /// The violation of an attempt that threw something else than a `TransferError`.
-    func foreign(_ error: any Error, _ situation: String) -> PromiseViolation {
-        violation("\(situation), the attempt threw \(type(of: error)) instead of a TransferError: \(error)")
+    /// The error that an attempt threw.
+    ///
+    /// - Throws: A violation if the attempt threw an error of another type.
+    @discardableResult
+    func transferError(_ error: any Error, _ situation: String) throws -> TransferError {
+        if let error = error as? TransferError { return error }
+        // The attempt did not end in time, or the test was cancelled.
+        if error is PromiseViolation || Task.isCancelled { throw error }
+        throw violation("\(situation), the attempt threw \(type(of: error)) instead of a TransferError: \(error)")
     }
 
     /// Runs an attempt that must fail with an error of the given class.

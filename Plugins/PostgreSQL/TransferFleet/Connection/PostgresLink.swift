@@ -9,7 +9,7 @@ import CPostgres
 /// An open connection to PostgreSQL. Its methods block, so only ``PostgresConnection``, which has a separate thread, uses it.
 @safe package final class PostgresLink {
     /// The longest time that a statement may take. A lost connection is noticed after this time at the latest.
-    static let statementTimeout = Duration.seconds(8)
+    var statementTimeout = Duration.seconds(8)
 
     private let handle: OpaquePointer
     /// Whether the connection was lost.
@@ -88,7 +88,7 @@ import CPostgres
 
     private func receive(_ sent: CInt) throws(PostgresError) -> [PostgresRow] {
         guard sent == 1 else { throw lost() }
-        let end = ContinuousClock.now + Self.statementTimeout
+        let end = ContinuousClock.now + statementTimeout
         var rows: [PostgresRow] = []
         var failure: PostgresError?
         while true {
@@ -113,7 +113,7 @@ import CPostgres
             if unsent == 0, unsafe PQisBusy(handle) == 0 { return }
             guard try poll(POLLIN | (unsent == 1 ? POLLOUT : 0), end - ContinuousClock.now) else {
                 isLost = true
-                throw PostgresError(kind: .connection, message: "The server did not respond within \(Self.statementTimeout).")
+                throw PostgresError(kind: .connection, message: "The server did not respond within \(statementTimeout).")
             }
             guard unsafe PQconsumeInput(handle) == 1 else { throw lost() }
         }

@@ -51,6 +51,8 @@ extension FleetMember {
         do {
             try await adoption.value
             if held[lease.id]?.lease == lease.reference { held[lease.id]?.isAdopted = true }
+            // The fleet may have requested a pause before.
+            heartbeatRequest.yield()
         } catch {
             guard held[lease.id]?.lease == lease.reference else { return }
             logger.error("Cannot run a session. \(error)", metadata: ["session": "\(lease.id)"])

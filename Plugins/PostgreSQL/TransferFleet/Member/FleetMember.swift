@@ -243,7 +243,7 @@ public actor FleetMember {
             let leases = try await store.take(for: description, limit: description.slots - held.count)
             // Heartbeats renew all leases while the sessions are added one after the other.
             let new = leases.filter { hold($0, takenAt: began) }
-            heartbeatRequest.yield()
+            if !leases.isEmpty { heartbeatRequest.yield() }
             for lease in leases where !new.contains(where: { $0.id == lease.id }) { await returnEarly(lease) }
             if let lease = leases.first { await apply(lease.rates) }
             for lease in new { await adopt(lease) }

@@ -15,6 +15,9 @@ enum FleetSchema {
     ///
     /// - Returns: The schema's version before the call; nil if there was no fleet.
     static func migrate(_ link: PostgresLink) throws -> Int64? {
+        // An index of millions of sessions takes longer than other statements may.
+        try link.execute("SET LOCAL statement_timeout = 0")
+        link.statementTimeout = .seconds(86_400)
         try link.query(lock)
         let before = try currentVersion(link)
         if let before, before > version { throw tooNew(before) }
@@ -23,7 +26,8 @@ enum FleetSchema {
         // Never change a released migration. Add a new one for each change.
         let migrations = [FleetTables.migration1, FleetTables.migration2, FleetTables.migration3, FleetTables.migration4]
         for migration in migrations.dropFirst(Int(clamping: before ?? 0)) { try link.execute(migration) }
-        try link.query("UPDATE transferq.fleet SET version = $1", ["\(version)"])
+        // A process of an earlier version, which does not store the number of sessions, may have changed it since the migration.
+        try link.query("UPDATE fleet SET version = $1, sessions = (SELECT count(*) FROM session WHERE NOT is_removed)", ["\(version)"])
         return before
     }
 

@@ -195,6 +195,8 @@ extension FleetStore {
                 throw QueueError(.noSuchMember, "The fleet has no member named \"\(name)\".")
             }
             transaction.notify([name])
+            // Its preemptors no longer delay other sessions.
+            transaction.notify()
         }
     }
 

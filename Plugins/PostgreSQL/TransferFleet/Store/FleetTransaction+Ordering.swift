@@ -16,8 +16,8 @@ extension FleetTransaction {
                 let (gap, overflows) = after.subtractingReportingOverflow(before)
                 let step = gap / (Int64(count) + 1)
                 if !overflows, step >= 1 { return (before + step, step) }
-            } else if let room = Self.room(for: count, after: before) {
-                return room
+            } else {
+                return try roomAtEnd(for: count)
             }
             try renumber(for: count)
         }

@@ -63,7 +63,7 @@ package struct InputResult: Sendable, Equatable {
     /// For a probe: whether the run may contact the endpoint. For ``Command/replaceAccount(_:with:)``: whether the account was saved.
     package var isGranted = false
     /// Whether the sender must send the command again, because it needs more than one transaction. Only removals need this; the command has then
-    /// released some of the sessions that depend on the removed sessions.
+    /// released some of the sessions that depend on ``sessions``, which the sender must name the next time.
     package var isIncomplete = false
     /// The values for the command of the next part, if a large group is processed one part at a time.
     package var part = Part()

@@ -8,7 +8,11 @@ extension Scheduler {
     mutating func remove(_ keys: [SessionKey], isForced: Bool, _ transaction: inout Transaction) throws(QueueError) {
         guard !keys.isEmpty else { return }
         if !isForced { try checkDependents(of: keys) }
-        guard releaseDependents(of: keys) else { return transaction.result.isIncomplete = true }
+        guard releaseDependents(of: keys) else {
+            transaction.result.isIncomplete = true
+            transaction.result.sessions = keys.compactMap { sessionIndex[$0]?.id }
+            return
+        }
         removeEntries(keys, &transaction)
     }
 
