@@ -1,7 +1,7 @@
 /// The JSON members that scripts rely on.
 enum SessionSchema {
     static let session: Set<String> = [
-        "id", "index", "state", "phase", "why", "name", "direction", "account", "endpoint", "transport", "files", "filesDone",
+        "id", "index", "state", "phase", "why", "name", "direction", "account", "endpoint", "transport", "member", "files", "filesDone",
         "filesFailed", "bytesTotal", "bytesDone", "bytesSent", "rate", "averageRate", "secondsRemaining", "notBefore", "after", "rateLimit",
         "deadline", "attempts", "error", "tags", "context", "createdAt", "startedAt", "endedAt",
     ]
