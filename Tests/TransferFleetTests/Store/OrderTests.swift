@@ -6,6 +6,24 @@ import TransferKit
 
 /// The order, deduplication and events of a fleet.
 @Suite struct OrderTests {
+    @Test(arguments: [99, 1 << 60, -5] as [Int64]) func `sessions can be moved to the end and added although the stored number is wrong`(
+        stored: Int64
+    ) async throws {
+        let fleet = try await FleetFixture()
+        let ids = try await fleet.add(3)
+        try await fleet.query("UPDATE fleet SET sessions = $1", ["\(stored)"])
+        if stored > 0 {
+            try await fleet.fleet.move(ids[0], to: .end)
+            #expect(try await fleet.fleet.sessionIDs() == [ids[1], ids[2], ids[0]])
+        }
+        let added = try await fleet.add(1)
+        #expect(try await fleet.fleet.sessionIDs().count == 4)
+        // The creation of the tables counts the sessions again.
+        #expect(try await !Fleet.create(at: fleet.url))
+        try await fleet.fleet.move(added[0], to: .end)
+        #expect(try await fleet.fleet.sessionIDs().last == added[0])
+    }
+
     @Test func `sessions are inserted and moved at any index, many times`() async throws {
         let fleet = try await FleetFixture()
         var expected = try await fleet.add(5)

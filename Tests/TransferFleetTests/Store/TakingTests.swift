@@ -50,9 +50,11 @@ import TransferKit
         ]
         for change in changes {
             try await change()
+            try await fleet.query("SELECT pg_notify('transferq_fleet', 'end')")
             var found: Set<String> = []
-            while found.count < 2 { found.formUnion(try await listener.awaitNotifications(timeout: .seconds(60))) }
-            #expect(found == ["", "m"])
+            // PostgreSQL delivers notifications in the order of the commits.
+            while !found.contains("end") { found.formUnion(try await listener.awaitNotifications(timeout: .seconds(60))) }
+            #expect(found == ["", "m", "end"])
         }
         await listener.close()
     }

@@ -76,8 +76,9 @@ package final class FleetTransaction {
 
     /// The number of sessions in the order. Reads the stored number, because counting millions of rows would take seconds.
     package func sessionCount() throws -> Int {
-        let stored = Int(clamping: try link.query("SELECT sessions FROM fleet").first?.integer(0) ?? 0)
-        return stored + addedSessions
+        let stored = try link.query("SELECT sessions FROM fleet").first?.integer(0) ?? 0
+        // The stored number can be wrong, for example after a change by hand.
+        return Int(min(max(0, stored.addingSaturated(Int64(addedSessions))), 1 << 40))
     }
 
     /// Wakes the members with a free slot after the transaction, because a session may start.

@@ -51,7 +51,7 @@ extension FleetTransaction {
         let count = try sessionCount()
         switch destination {
         case .front: return 0
-        case .end: return count - moved.count
+        case .end: return max(0, count - moved.count)
         case .index(let index, let expected):
             try checkOrder(expected)
             guard (0...max(0, count - moved.count)).contains(index) else {
