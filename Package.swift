@@ -278,7 +278,8 @@ let package = Package(
         .testTarget(
             name: "TransferFleetTests",
             dependencies: [
-                "Locking", "TransferFleet", "TransferKit", "TransferCore", "TransportSFTP", "TransportTUS", "TUSLoopback", "ProcessFixture",
+                "Locking", "TransferFleet", "TransferKit", "TransferCore", "TransportHTTP", "TransportSFTP", "TransportTUS", "TUSLoopback",
+                "ProcessFixture",
                 "SSHFixture", "ScriptedHTTP", "transferq", "transferq-fleet", "tus-loopback", crypto, grdb, logging, system,
             ], swiftSettings: settings),
         .testTarget(

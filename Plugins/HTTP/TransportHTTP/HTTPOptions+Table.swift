@@ -56,6 +56,11 @@ extension HTTPOptions {
                     nil: "metadata is rejected"), [.put, .post]),
             FileSetting(
                 Setting(
+                    "repeatsAfterTakeover", \.repeatsAfterTakeover, .flag,
+                    "`true` to let another member of a fleet send a `POST` again whose outcome is unknown, although the server may have received it"
+                ), [.post, .form]),
+            FileSetting(
+                Setting(
                     "responseLimit", \.responseLimit, .number(0...ServerResponse.maximumLimit),
                     "the maximum number of bytes of the server's response to keep with a file, from 0 to 262144"), [.put, .post, .form]),
             FileSetting(

@@ -21,7 +21,7 @@ extension HTTPUpload {
     /// - Parameter folder: The state of the file's folder.
     /// - Returns: The receipt; nil if the server requires the length before the first byte.
     func sendLive(_ file: FileReader, _ growth: SourceGrowth, _ folder: FolderCreation.Outcome) async throws -> TransferReceipt? {
-        if leavesRecord { reporter.reportRecord() }
+        if leavesRecord { try await reporter.reportRecord() }
         let body = LiveBody(file, growth, on: disks.threads(for: file.source))
         defer { body.end() }
         var folder = folder

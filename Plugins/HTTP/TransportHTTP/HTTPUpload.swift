@@ -145,8 +145,11 @@ struct HTTPUpload {
     /// - Parameter files: The files from which the form is read.
     /// - Throws: A ``TransferError`` if the server does not have the whole form, or if a file has changed; or `CancellationError`.
     func send(_ form: FormBody, from files: [FileReader]) async throws -> EndpointResponse {
-        reporter.reportRecord()
-        let sent = try await send("POST", ["Content-Type": form.contentType], form.body, form.size, contentBytes: form.contentBytes)
+        let position = Position()
+        let sent = try await recording(form.body.length ?? form.size, position) { gate in
+            try await send(
+                "POST", ["Content-Type": form.contentType], form.body, form.size, position, gate, contentBytes: form.contentBytes)
+        }
         return try await complete(sent, from: files) { $0.uploadFailure(isGivenURL: server.givenURL != nil) }
     }
 
@@ -157,11 +160,12 @@ struct HTTPUpload {
     private func sendContent(
         of file: FileReader, _ size: Int64, _ folder: FolderCreation.Outcome
     ) async throws -> EndpointResponse {
-        if leavesRecord { reporter.reportRecord() }
         // Both requests share one position, so that repeated bytes count as activity.
         let position = Position()
         func send() async throws -> SentBody {
-            try await self.send(method, fileHeaders, .file(file, offset: 0, length: size), size, position) { $0 }
+            try await recording(size, position) { gate in
+                try await self.send(method, fileHeaders, .file(file, offset: 0, length: size), size, position, gate) { $0 }
+            }
         }
         var (sent, folder) = (try await send(), folder)
         if !isSuccess(sent.answer), let state = try await createFoldersAgain(after: sent.answer) {
@@ -172,12 +176,13 @@ struct HTTPUpload {
     }
 
     /// A response, and the length of the request's body in bytes.
-    private typealias SentBody = (answer: EndpointResponse, length: Int64)
+    typealias SentBody = (answer: EndpointResponse, length: Int64)
 
     /// The furthest position that any request with the same body reached, and the number of bytes that the last request's connection
     /// accepted.
-    private final class Position: Sendable {
-        let state = Locked((furthest: Int64(0), accepted: Int64(0)))
+    final class Position: Sendable {
+        /// `isWhole` is true once a connection has accepted the whole body.
+        let state = Locked((furthest: Int64(0), accepted: Int64(0), isWhole: false))
     }
 
     /// Returns the response if the server has the whole body, and the files from which it was read have not changed.
@@ -197,24 +202,26 @@ struct HTTPUpload {
     /// - Parameters:
     ///   - size: The number of bytes of the body that the progress counts.
     ///   - position: The position of an earlier request with the same body.
+    ///   - gate: Holds back the last bytes of the body; nil to send all of it.
     ///   - contentBytes: Returns the number of counted bytes in the given number of first bytes of the body.
     private func send(
-        _ method: String, _ headers: HTTPHeaders, _ body: HTTPBody, _ size: Int64, _ position: Position = Position(),
+        _ method: String, _ headers: HTTPHeaders, _ body: HTTPBody, _ size: Int64, _ position: Position, _ gate: RecordGate?,
         contentBytes: @escaping @Sendable (Int64) -> Int64
     ) async throws -> SentBody {
         let reporter = reporter
         let length = body.length ?? size
+        if length == 0 { position.state.withLock { $0.isWhole = true } }
         let answer = try await server.send(
             method, to: url, headers: headers, body: body,
             // A server that rejects the content may close the connection before its response is read, so later attempts always send Expect.
             expectsContinue: length > (attempt.number > 1 ? 0 : Self.maximumSizeWithoutExpect),
-            pacing: { reporter.allowance(upTo: $0) },
+            pacing: { gate?.allowance(upTo: $0, reporter.allowance) ?? reporter.allowance(upTo: $0) },
             progress: { accepted in
                 let content = min(contentBytes(accepted), size)
                 let (furthest, isRepeated) = position.state.withLock { position in
                     // After a redirect or a new request, the body is sent again from its first byte.
                     let isRepeated = position.accepted != accepted && content <= position.furthest && accepted < length
-                    position = (max(position.furthest, content), accepted)
+                    position = (max(position.furthest, content), accepted, position.isWhole || accepted == length)
                     return (position.furthest, isRepeated)
                 }
                 // Repeated bytes, and bytes that the progress does not count, are activity, but not progress.

@@ -7,7 +7,7 @@ public struct AttemptReporter: Sendable {
     private let allowanceHandler: @Sendable (Int) -> Allowance
     private let totalHandler: @Sendable (Int64) -> Void
     private let activityHandler: @Sendable () -> Void
-    private let recordHandler: @Sendable () -> Void
+    private let recordHandler: @Sendable (RecordReport) async throws -> Void
     private let waitHandler: @Sendable () -> Void
     private let authenticatedResponseHandler: @Sendable () -> Void
 
@@ -19,7 +19,7 @@ public struct AttemptReporter: Sendable {
     ///   - allowance: Called by ``allowance(upTo:)``. Must not block.
     ///   - total: Called by ``report(total:)``. Must not block.
     ///   - activity: Called by ``reportActivity()``. Must not block.
-    ///   - record: Called by ``reportRecord()``. Must not block.
+    ///   - record: Called by ``reportRecord(mayRepeat:)`` and ``reportNoRecord()``. Returns once the report is durable.
     ///   - wait: Called by ``reportWaiting()``. Must not block.
     ///   - answer: Called by ``reportAuthenticatedResponse()``. Must not block.
     public init(
@@ -28,7 +28,7 @@ public struct AttemptReporter: Sendable {
         allowance: @escaping @Sendable (_ limit: Int) -> Allowance = { Allowance(bytes: $0) },
         total: @escaping @Sendable (Int64) -> Void = { _ in },
         activity: @escaping @Sendable () -> Void = {},
-        record: @escaping @Sendable () -> Void = {},
+        record: @escaping @Sendable (RecordReport) async throws -> Void = { _ in },
         wait: @escaping @Sendable () -> Void = {},
         answer: @escaping @Sendable () -> Void = {}
     ) {
@@ -81,12 +81,24 @@ public struct AttemptReporter: Sendable {
         waitHandler()
     }
 
-    /// Reports that the other end creates a record for each successful attempt, as a form handler may do. Call it before the attempt ends.
+    /// Reports that the other end creates a record for each successful request, as a form handler may do. Call it before the request.
     ///
     /// The queue then stores the completion of the file before it starts the next file. If the process is killed before the completion is stored, the
-    /// file is sent a second time.
-    public func reportRecord() {
-        recordHandler()
+    /// queue sends the file a second time. In a fleet, the file instead fails with the code ``TransferError/Code/outcomeUnknown`` if `mayRepeat`
+    /// is false.
+    ///
+    /// - Parameter mayRepeat: Whether the file may be sent again although the other end may already have its record.
+    /// - Throws: An error if the report can't be stored. Rethrow it to end the attempt.
+    public func reportRecord(mayRepeat: Bool = true) async throws {
+        try await recordHandler(mayRepeat ? .repeatable : .possible)
+    }
+
+    /// Reports that the other end has created no record for the request that ``reportRecord(mayRepeat:)`` announced, for example because the server
+    /// rejected the request, or because the connection broke before the last byte was sent.
+    ///
+    /// - Throws: An error if the report can't be stored. Rethrow it to end the attempt.
+    public func reportNoRecord() async throws {
+        try await recordHandler(.none)
     }
 
     /// Stores a checkpoint. Returns when it is durable. The first call for a file may also wait for the file's turn; see
@@ -101,6 +113,16 @@ public struct AttemptReporter: Sendable {
     public func allowance(upTo limit: Int) -> Allowance {
         allowanceHandler(limit)
     }
+}
+
+/// Whether the other end may have created a record for an attempt.
+public enum RecordReport: Sendable {
+    /// It may have created a record. The file may be sent again.
+    case repeatable
+    /// It may have created a record. The file must not be sent again while this is unknown.
+    case possible
+    /// It has created no record.
+    case none
 }
 
 /// The number of bytes that the rate limits allow.

@@ -128,6 +128,9 @@ extension TransferError.Code {
     public static let unsupported = Self(rawValue: "unsupported")
     /// The session was cancelled.
     public static let cancelled = Self(rawValue: "cancelled")
+    /// The server may have received the file, but its response is lost and it can't be asked. The queue does not send the file again; an app can
+    /// retry the session.
+    public static let outcomeUnknown = Self(rawValue: "outcomeUnknown")
     /// At least one of the session's files failed; each failed file has its own error. See <doc:/transferq/Troubleshooting>.
     public static let itemsFailed = Self(rawValue: "itemsFailed")
     /// An unexpected error, for example a bug in a transport.

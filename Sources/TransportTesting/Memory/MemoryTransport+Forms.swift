@@ -34,7 +34,7 @@ extension MemoryTransport: FormUploading {
     func send(
         _ form: UploadForm, _ attempt: FileAttempt, _ index: Int, _ reporter: AttemptReporter, _ fault: MemoryFault?
     ) async throws -> TransferReceipt {
-        reporter.reportRecord()
+        try await reporter.reportRecord()
         let path = attempt.remotePath.description
         let cut: Int64? = if case .cut(let bytes) = fault { max(0, bytes) } else { nil }
         var position: Int64 = 0

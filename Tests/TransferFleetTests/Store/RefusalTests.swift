@@ -23,7 +23,7 @@ import TransferKit
             (try .download(items: [.remoteFolder("reels")], from: "studio", to: folder), "Name the files of the remote folder."),
             (try .upload(items: [.data(Data("x".utf8), as: "x")], to: "studio"), "Write the data to a file"),
             (try .upload(items: [.stream(bytes, as: "x")], to: "studio"), "Write the stream to a file"),
-            (try .upload(items: [form], to: "studio"), "Use a local queue for forms."),
+            (try .upload(items: [form], to: "studio"), "Write the data to a file"),
         ]
         for (request, advice) in requests {
             let text = await message { _ = try await fleet.fleet.add([request]) }

@@ -109,6 +109,10 @@ extension ItemStatus {
         self.init(
             position: Int64(position), source: source, destination: try RemotePath(bytes: [UInt8](item.destination)), state: .pending,
             bytesTotal: item.isUnsized ? nil : item.size, bytesDone: 0)
+        if let form = item.form {
+            formFiles = form.statuses()
+            self.source = formFiles.lazy.compactMap(\.source).first ?? FilePath()
+        }
         for event in events {
             switch event {
             case .checkpoint(let checkpoint, _, _, _):
@@ -122,7 +126,7 @@ extension ItemStatus {
                 )
             case .failed(let reason): (state, error) = (.failed, reason)
             case .restarted(_, let reason): error = reason
-            case .foundFolder: break
+            case .foundFolder, .record: break
             }
         }
         bytesSent = bytesDone

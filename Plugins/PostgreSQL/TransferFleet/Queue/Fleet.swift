@@ -6,7 +6,7 @@ public import TransferKit
 /// The fleet holds the sessions, their order, the limits and the accounts. Its members (``FleetMember``) take sessions and transfer them. This value
 /// controls the fleet from any process, like a local queue.
 ///
-/// Sessions consist of files: a fleet accepts neither folders nor in-memory data, streams or forms, nor drafts.
+/// Sessions consist of files, or of forms with files: a fleet accepts neither folders nor in-memory data or streams, nor drafts.
 public struct Fleet: ControllableQueue {
     let store: FleetStore
     /// Where new sessions may run.
@@ -79,7 +79,7 @@ public struct Fleet: ControllableQueue {
     ) async throws -> [SessionID] {
         let drafts = try await SessionDraft.withoutStore(requests)
         for draft in drafts {
-            guard let advice = draft.items.lazy.compactMap(\.kind.adviceForFleets).first else { continue }
+            guard let advice = draft.items.lazy.compactMap(\.adviceForFleets).first else { continue }
             throw QueueError(.invalidRequest, "A fleet can't transfer the session \"\(draft.name)\". \(advice)")
         }
         return try await store.locked { [place, sharedFolders] in
@@ -249,16 +249,16 @@ extension QueueError {
     static func noAccount(_ name: String) -> QueueError { QueueError(.noSuchAccount, "There is no account named \"\(name)\".") }
 }
 
-extension ItemKind {
-    /// How to transfer an item of this kind with a fleet; nil if a fleet can transfer it. The members must be able to read each item themselves.
+extension ItemDraft {
+    /// How to transfer the item with a fleet; nil if a fleet can transfer it. The members must be able to read each item themselves.
     fileprivate var adviceForFleets: String? {
-        switch self {
+        switch kind {
         case .file, .download: nil
+        case .form where !hasData: nil
         case .folder: "Name the files of the folder, because its content can differ between the members."
         case .remoteFolder: "Name the files of the remote folder."
-        case .blob: "Write the data to a file that the members can read, and name this file."
+        case .blob, .form: "Write the data to a file that the members can read, and name this file."
         case .stream: "Write the stream to a file that the members can read, and name this file. Or use a local queue."
-        case .form: "Use a local queue for forms."
         }
     }
 }

@@ -56,12 +56,31 @@ extension FileEvent {
         case .restarted(let generation, _): ("0restart", generation)
         case .checkpoint(_, let endpoint, let generation, _): ("checkpoint \(endpoint.address)", generation)
         case .completed, .failed: ("end", 0)
+        case .record(_, let generation): ("record", generation)
         case .size, .foundFolder: nil
         }
     }
 }
 
+extension FileProgress {
+    /// The progress with which the next owner of the session begins. If the earlier owner may have delivered the file, and the file must not be
+    /// sent twice, the file has failed.
+    fileprivate var adopted: FileProgress? {
+        guard case .record(let isPossible, _) = event else { return self }
+        guard isPossible else { return nil }
+        let error = TransferError(
+            .permanent, .outcomeUnknown,
+            "The server may already have this file: a member of the fleet sent it, and did not report how that ended. Check the server, then "
+                + "retry the session or remove it. To let members send such files again, add the setting repeatsAfterTakeover to the account."
+        )
+        return FileProgress(position: position, event: .failed(error))
+    }
+}
+
 extension FleetTransaction {
+    /// The progress with which the next owner of a session begins.
+    func adoptedProgress(of id: SessionID) throws -> [FileProgress] { try progress(of: id).compactMap(\.adopted) }
+
     /// The progress that earlier owners recorded, in an order in which a queue can repeat it.
     package func progress(of id: SessionID) throws -> [FileProgress] {
         let rows = try link.query(
@@ -86,10 +105,11 @@ extension FleetTransaction {
                 generation = number
                 result.append(event)
             case .checkpoint where eventGeneration == generation: result.append(event)
+            case .record where eventGeneration == generation: result.append(event)
             // The size of a download is unknown when it is enqueued.
             case .completed(let receipt, _): return [.size(receipt.bytes), event]
             case .failed: return [event]
-            case .checkpoint, .size, .foundFolder: break
+            case .checkpoint, .record, .size, .foundFolder: break
             }
         }
         return result

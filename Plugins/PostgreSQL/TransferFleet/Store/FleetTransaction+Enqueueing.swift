@@ -136,8 +136,10 @@ extension SessionDraft {
     fileprivate func isBelow(_ folders: [FilePath]) -> Bool {
         let download = folder.map { FilePath(bytes: [UInt8]($0)).lexicallyNormalized() }
         return items.allSatisfy { item in
-            let path = download ?? FilePath(bytes: [UInt8](item.source)).lexicallyNormalized()
-            return folders.contains { path.starts(with: $0) }
+            let paths = item.form?.files.compactMap(\.path) ?? [item.source]
+            return (download.map { [$0] } ?? paths.map { FilePath(bytes: [UInt8]($0)).lexicallyNormalized() }).allSatisfy { path in
+                folders.contains { path.starts(with: $0) }
+            }
         }
     }
 }

@@ -114,7 +114,9 @@ extension FleetTransaction {
         try link.query("UPDATE session SET error = NULL, ended_at = NULL, attempts = 0 WHERE id = $1", ["\(id)"])
         // The messages of errors can contain characters that the type json rejects, so compare the text of the event.
         try link.query(
-            "DELETE FROM progress WHERE session = $1 AND part = 'end' AND starts_with(event, '{\"failed\":')", ["\(id)"])
+            """
+            DELETE FROM progress WHERE session = $1 AND (part = 'record' OR part = 'end' AND starts_with(event, '{"failed":'))
+            """, ["\(id)"])
     }
 
     private func remove(_ target: OperationTarget, isForced: Bool) throws {

@@ -67,7 +67,7 @@ extension FleetTransaction {
         var draft: SessionDraft
         do {
             draft = try stored.json(SessionDraft.self, 0)
-            draft.progress = try progress(of: id)
+            draft.progress = try adoptedProgress(of: id)
             let epoch = try stored.integer(3)
             draft.options.partEpoch = epoch == 0 ? nil : epoch
             // Otherwise, a member that loses its lease before it records the creation leaves a complete copy on the server.

@@ -1,14 +1,8 @@
 import CurlEngine
 import Foundation
 import HTTPSupport
-public import TransferCore
+import TransferCore
 import TransportSupport
-
-extension TransferError.Code {
-    /// The server may have stored the file, but its response was lost, and the state of the upload can't be requested. A retry may store the
-    /// file a second time.
-    public static let outcomeUnknown = Self(rawValue: "outcomeUnknown")
-}
 
 /// Requests of the IETF's protocol.
 extension TUSServer {

@@ -270,7 +270,13 @@ extension FileRunner {
                 setSize(of: active, total)
             },
             activity: { active.noteWork() },
-            record: { active.noteRecord() }, wait: { active.noteAwaitedResponse() }, answer: { activity.served() })
+            record: { report in
+                if report != .none { active.noteRecord() }
+                // Only another queue needs this: this queue always sends the file again.
+                guard report != .repeatable else { return }
+                try await context.observe(.record(isPossible: report == .possible, generation: generation), position: position)
+            },
+            wait: { active.noteAwaitedResponse() }, answer: { activity.served() })
     }
 
     /// Sets the size once it is known.

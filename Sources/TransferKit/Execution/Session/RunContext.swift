@@ -100,8 +100,16 @@ package struct RunContext: Sendable {
     ///
     /// - Throws: ``QueueError`` with the code `progressRefused` if the observer rejects the progress.
     private func observe(_ content: RunEvent.Content) async throws(QueueError) {
-        guard let progressObserver, case .file(let position, let event) = content else { return }
+        guard case .file(let position, let event) = content else { return }
         if case .size = event { return }
+        try await observe(event, position: position)
+    }
+
+    /// Passes durable progress of one file to the observer.
+    ///
+    /// - Throws: ``QueueError`` with the code `progressRefused` if the observer rejects the progress.
+    func observe(_ event: FileEvent, position: Int64) async throws(QueueError) {
+        guard let progressObserver else { return }
         do {
             try await progressObserver(id, FileProgress(position: position, event: event))
         } catch {

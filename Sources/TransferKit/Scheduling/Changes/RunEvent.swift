@@ -68,6 +68,8 @@ package enum FileEvent: Sendable, Codable, Equatable {
     case restarted(generation: Int64, TransferError)
     /// The remote item is a folder, which must be listed.
     case foundFolder
+    /// Whether the other end may have created a record for the file. Only for the observer of progress; the queue does not store it.
+    case record(isPossible: Bool, generation: Int64)
 }
 
 /// Durable progress of one file of a session. Another queue can continue from it.

@@ -94,7 +94,7 @@ extension Scheduler {
             guard checkpoint.confirmed > 0 else { return }
             recordProgress(of: entry.key)
             recordTransfer(of: entry.key)
-        case .size: break
+        case .size, .record: break
         case .completed(let receipt, let endpoint):
             recordProgress(of: entry.key)
             recordTransfer(of: entry.key)

@@ -48,7 +48,9 @@ extension [FormFileStatus] {
 
 extension FormContent {
     /// The files for a status.
-    func statuses(_ sources: SourceFolders) -> [FormFileStatus] {
+    ///
+    /// - Parameter sources: The folders of relative paths; by default, all paths are absolute.
+    package func statuses(_ sources: SourceFolders = SourceFolders(base: nil, spool: "/", workingFolder: "/")) -> [FormFileStatus] {
         parts.compactMap { part in
             part.file.map { file in
                 FormFileStatus(

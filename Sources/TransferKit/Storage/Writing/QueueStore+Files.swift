@@ -55,6 +55,7 @@ extension QueueStore {
         case .foundFolder:
             try discardCheckpoints(of: session, position: position, completedAt: nil, at: now, in: db)
             try makeFolderItem(of: session, position, in: db)
+        case .record: break
         case .restarted(let generation, let error):
             try discardCheckpoints(of: session, position: position, completedAt: nil, at: now, in: db)
             try execute(

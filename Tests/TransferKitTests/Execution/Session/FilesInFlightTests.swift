@@ -253,7 +253,7 @@ private final class RecordedTransport: Transport {
     let filesDone = Locked<[Int]>([])
 
     func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
-        reporter.reportRecord()
+        try await reporter.reportRecord()
         let status = try await store.withLock { $0 }?.sessions([1]).first?.status
         filesDone.withLock { $0.append(status?.statistics.filesDone ?? -1) }
         return TransferReceipt(bytes: try attempt.source.size)

@@ -1,0 +1,92 @@
+import CurlEngine
+import Locking
+import TransferCore
+
+/// Requests for which the server may create a record.
+extension HTTPUpload {
+    /// Sends a request. If the server may create a record for it, and the request must not be repeated then, reports this before the last bytes are
+    /// sent. Afterwards, reports whether the server can't have created a record. If the process ends before the report, the server has only
+    /// a part of the request, which a later attempt can safely send again.
+    ///
+    /// - Parameters:
+    ///   - length: The length of the request's body in bytes.
+    ///   - send: Sends the body. A gate holds back its last bytes.
+    func recording(
+        _ length: Int64, _ position: Position, _ send: @escaping @Sendable (RecordGate?) async throws -> SentBody
+    ) async throws -> SentBody {
+        guard leavesRecord else { return try await send(nil) }
+        try await reporter.reportRecord()
+        guard !server.options.repeatsAfterTakeover else { return try await send(nil) }
+        let gate = RecordGate(length)
+        if gate.isReached { try await open(gate) }
+        do {
+            let sent = try await withThrowingTaskGroup(of: SentBody?.self) { group in
+                defer { group.cancelAll() }
+                group.addTask { try await send(gate) }
+                group.addTask {
+                    if await gate.waitUntilReached() { try await open(gate) }
+                    return nil
+                }
+                while let result = try await group.next() { if let result { return result } }
+                throw CancellationError()
+            }
+            if !isSuccess(sent.answer), gate.isOpen { try await reporter.reportNoRecord() }
+            return sent
+        } catch {
+            // Without its last bytes, the request is incomplete. The error of the request matters more than an error of the report.
+            if gate.isOpen, !position.state.withLock(\.isWhole) { try? await reporter.reportNoRecord() }
+            throw error
+        }
+    }
+
+    private func open(_ gate: RecordGate) async throws {
+        try await reporter.reportRecord(mayRepeat: false)
+        gate.open()
+    }
+}
+
+/// Holds back the last bytes of a request's body until the queue has stored that the server may create a record.
+final class RecordGate: Sendable {
+    /// The number of bytes to hold back. A shorter body waits as a whole.
+    private static let tail: Int64 = 64 * 1024
+    /// The delay before the engine asks the gate again.
+    private static let retryDelay = Duration.milliseconds(2)
+
+    private let state: Locked<(room: Int64, isOpen: Bool)>
+    private let (reached, reachedInput) = AsyncStream.makeStream(of: Void.self)
+
+    /// - Parameter length: The length of the body in bytes.
+    init(_ length: Int64) {
+        state = Locked((max(0, length - Self.tail), false))
+    }
+
+    /// Whether the next bytes of the body must wait.
+    var isReached: Bool { state.withLock { $0.room == 0 && !$0.isOpen } }
+
+    var isOpen: Bool { state.withLock(\.isOpen) }
+
+    func open() { state.withLock { $0.isOpen = true } }
+
+    /// Returns whether the gate was reached; false if the task was cancelled first.
+    func waitUntilReached() async -> Bool {
+        for await _ in reached { return true }
+        return false
+    }
+
+    /// Returns the number of bytes of the body that may be sent now, at most `limit`.
+    ///
+    /// If a body is sent again from its first byte, the gate is reached earlier than necessary.
+    ///
+    /// - Parameter allowance: Returns the number of bytes that the rate limits allow, at most the given number.
+    func allowance(upTo limit: Int, _ allowance: (Int) -> Allowance) -> Allowance {
+        let (room, isOpen) = state.withLock { $0 }
+        guard !isOpen else { return allowance(limit) }
+        guard room > 0 else {
+            reachedInput.yield()
+            return Allowance(bytes: 0, retryAfter: Self.retryDelay)
+        }
+        let granted = allowance(Int(min(Int64(limit), room)))
+        state.withLock { $0.room = max(0, $0.room - Int64(max(0, granted.bytes))) }
+        return granted
+    }
+}

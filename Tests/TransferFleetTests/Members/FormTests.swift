@@ -1,0 +1,135 @@
+import Foundation
+import Locking
+import ProcessFixture
+import ScriptedHTTP
+import SystemPackage
+import Testing
+import TransferCore
+import TransferFleet
+import TransferKit
+import TransportHTTP
+
+/// Forms in a fleet. A member can die after the server has received a form and before the member has recorded that.
+@Suite(.timeLimit(.minutes(3))) struct FormTests {
+    /// A fleet with the account `forms`, and a server that receives forms.
+    private struct Setup {
+        let fixture: MemberFixture
+        let server: ScriptedServer
+
+        /// - Parameter steps: The steps for a request, by its number.
+        init(_ options: HTTPOptions = HTTPOptions(), _ steps: @escaping @Sendable (Int) -> [ServerStep]) async throws {
+            fixture = try await MemberFixture()
+            server = try ScriptedServer { _, number in steps(number) }
+            var options = options
+            options.fields = ["transfer": "{transfer}"]
+            let address = server.url("/in").replacing("http://", with: "http+form://")
+            try await fixture.fleet.fleet.save(Account("forms", endpoints: [.http(address, options: options)]))
+        }
+
+        /// Adds a session with forms that are sent one after the other. Each form has a file with a few bytes, and zeros up to its size.
+        func add(sizes: [Int64] = [100_000]) async throws -> SessionID {
+            let forms = try sizes.indices.map { index in
+                let path = try fixture.file("clip-\(index)", size: 100)
+                let file = try FileDescriptor.open(path, .writeOnly)
+                try file.closeAfter { try file.resize(to: sizes[index]) }
+                return TransferItem.form(fields: ["title": "Reel"], files: [.file(path, field: "clip")])
+            }
+            let options = SessionOptions(filesInFlight: 1)
+            return try await fixture.fleet.fleet.add([try .upload(items: forms, to: "forms", options: options)])[0]
+        }
+
+        /// Waits until the member has received whole requests.
+        func waitForBodies(_ count: Int) async throws {
+            try await fixture.wait("the server has \(count) whole forms") { whole.count >= count }
+        }
+
+        /// The received bodies that end with the last line of a form.
+        var whole: [[UInt8]] { server.requests.map(\.body).filter { $0.suffix(4).elementsEqual("--\r\n".utf8) } }
+
+        /// The value of the field `transfer` in each whole form.
+        var transfers: Set<String> {
+            Set(
+                whole.compactMap { body in
+                    String(decoding: body.prefix(1_000), as: UTF8.self).firstMatch(of: /name="transfer"\r\n\r\n(.*?)\r\n/).map {
+                        String($0.1)
+                    }
+                })
+        }
+
+        func error(of id: SessionID, at position: Int = 0) async throws -> TransferError? {
+            try await fixture.fleet.fleet.items(of: id, from: 0, limit: 10)[position].error
+        }
+
+        /// Kills the member that sends the first form, after the server has all of it.
+        func takeOver(_ id: SessionID) async throws -> StartedProgram {
+            let first = try fixture.start("a")
+            try await waitForBodies(1)
+            first.kill()
+            try await fixture.fleet.query("UPDATE session SET lease_until = clock_timestamp() WHERE owner IS NOT NULL")
+            return try fixture.start("b")
+        }
+    }
+
+    /// Receives the first form and never responds to it.
+    private static func firstIsLost(_ number: Int) -> [ServerStep] { [.read(nil)] + (number == 0 ? [.silence] : [.answer(201)]) }
+
+    @Test func `a form with an unknown outcome is reported, and not sent again until someone retries it`() async throws {
+        let setup = try await Setup { Self.firstIsLost($0) }
+        defer { setup.server.stop() }
+        let id = try await setup.add(sizes: [100_000, 1_000])
+        let second = try await setup.takeOver(id)
+        try await setup.fixture.waitForAll([id], .failed)
+        #expect(try await setup.error(of: id)?.code == .outcomeUnknown)
+        #expect(try await setup.fixture.fleet.fleet.items(of: id, from: 0, limit: 10).map(\.state) == [.failed, .completed])
+        #expect(setup.whole.count == 2 && setup.transfers.count == 2)
+        _ = try await setup.fixture.fleet.fleet.apply(.retry, to: .id(id))
+        try await setup.fixture.waitForAll([id])
+        second.kill()
+        #expect(setup.whole.count == 3)
+        #expect(setup.transfers.count == 2, "The second copy of the form has another ID.")
+    }
+
+    @Test func `a form may be sent again after a takeover if the account allows it`() async throws {
+        let setup = try await Setup(HTTPOptions(repeatsAfterTakeover: true)) { Self.firstIsLost($0) }
+        defer { setup.server.stop() }
+        let id = try await setup.add()
+        let second = try await setup.takeOver(id)
+        try await setup.fixture.waitForAll([id])
+        second.kill()
+        #expect(setup.whole.count == 2 && setup.transfers.count == 1)
+    }
+
+    /// The server can't have an incomplete form, so another attempt can't double it.
+    @Test(arguments: [true, false]) func `an incomplete form is sent again`(isKilled: Bool) async throws {
+        let isHeld = Locked(false)
+        let setup = try await Setup { number in
+            number == 0 ? [.read(1_000), .call { isHeld.withLock { $0 = true } }, .silence] : [.read(nil), .answer(201)]
+        }
+        defer { setup.server.stop() }
+        // The buffers of the system hold only a part of it.
+        let id = try await setup.add(sizes: [100_000_000])
+        let first = try setup.fixture.start("a")
+        try await setup.fixture.wait("the server has a part of the form") { isHeld.withLock(\.self) }
+        if isKilled {
+            first.kill()
+        } else {
+            first.send(SIGTERM)
+            _ = await BlockingIO.run { first.waitForEnd() }
+        }
+        try await setup.fixture.fleet.query("UPDATE session SET lease_until = clock_timestamp() WHERE owner IS NOT NULL")
+        let second = try setup.fixture.start("b")
+        try await setup.fixture.waitForAll([id])
+        second.kill()
+        #expect(setup.whole.count == 1)
+    }
+
+    @Test func `a form that the server rejected is sent again by another member`() async throws {
+        let setup = try await Setup { $0 == 0 ? [.read(nil), .answer(503, ["Retry-After": "3600"])] : [.read(nil), .answer(201)] }
+        defer { setup.server.stop() }
+        let id = try await setup.add()
+        let second = try await setup.takeOver(id)
+        try await setup.fixture.waitForAll([id])
+        second.kill()
+        #expect(setup.whole.count == 2 && setup.transfers.count == 1)
+    }
+}
