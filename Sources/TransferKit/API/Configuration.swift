@@ -3,15 +3,15 @@ package import SystemPackage
 
 /// Settings that apply to all sessions of a queue.
 public struct QueueConfiguration: Sendable {
-    /// The logger of the queue and of its transports. Its stable metadata keys are `queue`, `session`, `account`, `endpoint`, `item` and
-    /// `attempt`. <doc:ObservingTransfers> lists the messages.
+    /// The logger of the queue and of its transports. Messages can have the metadata keys `queue`, `session`, `account`, `endpoint`, `item`
+    /// and `attempt`, which later versions keep. <doc:ObservingTransfers> lists the messages.
     public var logger: Logger
 
     /// The policy for the order in which sessions start.
     public var ordering: QueueOrdering
 
-    /// The default maximum number of active sessions, at least 1. A limit stored by ``TransferQueue/setMaxConcurrentSessions(_:account:)``
-    /// and ``maxConcurrentSessionsOverride`` take precedence. A strict queue always uses 1.
+    /// The maximum number of active sessions, at least 1, unless ``TransferQueue/setMaxConcurrentSessions(_:account:)`` stored another
+    /// limit, or ``maxConcurrentSessionsOverride`` is set. A strict queue always uses 1.
     public var maxConcurrentSessions: Int
 
     /// How long completed sessions stay in the queue, unless ``TransferQueue/setRetention(_:)`` stored another value.
@@ -22,7 +22,8 @@ public struct QueueConfiguration: Sendable {
     public var changeLogLimit: Int
 
     /// The minimum free space on the file system of the storage folder, in bytes; 0 for no minimum. Below the minimum, no session starts,
-    /// but running sessions continue. A minimum stored by ``TransferQueue/setDiskFloor(_:)`` and ``diskFloorOverride`` take precedence.
+    /// but running sessions continue. Applies unless ``TransferQueue/setDiskFloor(_:)`` stored another minimum, or ``diskFloorOverride`` is
+    /// set.
     ///
     /// Default: 64 MiB, about the maximum size of the change log. This margin lets running sessions store their progress for a while when the disk
     /// fills up.
@@ -52,17 +53,19 @@ public struct QueueConfiguration: Sendable {
     /// Returns a random factor in 0 ..< 1 for a backoff delay (full jitter). Tests replace it.
     package var randomFraction: @Sendable () -> Double = { Double.random(in: 0..<1) }
 
-    /// Receives durable progress of a file (its completion, its restart, or a checkpoint) before the queue stores it. The transfer of the file
-    /// waits for the observer. If the observer throws an error, the queue does not store the progress, and the run of the session ends.
+    /// Receives each change of a file that the queue is about to store: a checkpoint, a restart, or the completion. The transfer of the
+    /// file waits until the observer returns. If the observer throws an error, the queue does not store the change, and the run of the
+    /// session ends.
     package var progressObserver: (@Sendable (SessionID, FileProgress) async throws -> Void)?
 
     /// Receives each step of a change to the store. Tests set it.
     package var storeObserver: (@Sendable (StoreStep) -> Void)?
 
-    /// Called with each local file or folder that a run inspects, on the thread that then inspects it. Tests set it.
+    /// Called before a run inspects a local file or folder, on the thread that inspects it. Tests set it.
     package var localReadObserver: (@Sendable (FilePath) -> Void)?
 
-    /// The maximum number of names that a session reads from remote folders. The limit prevents an endless listing from filling the disk.
+    /// The maximum number of names that a session reads from remote folders. The limit prevents an endless listing from filling the disk of
+    /// the storage folder.
     package var maximumListedNames: Int64 = 10_000_000
 
     /// Creates a configuration.

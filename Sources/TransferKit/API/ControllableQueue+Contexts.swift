@@ -1,10 +1,10 @@
 import Foundation
 
 extension ControllableQueue {
-    /// Returns the app's context value for the session that an event concerns. Decodes it only when called.
+    /// Decodes the context of the session that an event concerns: the value that the app passed as ``SessionRequest/context``.
     ///
-    /// The events of a running session contain its context, so this works even if the session was removed since. For other events, and in another
-    /// process than the queue's owner, this method reads the session's current context.
+    /// The events of a running session contain its context, so this method returns the context even if the session has been removed since
+    /// the event. For other events, and in a process that does not own the queue, this method reads the session's current context.
     ///
     /// ```swift
     /// func queue(_ queue: TransferQueue, didReceive event: QueueEvent) async {
@@ -22,8 +22,7 @@ extension ControllableQueue {
         return try await context(of: id, as: type)
     }
 
-    /// Returns the app's context values for all sessions that an event concerns, such as those of ``QueueEvent/Kind/added(_:index:)``. Decodes them
-    /// only when called.
+    /// Decodes the contexts of all sessions that an event concerns, such as the sessions of ``QueueEvent/Kind/added(_:index:)``.
     ///
     /// - Returns: The values by session, without the sessions that have no context or no longer exist.
     /// - Throws: ``QueueError`` if the store can't be read, or `DecodingError` if a context has another type.
@@ -36,9 +35,9 @@ extension ControllableQueue {
         return try await sessions(in: .sessions(event.sessions)).reduce(into: [:]) { $0[$1.id] = try $1.context(as: type) }
     }
 
-    /// Returns the app's current context value for a session, for example in ``TransferQueueDelegate/queue(_:endpointFor:among:)``.
+    /// Decodes the current context of a session, for example in ``TransferQueueDelegate/queue(_:endpointFor:among:)``.
     ///
-    /// - Returns: nil if the session has no context, or if it was removed.
+    /// - Returns: nil if the session has no context or was removed.
     /// - Throws: ``QueueError`` if the store can't be read, or `DecodingError` if the context has another type.
     public func context<Value: Decodable>(of id: SessionID, as type: Value.Type) async throws -> Value? {
         do {

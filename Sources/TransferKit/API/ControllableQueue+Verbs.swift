@@ -8,9 +8,9 @@
 extension ControllableQueue {
     /// Runs a session now, regardless of the order, a hold, a start time, a dependency or a backoff.
     ///
-    /// If the session lacks only a slot, the queue takes another session's slot, and returns the slot when this session releases it. The
-    /// queue probes unavailable endpoints immediately. If the session still can't start, for example because its account is blocked, it
-    /// starts before all others as soon as it can.
+    /// If the session lacks only a slot, it gets the slot of another session. The other session gets its slot back when this session
+    /// releases it. The queue probes unavailable endpoints immediately. If the session still can't start, for example because its account
+    /// is blocked, it starts before all others as soon as it can.
     ///
     /// A paused session is resumed, as by ``resume(_:)``. A running session continues; if its run fails before it transfers more bytes, the
     /// session starts a new run immediately. A stopped queue stays stopped; the session starts first after ``ControllableQueue/start()``.
@@ -66,8 +66,8 @@ extension ControllableQueue {
     ///
     /// - Parameters:
     ///   - session: The session: its ID or index.
-    ///   - discarding: Whether to remove unfinished uploads and the part files of downloads as soon as possible. Files then restart after a
-    ///     retry.
+    ///   - discarding: Whether to remove unfinished uploads and the part files of downloads as soon as possible. After a retry, the files
+    ///     then restart from byte 0.
     public func cancel(_ session: some SessionReferenceConvertible, discarding: Bool = false) async throws {
         try await apply(.cancel(discarding: discarding), to: session.reference)
     }
@@ -136,10 +136,12 @@ extension ControllableQueue {
 }
 
 extension ControllableQueue {
-    /// Applies an operation to several sessions, and determines why it failed for some of them.
+    /// Applies an operation to several sessions, and finds out why some of them refused it.
     ///
-    /// - Returns: The sessions that the operation changed or found in the right place, in the given order; and the others, with the reason.
-    /// - Throws: The error of the whole operation, after which no session is changed, or an error that reports the loss of the owner.
+    /// - Returns: The sessions that the operation changed, or that already were in the right place, in the given order; and the refusing
+    ///   sessions, each with the reason.
+    /// - Throws: The error of the whole operation, after which no session is changed, or an error that reports that the queue can't be
+    ///   reached.
     package func applyFindingRefusals(
         _ operation: SessionOperation, to ids: [SessionID]
     ) async throws -> (changed: [SessionID], refused: [(id: SessionID, error: QueueError)]) {
@@ -148,8 +150,8 @@ extension ControllableQueue {
         var single = operation
         switch operation {
         case .move where !skipped.isEmpty:
-            // The move skips drafts, and sessions that are already in the right place. Repeat it only for the drafts: for another session, it
-            // would succeed, and change the position.
+            // The move skips drafts, and sessions that are already in the right place. Repeat the move only for the drafts: it would move
+            // the other sessions away from the right place.
             let drafts = Set(try await sessions(in: .sessions(ids)).filter { $0.state == .draft }.map(\.id))
             skipped = skipped.filter(drafts.contains)
         case .enqueue(_, let isHeld):

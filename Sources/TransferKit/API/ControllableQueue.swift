@@ -1,9 +1,9 @@
 /// The common interface of a queue in this process, ``TransferQueue``, a queue in another process, `RemoteTransferQueue` in the module
 /// `TransferControl`, and a queue of several hosts, `Fleet` in the module `TransferFleet`.
 ///
-/// Its extensions have a method for each ``SessionOperation`` on one session. For groups, use ``apply(_:to:)-(_,SessionGroup)``. For details and
-/// errors of all other methods, see the method with the same name in ``TransferQueue``. If another process owns the queue, a method can also throw
-/// the codes `ownerUnreachable` and `ownerLost`.
+/// Its extensions have a method for each ``SessionOperation`` on one session. For groups, use ``apply(_:to:)-(_,SessionGroup)``. For the
+/// details, units and errors of the methods below, see the method with the same name in ``TransferQueue``. If another process owns the
+/// queue, a method can also throw the codes `ownerUnreachable` and `ownerLost`.
 public protocol ControllableQueue: Sendable {
     // MARK: Accounts
 
@@ -46,19 +46,20 @@ public protocol ControllableQueue: Sendable {
     func quarantinedCount() async throws -> Int
     /// The sessions in quarantine, oldest first.
     func quarantined() async throws -> [QuarantinedRow]
-    /// Restores a session from quarantine. The session returns to the queue when the queue is next opened.
+    /// Restores the session with this ``QuarantinedRow/number`` from quarantine. The session returns to the queue when the queue is next
+    /// opened.
     func restoreQuarantined(_ number: Int64) async throws
-    /// Deletes a session in quarantine.
+    /// Deletes the session with this ``QuarantinedRow/number`` from the quarantine.
     func dropQuarantined(_ number: Int64) async throws
-    /// Sets the maximum number of active sessions of the queue or of an account.
+    /// Sets the maximum number of active sessions of the queue, or of an account if one is given.
     func setMaxConcurrentSessions(_ limit: Int?, account: String?) async throws
-    /// Sets the rate limit of the queue or of an account.
+    /// Sets the rate limit of the queue, or of an account if one is given.
     func setRateLimit(_ bytesPerSecond: Int64?, account: String?) async throws
-    /// Sets the timetable of the rate limit of the queue or of an account.
+    /// Sets the timetable of rate limits of the queue, or of an account if one is given.
     func setTimetable(_ timetable: BandwidthTimetable?, account: String?) async throws
     /// Sets how long completed sessions stay in the queue.
     func setRetention(_ retention: Retention?) async throws
-    /// Sets the free space below which no session starts.
+    /// Sets the free space, in bytes, below which no session starts.
     func setDiskFloor(_ bytes: Int64?) async throws
     /// Sets the network condition.
     func setNetworkCondition(_ condition: NetworkCondition) async throws
@@ -96,8 +97,8 @@ public protocol ControllableQueue: Sendable {
     /// - Returns: For each request, the ID of the new session, or of the existing session that the request duplicates.
     @discardableResult
     func add(_ requests: [SessionRequest], at index: Int?, held: Bool) async throws -> [SessionID]
-    /// Adds any number of sessions in one transaction, unless the order has changed since the caller read it. A call whose requests are all
-    /// duplicates succeeds in any order, so a call whose result was lost can be repeated.
+    /// Adds any number of sessions in one transaction, unless the order has changed since the caller read it. If all requests are
+    /// duplicates, the call succeeds regardless of the order, so a caller that lost the result can repeat the call.
     ///
     /// - Parameters:
     ///   - requests: The sessions, in their order in the queue.
@@ -154,7 +155,7 @@ extension ControllableQueue {
         _ requests: [SessionRequest], at index: Int?, expecting orderRevision: UInt64?, held: Bool
     ) async throws -> [SessionID] {
         guard orderRevision == nil else {
-            throw QueueError(.invalidRequest, "This queue adds sessions without a revision of the order only.")
+            throw QueueError(.invalidRequest, "This queue can't compare the revision of the order. Add the sessions without a revision.")
         }
         return try await add(requests, at: index, held: held)
     }
@@ -178,7 +179,7 @@ extension ControllableQueue {
                 while read[start] == nil, let result = try await group.next() { read[result.start] = result.sessions }
                 guard let found = read.removeValue(forKey: start), !found.isEmpty else { break }
                 start += page
-                // Reads the next pages while the body handles this page.
+                // Start reading the next pages, so that they arrive while the body handles this page.
                 while found.count == page, nextStart < start + ahead * page { readNext() }
                 for session in found {
                     guard try await body(session) else { return group.cancelAll() }

@@ -1,6 +1,6 @@
 import TransferCore
 
-/// Sessions that a queue continues for another queue.
+/// Moves sessions between queues: the new queue adopts a session, the old queue withdraws it.
 extension TransferQueue {
     /// Adds a session with known progress. Its files resume from the checkpoints in the progress, and completed files are not transferred again.
     ///
@@ -11,8 +11,8 @@ extension TransferQueue {
         try await mailbox.send(.command(.enqueue([draft])))
     }
 
-    /// Interrupts a session immediately. Does not use the store, which may reject changes. No run of the session begins until ``withdraw(_:)``
-    /// has removed the session.
+    /// Interrupts a session immediately, even while the store refuses changes. No run of the session begins until ``withdraw(_:)`` has
+    /// removed the session.
     package func revoke(_ id: SessionID) {
         revoked.insert(id)
         for (number, run) in runs where run.id == id { interrupt(number) }

@@ -98,8 +98,9 @@ extension TransferQueue {
 
     /// Sets the network condition for the lifetime of this process. It takes effect immediately.
     ///
-    /// Sessions that may not use the network wait with the reason ``WaitReason/networkConstraint(_:)``. If such a session is running, the
-    /// queue interrupts it. When the session may use the network again, it resumes automatically, before sessions that have not started.
+    /// A session whose options forbid the current network waits with the reason ``WaitReason/networkConstraint(_:)``. If the session is
+    /// running, the queue interrupts it. When the options allow the network again, the session resumes automatically, before sessions that
+    /// have not started.
     ///
     /// The queue does not monitor the network. Call this method from the network monitor of your platform.
     ///
@@ -108,17 +109,18 @@ extension TransferQueue {
         try await mailbox.send(.command(.setNetwork(condition)))
     }
 
-    /// Records that this machine has no route to other machines. Until it has one again, sessions that can't reach their servers keep trying: they
-    /// neither fail nor switch to other endpoints because of this.
+    /// Records that this machine has no route to other machines. Until ``noteNewRoute()`` is called, a session that can't reach its server
+    /// keeps retrying: it neither fails nor switches to another endpoint for this reason.
     package nonisolated func noteLackOfRoutes() { routes.begin(at: configuration.clock.now()) }
 
-    /// Ends the waits for unreachable servers after this machine gets a new route. Other failures keep their delays.
+    /// Records that this machine has a new route. Sessions that wait for an unreachable server retry immediately. After other failures, the
+    /// delays still apply.
     package nonisolated func noteNewRoute() async throws {
         routes.end(at: configuration.clock.now())
         try await mailbox.send(.command(.newRoute))
     }
 
-    /// Returns when no removal of remote content or of local part files is due.
+    /// Waits until no removal of remote content or of local part files is due.
     package nonisolated func waitUntilDiscarded() async {
         await waitForEarlierInputs()
         await discards.waitUntilQuiet()

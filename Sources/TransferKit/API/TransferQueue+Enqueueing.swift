@@ -17,21 +17,23 @@ extension TransferQueue {
     /// If this process has no transport for an account, its sessions are added with a warning in the log. They wait until the app or the user
     /// acts.
     ///
-    /// The queue inspects the sources of items without opening them: each must be a readable regular file or folder. It reads folders when
-    /// their session first runs. In-memory data is on disk when the call returns. The folder of a download must exist and be writable.
+    /// The queue inspects the local file or folder of each item without opening it: it must be a readable regular file or folder. The queue
+    /// reads folders when their session first runs. In-memory data is on disk when the call returns. The folder of a download must exist
+    /// and be writable.
     ///
     /// The account's transports validate each session, if they are registered in this process (``/TransferCore/SessionValidating``). The call
     /// rejects a session with an invalid option, such as a forbidden header, even if only the transport of a fallback endpoint rejects the
     /// option. The call accepts an unsupported option, such as a checksum for an upload to a plain HTTP server, if another endpoint of the account
     /// supports it.
     ///
-    /// A request that duplicates an existing session (``SessionRequest/deduplicationKey``) succeeds even if the transports would reject it. It
-    /// also succeeds if its sources are missing or the destinations of its downloads exist, unless it contains streams or in-memory data.
+    /// A request that duplicates an existing session (``SessionRequest/deduplicationKey``) succeeds even if the transports would reject it.
+    /// It also succeeds if its local files are missing, or if the destinations of its downloads exist, unless it contains streams or
+    /// in-memory data.
     ///
     /// The call rejects two uploads with the same remote name if one would replace the other, would fail, or would be skipped
     /// (``/TransferCore/FileNaming``). This applies to plain HTTP, unless the endpoint contains the placeholder `{transfer}`, and to SFTP,
-    /// unless the overwrite policy is rename. The same local file twice is not a conflict. Folders with the same name merge. The call does not
-    /// compare their contents.
+    /// unless the overwrite policy is rename. The same local file twice is not a conflict. Folders with the same name are merged, and the
+    /// call does not compare the names of the files in them.
     ///
     /// - Parameters:
     ///   - requests: The sessions, in order.

@@ -3,7 +3,7 @@ import GRDBSQLite
 import Locking
 import Logging
 
-/// The health of a queue's store.
+/// The health of a queue's store, which is the database in its storage folder.
 public struct StoreHealth: Hashable, Sendable, Codable {
     /// The version of the SQLite library in this process.
     public var sqliteVersion: String
@@ -91,7 +91,7 @@ extension TransferQueue {
 }
 
 extension TransferQueue {
-    /// The minimum time between two events from ``reportDamage(_:)``. Many sessions can find the same damage.
+    /// The minimum time between two events from ``reportDamage(_:)``, because many sessions can find the same damage.
     private static let damageInterval = Duration.seconds(60)
 
     nonisolated func reportDamage(_ error: QueueError) {

@@ -17,8 +17,8 @@ extension TransferQueue {
     /// The number of sessions, uploads and downloads, that run, or that start without an action by the app or the user.
     ///
     /// Includes sessions that start in turn, at a later time, or after another counted session. Excludes paused, held, cancelled and failed
-    /// sessions, sessions that wait for one of these, and sessions whose account is blocked. On a queue that was not started, the number of
-    /// sessions that would run or start after ``start()``.
+    /// sessions, sessions that wait for one of these, and sessions whose account is blocked. On a queue that was not started, this is the
+    /// number of sessions that would run or start after ``start()``.
     ///
     /// On a started queue, 0 means that the queue is idle: nothing more happens until the app or the user acts.
     public func remainingUploads() async -> Int {
@@ -26,7 +26,7 @@ extension TransferQueue {
         return scheduler.remaining(at: configuration.clock.moment)
     }
 
-    /// Whether a session waits for a store that refuses changes, although it runs according to the scheduler.
+    /// Whether to show a session as waiting, because the store refuses changes. In the scheduler, the session is still running.
     private func waitsForStore(_ key: SessionKey) -> Bool {
         guard let refusal else { return false }
         return refusal.interrupted.contains(key) || live[key] == nil
@@ -83,7 +83,7 @@ extension TransferQueue {
     /// The index of a draft, which is not in the order.
     private static let noIndex = -1
 
-    /// The IDs of all sessions in the order of the queue. Leaves out drafts; see ``SessionGroup``.
+    /// The IDs of all sessions in the order of the queue. Omits drafts; see ``SessionGroup``.
     public func sessionIDs() async -> [SessionID] {
         await waitForEarlierInputs()
         return scheduler.sessionIndex.order.compactMap { scheduler.sessionIndex[$0]?.id }
@@ -168,7 +168,7 @@ extension TransferQueue {
                 status.phase = live[record.key]?.phase ?? .connecting
                 status.why = live[record.key]?.shortage.map { .noSpace($0) }
                 if let statistics = live[record.key]?.statistics(at: now.uptime) { status.statistics = statistics }
-                // A rate close to 0 results in more seconds than a duration can have.
+                // With a rate close to 0, the remaining time is huge. Limit it to 100 years, so that the date stays valid.
                 status.expectedEnd = status.statistics.secondsRemaining.map { now.date.addingTimeInterval(min($0, 3_155_760_000)) }
             case .completed, .failed, .paused, .held, .draft, .cancelled: break
             }

@@ -14,8 +14,8 @@ extension TransferQueue {
     /// Rejects requests that the endpoints of their account can't perform (``Swift/Sequence/check(by:)``), and requests whose remote names
     /// collide (``NameCheck``). Ignores requests with an unknown account.
     ///
-    /// For a request with a deduplication key, this method stores the error in the request's draft. The error is thrown later, and only if the
-    /// store has no session with the key.
+    /// For a request with a deduplication key, this method stores the error in the request's draft. The scheduler throws the error later,
+    /// and only if the queue has no session with the key.
     nonisolated func check(_ requests: [SessionRequest], _ drafts: inout [SessionDraft]) async throws(QueueError) {
         let accounts = await definitions(of: Set(requests.map(\.account)))
         warn(ofMissingTransports: accounts.values.sorted { $0.name < $1.name })
@@ -24,7 +24,7 @@ extension TransferQueue {
             let requirements = SessionRequirements(account: request.account, direction: request.direction, options: request.options)
             guard let account = accounts[requirements.account] else { continue }
             do throws(QueueError) {
-                // Most requests of a call have the same requirements.
+                // Most requests of a call have the same requirements, which need only one check.
                 if requirements != last { try check(requirements, at: account) }
                 last = requirements
                 try check(request.items, of: requirements, at: account)
@@ -42,9 +42,10 @@ extension TransferQueue {
         }
     }
 
-    /// Creates drafts of new sessions or items. Logs a warning if this takes a long time, because the disk of their local files may hang.
+    /// Calls a body that creates drafts of new sessions or items. Logs a warning if the body takes a long time, because the disk of the
+    /// local files may hang.
     ///
-    /// - Parameter folder: The folder of the files; nil for requests without local files.
+    /// - Parameter folder: The folder of the local files, for the warning; nil if there are no local files.
     nonisolated func draft<Drafts: Sendable>(
         filesIn folder: FilePath?, _ body: () async throws -> Drafts
     ) async throws -> Drafts {
@@ -90,7 +91,8 @@ extension TransferQueue {
         try check(items, of: requirements, at: account)
     }
 
-    /// Rejects an update that would make one of the given sessions invalid. Ignores completed sessions, because an update does not change them.
+    /// Rejects an update that would make one of the given sessions invalid, unless the session has failed or was cancelled. Ignores
+    /// completed sessions, because an update does not change them.
     ///
     /// - Returns: The failed and cancelled sessions that the update would make invalid. An update of a group does not change them.
     @discardableResult

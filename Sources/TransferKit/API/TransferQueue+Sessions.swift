@@ -27,7 +27,7 @@ extension TransferQueue {
         switch group {
         case .sessions(let ids): return try await perform(operation, on: ids, of: group, excluding: refused)
         case .all, .account, .state:
-            // The writer resolves a small group. It does no harm if the group grows slightly before the writer handles the command.
+            // The writer resolves a small group. If the group becomes slightly larger than the limit before that, no harm is done.
             let isLarge = await count(of: group) > Self.groupSize
             guard isLarge || !refused.isEmpty else {
                 return try await send(operation, to: .group(group)).sessions
@@ -84,8 +84,8 @@ extension TransferQueue {
         return changed
     }
 
-    /// Sends an operation until it is complete. A removal needs several transactions if very many sessions depend on the removed sessions. If this
-    /// process is killed in between, no session is removed, and the other dependents wait as before.
+    /// Sends an operation until it is complete. A removal needs several transactions if very many sessions depend on the removed sessions.
+    /// If this process is killed between these transactions, no session is removed, and the dependents that were not released still wait.
     private nonisolated func send(_ operation: SessionOperation, to target: SessionTarget) async throws(QueueError) -> InputResult {
         var result = try await mailbox.send(.command(.perform(operation, target)))
         while result.isIncomplete {

@@ -1,5 +1,5 @@
 extension TransferQueue {
-    /// Returns the statistics of the whole queue. The call is fast even for many sessions, because the store keeps totals.
+    /// Returns the statistics of the whole queue. The call is fast even with many sessions, because the store contains the totals.
     ///
     /// - Throws: ``QueueError`` if the store can't be read.
     public func statistics() async throws -> QueueStatistics {

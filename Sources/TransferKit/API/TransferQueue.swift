@@ -36,7 +36,7 @@ public actor TransferQueue: ControllableQueue {
     var shown: [SessionKey: ShownFigures] = [:]
     private var alarm: Task<Void, Never>?
     private var diskCheckedAt: Duration?
-    /// The uptime at which the clock was last stored.
+    /// The uptime at which the writer last stored the current time.
     private var clockStoredAt: Duration?
     private static let clockInterval = Duration.seconds(60)
     private var alarmTime: Duration?
@@ -77,7 +77,7 @@ public actor TransferQueue: ControllableQueue {
     ///   - configuration: Settings that apply to all sessions.
     ///   - delegate: Receives the events, including events during the opening of the queue, such as a quarantined session; see ``setDelegate(_:)``.
     /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable`, `storageDamaged` or
-    ///   `duplicateTransport`; `impossibleOrder` if the ordering is ``QueueOrdering/strict`` and a session depends on a later one.
+    ///   `duplicateTransport`; `impossibleOrder` if the ordering is ``QueueOrdering/strict`` and a session depends on a later session.
     public init(
         storage: Storage, transports: [any Transport], credentials: any CredentialProvider = ReferencedCredentials(),
         configuration: QueueConfiguration = QueueConfiguration(), delegate: (any TransferQueueDelegate)? = nil
@@ -189,8 +189,8 @@ public actor TransferQueue: ControllableQueue {
         }
     }
 
-    /// Stores changes together with the events that report them and, at most once a minute, the time. If the change log can't be written,
-    /// stores the changes without the events; readers of the log find a gap.
+    /// Stores changes together with the events that report them. Also stores the current time, at most once a minute. If the change log
+    /// can't be written, stores the changes without the events; readers of the log find a gap.
     private func commit(_ writes: [StoreWrite], _ events: [QueueEvent]) async throws(StoreRefusal) {
         var log: [StoreWrite] = events.isEmpty ? [] : [.events(events, keeping: configuration.changeLogLimit)]
         let now = configuration.clock.moment
@@ -324,7 +324,7 @@ public actor TransferQueue: ControllableQueue {
     /// Sets the alarm for the time at which the scheduler must run again.
     private func setAlarm() {
         var next = scheduler.nextDue(after: configuration.clock.moment)
-        // A store that refused a change is retried after a delay, not immediately.
+        // While the store refuses changes, `retryWhileRefused` sends the ticks.
         if refusedUntil != nil { next = nil }
         guard next != alarmTime else { return }
         alarm?.cancel()

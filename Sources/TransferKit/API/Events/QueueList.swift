@@ -54,9 +54,9 @@ public struct QueueList: Sendable, Hashable {
 
     /// Applies an event of the queue.
     ///
-    /// In a delegate, pass the event that corresponds to the called method, such as `.added(sessions, index: index)`.
+    /// In a delegate, pass the ``QueueEvent/kind`` of each received event.
     ///
-    /// - Returns: The change of the list; nil if the event does not change it.
+    /// - Returns: The change of the list; nil if the event does not change the list.
     public mutating func apply(_ event: QueueEvent.Kind) -> Change? {
         switch event {
         case .gap: return .outdated
@@ -73,7 +73,8 @@ public struct QueueList: Sendable, Hashable {
         return change
     }
 
-    /// Applies a change of the order. Returns nil for other events, and `outdated` for indices outside the list, which mean that events are missing.
+    /// Applies a change of the order. Returns nil for other events. Returns `outdated` if an index is outside the list, because then events
+    /// are missing.
     private mutating func change(_ event: QueueEvent.Kind) -> Change? {
         let all = order.sessions.indices
         switch event {

@@ -2,7 +2,7 @@ public import TransferCore
 
 /// An element of the sequence ``TransferSession/events``.
 public enum SessionEvent: Hashable, Sendable {
-    /// The current state of the session. Sent before the first event, and again after events were missed.
+    /// The current state of the session. The first element, and also the first element after missed events.
     case snapshot(SessionStatus)
     /// An event of the session. If the queue's event names several sessions, this event names only the session of the sequence.
     case event(QueueEvent)
@@ -101,7 +101,7 @@ public struct SessionEvents: AsyncSequence, Sendable {
 }
 
 extension SessionEnd {
-    /// Reads the end of a session from its status; nil if the session has not ended.
+    /// How a session with the given status ended; nil if the session has not ended.
     init?(_ status: SessionStatus) {
         switch status.state {
         case .completed: self = .completed

@@ -21,7 +21,7 @@ extension TransferQueue {
         hub.subscribe(after: revision, in: store, clientReads)
     }
 
-    /// The same events as ``events(since:)``.
+    /// The same events as ``events(since:)``, as the stream that ``ControllableQueue`` requires.
     public nonisolated func eventStream(since revision: UInt64) -> AsyncThrowingStream<QueueEvent, any Error> {
         AsyncThrowingStream(events(since: revision))
     }

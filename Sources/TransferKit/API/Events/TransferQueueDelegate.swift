@@ -23,8 +23,8 @@ public protocol TransferQueueDelegate: AnyObject, Sendable {
     /// waits for the result, and stops waiting if it is interrupted. Other sessions do not wait. A result that is not in `endpoints` is
     /// ignored, with a warning in the log.
     ///
-    /// The result overrides only the account's order of endpoints. All other rules still apply. For example, a file with confirmed bytes does
-    /// not leave its endpoint earlier, and the queue skips an endpoint that was recently unreachable.
+    /// The result overrides only the account's order of endpoints. All other rules still apply. For example, a file with confirmed bytes
+    /// stays at its endpoint as long as without a delegate, and the queue skips an endpoint that was recently unreachable.
     func queue(_ queue: TransferQueue, endpointFor session: SessionID, among endpoints: [Endpoint]) async -> Endpoint?
 
     /// Decides how to continue after an account's credentials were refused or can't be read.
