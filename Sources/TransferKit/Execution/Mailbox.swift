@@ -55,8 +55,8 @@ package final class Mailbox: Sendable {
         put(Envelope(input: input, reply: nil))
     }
 
-    /// Adds a deferrable input, which may wait up to 20 ms to share a transaction with others. Later inputs are handled after it. Has no
-    /// effect if the mailbox is closed.
+    /// Adds a deferrable input, which may wait up to 20 ms to share a transaction with other inputs. The writer still handles all inputs in
+    /// the order in which they were added. Has no effect if the mailbox is closed.
     package func postDeferrable(_ input: Input, clock: EngineClock) {
         state.withLock { state in
             if state.isClosed { return }

@@ -3,7 +3,7 @@ import Logging
 import TransferCore
 
 /// Deletes the rows of large removed sessions in batches, while the queue continues to run. Also completes the resets and discards of large
-/// sessions, and enforces the limits of the store.
+/// sessions, and enforces ``StoreLimits``.
 package final class DeferredDeletion: Sendable {
     private struct State: Sendable {
         var isClosed = false
@@ -21,7 +21,7 @@ package final class DeferredDeletion: Sendable {
     private let report: @Sendable (String) -> Void
     private let state = Locked(State())
 
-    /// Creates the deletion without starting it; see ``wake()``.
+    /// Prepares the deletion. ``wake()`` starts it.
     ///
     /// - Parameters:
     ///   - discardsMayBeDue: Called when a round may have added removals to the discard outbox.
@@ -37,7 +37,7 @@ package final class DeferredDeletion: Sendable {
         self.logger = logger
     }
 
-    /// Starts the deletion, unless it is already running. Called after work may have been added.
+    /// Starts the deletion, unless it is already running. Call it after work may have been added.
     func wake() {
         state.withLock { state in
             guard !state.isClosed else { return }

@@ -3,16 +3,16 @@ import TransferCore
 
 /// Removes the part files of downloads on this machine.
 extension DiscardOutbox {
-    /// Removes the part files that are due, until the task is cancelled or the store fails.
+    /// Performs the due removals of part files, until the task is cancelled or the store fails.
     func removeParts() async {
         while !Task.isCancelled, let found = try? await store.dueDiscards(at: clock.date(), limit: Self.page, isLocalOnly: true),
             !found.due.isEmpty, await discardParts(found.due)
         {}
     }
 
-    /// Removes part files on this machine, and stores the results concurrently, so that the results share a transaction. Each completed
-    /// download leaves one row, so there may be many results. All removals in one download folder share a thread, so a hanging disk blocks
-    /// only one thread.
+    /// Removes part files on this machine, and stores the results concurrently, so that the results share a transaction. There may be many
+    /// results, because each completed download leaves one row in the outbox. All removals in one download folder share a thread, so a
+    /// hanging disk blocks only one thread.
     ///
     /// - Returns: Whether all results were stored.
     func discardParts(_ items: [PendingDiscard]) async -> Bool {

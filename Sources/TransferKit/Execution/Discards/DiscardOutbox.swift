@@ -3,8 +3,8 @@ import Locking
 import Logging
 import TransferCore
 
-/// Removes abandoned content of sessions from servers, and the part files of downloads from this machine. Needs no session slot. Pending
-/// removals survive restarts of the process.
+/// Removes abandoned content of sessions from servers, and the part files of downloads from this machine. Removals use no session slots.
+/// Pending removals survive restarts of the process.
 ///
 /// Each host with due removals has its own worker, which requests one removal at a time; at most 64 hosts have a worker. A host that hangs
 /// or asks to back off therefore does not delay other hosts. While the queue is stopped, only part files are removed. Content that a server
@@ -86,7 +86,7 @@ final class DiscardOutbox: Sendable {
     /// or after the time limit.
     ///
     /// Skips removals that this process has already tried and postponed. Also skips hosts that took too long in this process, or that asked
-    /// this process or an earlier one to back off.
+    /// this process or an earlier process to back off.
     func finish(within limit: Duration) async {
         state.withLock { state in
             state.mustRetryPostponed = true

@@ -20,10 +20,10 @@ package final class ActiveFile: Sendable {
     private let sizeWasReported = Atomic(false)
     private let recordWasReported = Atomic(false)
     private let isWaiting = Atomic(false)
-    /// Whether the attempt works without moving its positions, for example because it sends bytes a second time. False again when a position
-    /// grows, or when a request has been sent completely.
+    /// Whether the attempt works without moving its positions, for example because it sends bytes a second time. Becomes false when a
+    /// position grows, or when a request has been sent completely.
     private let isBusy = Atomic(false)
-    /// Returns whether the file waits at a byte position: for its turn, or for more data from the app's stream.
+    /// Returns whether the file waits at a byte position: for its turn to send (``RequestTurns``), or for more data from the app's stream.
     private let isAwaiting: @Sendable (Int64) -> Bool
     /// Whether the size comes from a listing and may therefore be wrong. Until the transport reports a size, bytes beyond the listed size
     /// count as activity.

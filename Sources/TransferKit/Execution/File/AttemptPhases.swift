@@ -9,7 +9,7 @@ final class AttemptPhases: Sendable {
         case none
         case connecting, transferring, awaitingResponse, storing, rateLimited
 
-        /// The time of the phase; nil for ``none``.
+        /// The property that contains the phase's time; nil for ``none``.
         var time: WritableKeyPath<TransferTimes, Double>? {
             switch self {
             case .none: nil
@@ -34,7 +34,7 @@ final class AttemptPhases: Sendable {
     }
 
     private let now: @Sendable () -> Duration
-    /// A copy of the state's phase.
+    /// A copy of the state's phase, which needs no lock.
     private let current = Atomic(Phase.none.rawValue)
     private let state = Locked(State())
 
@@ -54,13 +54,13 @@ final class AttemptPhases: Sendable {
         }
     }
 
-    /// Begins a phase if another phase lasts. Without effect if a different phase began in the meantime, for example because bytes moved.
+    /// Ends a phase and begins the next phase. Has no effect if the first phase has already ended, for example because bytes moved.
     func leave(_ phase: Phase, for next: Phase) {
         guard current.load(ordering: .relaxed) == phase.rawValue else { return }
         enter(next)
     }
 
-    /// The times until now.
+    /// The time in each phase until now.
     var times: TransferTimes {
         state.withLock { state in
             state.enter(state.phase, at: now())

@@ -31,8 +31,8 @@ package struct FileHistory: Equatable, Sendable {
     package private(set) var isCostly = false
     /// Whether the last attempt failed because its endpoint was down, and probably not only for this file.
     private(set) var isOutage = false
-    /// The number of each endpoint's responses to all files, counted when this file last failed there in a way that could be an outage. An entry is
-    /// removed when the endpoint responds to this file, or the file fails there for another reason.
+    /// For each endpoint, the number of its responses to all files at the time when this file last failed there in a way that could be an
+    /// outage. An entry is removed when the endpoint responds to this file, or the file fails there for another reason.
     private var responsesAtFailure: [Endpoint: Int] = [:]
     /// Whether the file has made no progress since it last restarted.
     private var hasRestarted = false

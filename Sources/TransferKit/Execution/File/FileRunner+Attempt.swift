@@ -5,7 +5,8 @@ import Tracing
 import TransferCore
 
 extension FileRunner {
-    /// Inspects the source or destination, and creates the attempt. Returns nil if another run is probing the endpoint.
+    /// Inspects the local file (the source of an upload, or the destination of a download), and creates the attempt. Returns nil if another
+    /// run is probing the endpoint.
     mutating func prepare(at endpoint: Endpoint) async throws -> PreparedAttempt? {
         history.began()
         guard let transport = context.transports[endpoint.transport] else {
@@ -55,9 +56,9 @@ extension FileRunner {
             activity: EndpointActivity(context: context, record: record, endpoint: endpoint))
     }
 
-    /// Reports that a stream waits for disk space. The event is not stored, because the store may be on the same disk.
+    /// Reports that a stream begins or stops waiting for disk space. The event is not stored, because the store may be on the same disk.
     ///
-    /// - Parameter shortage: The lack of space; nil if the stream no longer waits.
+    /// - Parameter shortage: The error that reports the lack of space; nil if the stream no longer waits.
     private static func reportShortage(_ shortage: TransferError?, position: Int64, in context: RunContext, _ logger: Logger) {
         context.live.setShortage(shortage, position: position)
         guard let shortage else { return logger.notice("The disk has space again. The stream continues.") }
@@ -187,7 +188,8 @@ extension FileRunner {
                 active.isResponseAwaited
                 ? "\(max(options.stallTimeout, options.responseTimeout)) (the response timeout)"
                 : "\(options.stallTimeout) (the stall timeout)"
-            // If the server never responded, and at most 1 MiB was sent, the account's next endpoint may work better.
+            // If the server never responded, and at most 1 MiB was sent, the account's next endpoint may work better, so the endpoint
+            // counts as unreachable.
             let isSilent = !prepared.activity.hasConfirmed && active.moved <= FileWindow.smallSize
             throw TransferError(
                 isSilent ? .unreachable : .transient, .stalled,

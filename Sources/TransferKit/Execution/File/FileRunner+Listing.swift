@@ -9,7 +9,7 @@ struct FolderListingWork: Sendable {
 }
 
 extension Endpoint {
-    /// Returns whether this endpoint can list folders according to its transport, which does not connect to the server.
+    /// Returns whether the endpoint's transport can list folders at this endpoint. Does not connect to the server.
     func canList(with transports: [TransportID: any Transport]) -> Bool {
         guard let transport = transports[transport] as? any FolderListing else { return false }
         return (try? transport.validateListing(at: self)) != nil
@@ -17,7 +17,7 @@ extension Endpoint {
 }
 
 extension EndpointAvailability {
-    /// The account with its endpoints in the order in which the file tries them. For a folder, leaves out endpoints that can't list folders,
+    /// The account with its endpoints in the order in which the file tries them. For a folder, omits endpoints that can't list folders,
     /// unless no endpoint can.
     func ordered(for file: PendingFile, _ transports: [TransportID: any Transport]) -> EndpointAvailability {
         let preferred = preferring(file.kind.isDownload ? .download : .upload, size: file.size)
@@ -30,8 +30,9 @@ extension EndpointAvailability {
 }
 
 extension FileRunner {
-    /// Reports the file as a folder if its attempt failed because the remote item is a folder, and the endpoint's transport can list it.
-    /// The session then lists the folder after its other files. A file with an expected checksum, or from a listing, is not reported.
+    /// Reports the file as a folder if its attempt failed because its remote name refers to a folder, and the endpoint's transport can list
+    /// folders. The session then lists the folder after its other files. A file with an expected checksum, or from a listing, is not
+    /// reported.
     ///
     /// - Returns: Whether the file was reported as a folder.
     func recordFolder(from error: TransferError, at endpoint: Endpoint) async throws(QueueError) -> Bool {

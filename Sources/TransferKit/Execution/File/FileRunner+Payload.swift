@@ -21,7 +21,7 @@ extension PendingFile {
 }
 
 extension FileRunner {
-    /// Inspects the file to transfer. Compares the source of an upload with the state that earlier attempts sent.
+    /// Inspects the file to transfer. Compares the source of an upload with its identity at the last checkpoint.
     mutating func payload(at endpoint: Endpoint) async throws -> AttemptPayload {
         if file.kind == .download { return try await downloadPayload(from: endpoint) }
         if file.kind == .stream { return try await streamPayload(to: endpoint) }
@@ -90,8 +90,8 @@ extension FileRunner {
         return AttemptPayload(payload: .form(form), size: form.size)
     }
 
-    /// The payload of a stream that an app in this process produces. Throws if the endpoint has not confirmed bytes that this machine has
-    /// already released.
+    /// The payload of a stream that an app in this process produces. Throws if the queue no longer has all bytes that the endpoint has not
+    /// confirmed.
     private func streamPayload(to endpoint: Endpoint) async throws -> AttemptPayload {
         let name = String(decoding: file.destination, as: UTF8.self)
         guard let stream = context.streams.find(file.streamName) else {

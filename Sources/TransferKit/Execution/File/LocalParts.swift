@@ -89,7 +89,7 @@ package struct LocalParts: Sendable {
                 guard result == 0 || errno == ENOENT else { throw .destinationUnavailable(root.pushing(part), errno: errno) }
             }
             Self.removePlaceholder(of: name, in: folder)
-            // The former owner names the part file in link(2) or rename(2), which fail after this.
+            // The former owner completes the download with link(2) or rename(2) on the old name. Both fail once the name has changed.
             let result = unsafe name.withPlatformString { old in
                 unsafe ownName.withPlatformString { unsafe renameat(folder.rawValue, old, folder.rawValue, $0) }
             }
@@ -174,8 +174,8 @@ package struct LocalParts: Sendable {
                 }
                 folders[parent] = opened
                 Self.removePlaceholder(of: name, in: opened)
-                // The placing name can be that of a small file that records the final name; see ``DownloadDestination``. Remove that file
-                // first: without the part file, it would seem to describe an older file with the final name.
+                // The placing name may belong to a small file that records the final name; see ``DownloadDestination``. Remove that file
+                // first. If only the part file were gone, the small file would seem to describe an older file with the final name.
                 for name in [DownloadDestination.placingName(of: name), name] {
                     let result = unsafe name.withPlatformString { unsafe unlinkat(opened.rawValue, $0, 0) }
                     guard result == 0 || errno == ENOENT else { throw .destinationUnavailable(root.pushing(part), errno: errno) }

@@ -21,8 +21,8 @@ struct PreparedAttempt: Sendable {
     var endpoint: Endpoint { attempt.endpoint }
 }
 
-/// Records the activity of an attempt. Reports that the endpoint works, unless any attempt has reported this since the endpoint's last
-/// reported failure. The transport's threads call the methods each time bytes move.
+/// Records the activity of an attempt. Reports that the endpoint works, unless an attempt has already reported this since the endpoint's
+/// last reported failure. The transport's threads call the methods each time bytes move.
 final class EndpointActivity: Sendable {
     private let context: RunContext
     private let record: EndpointRecord
@@ -87,7 +87,7 @@ extension AttemptOptions {
     ///
     /// - Parameters:
     ///   - uploadURL: The item's upload URL.
-    ///   - creationURL: The item's creation URL; nil for the session's.
+    ///   - creationURL: The item's creation URL; nil for the creation URL of the session.
     init(_ options: SessionOptions, uploadURL: Capability? = nil, creationURL: Capability? = nil) {
         self.init(
             metadata: options.metadata, headers: options.headers, verification: options.verification, creation: options.creation,

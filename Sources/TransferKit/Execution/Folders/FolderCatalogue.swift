@@ -2,7 +2,7 @@ import Foundation
 import SystemPackage
 import TransferCore
 
-/// Creates manifest rows from a transport's listing of one remote folder. Keeps at most 16,384 entries in memory.
+/// Creates the manifest rows (``FolderExpansion``) of one remote folder from a transport's listing. Keeps at most 16,384 entries in memory.
 ///
 /// Validates the server's listing: an entry whose name is not a single path component becomes a failed file. Limits the number of names.
 /// Ignores repeated names, up to a limit.

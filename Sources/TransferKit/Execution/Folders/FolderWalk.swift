@@ -2,8 +2,8 @@ import Foundation
 package import SystemPackage
 import TransferCore
 
-/// A test hook that observes reads and injects read errors. Called before each entry is read, with the folder's path and the number of entries read so far.
-/// Returns the system error (errno(3)) to simulate, or nil.
+/// A test hook that observes reads and injects read errors. The walk calls it before it reads an entry, with the folder's path and the
+/// number of entries read so far. Returns the system error (errno(3)) to simulate, or nil.
 package typealias FolderFault = @Sendable (FilePath, _ entries: Int) -> Errno?
 
 /// Rows that ``FolderWalk`` has already returned for a folder that then turned out to be unreadable.
@@ -118,7 +118,8 @@ actor FolderWalk {
                 if root.symbolicLinks == .follow {
                     try DirectoryStream(opening: shown, followsLink: isLink)
                 } else {
-                    // Since the entry was inspected, a symbolic link may have replaced the entry or one of its parent folders.
+                    // Follows no links: since the entry was inspected, a symbolic link may have replaced the entry or one of its parent
+                    // folders.
                     try DirectoryStream(opening: shown, below: root.ancestors.last ?? root.path)
                 }
             if stream.identity == excluded {

@@ -24,8 +24,8 @@ package final class Pacer: Sendable {
     /// Limits all sessions together; nil removes the limit; 0 allows no bytes. The limit takes effect immediately. A transport that is waiting before
     /// its next request notices a raised limit within half a second.
     ///
-    /// - Parameter timetable: The limits that replace this limit at some times of the week, by the wall clock. A change of the limit takes effect like
-    ///   a call of this method.
+    /// - Parameter timetable: The limits that replace this limit at some times of the week, in local time. Each such change of the limit
+    ///   takes effect like a call of this method.
     package func setQueueRate(_ bytesPerSecond: Int64?, timetable: BandwidthTimetable? = nil) {
         set(bytesPerSecond, timetable, for: .queue)
     }

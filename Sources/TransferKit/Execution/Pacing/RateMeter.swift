@@ -1,7 +1,8 @@
 import Foundation
 
-/// The recent rate of a transfer: in its first three seconds, the average since the start; then an exponentially weighted moving average over about
-/// the last three seconds. Without the average at the start, the first burst of a limited transfer would count for seconds.
+/// The recent rate of a transfer: in its first three seconds, the average since the start; then an exponentially weighted moving average
+/// over about the last three seconds. Without the average at the start, the first burst of a limited transfer would distort the rate for
+/// several seconds.
 package struct RateMeter: Sendable {
     package init() {}
 
@@ -13,8 +14,8 @@ package struct RateMeter: Sendable {
     /// Bytes per second; nil before the second sample.
     package var rate: Double? { smoothed }
 
-    /// Whether the samples cover half a second. Before that, the first burst distorts the rate, so an estimate
-    /// of the remaining time would jump.
+    /// Whether the samples cover half a second. Before that, the first burst distorts the rate, so an estimate of the remaining time would
+    /// jump.
     package var isSettled: Bool {
         guard let first, let last else { return false }
         return last.uptime - first.uptime >= .milliseconds(500)

@@ -11,8 +11,8 @@ package enum EndpointChoice: Equatable {
     /// - Parameters:
     ///   - kept: The number of bytes of the file that each endpoint keeps, by the endpoint's address.
     ///   - avoided: Endpoints that were recently unreachable for a file of the session.
-    ///   - preferred: The app's choice. Takes precedence over the account's order, but not over bytes that an endpoint keeps or recent
-    ///     failures.
+    ///   - preferred: The app's choice. Takes precedence over the account's order, but neither over bytes that an endpoint keeps nor over
+    ///     recent failures.
     package init(
         _ availability: EndpointAvailability, kept: [String: Int64], history: FileHistory, avoided: Set<Endpoint> = [],
         preferred: Endpoint? = nil, uptime: Duration, routes: RouteGap = RouteGap()

@@ -82,7 +82,7 @@ package struct FileConcurrency: Sendable {
     }
 
     /// - Parameters:
-    ///   - initial: The limit at first.
+    ///   - initial: The first limit.
     ///   - maximum: The highest limit.
     package init(initial: Int, maximum: Int) {
         minimum = min(max(initial, 1), 2)

@@ -21,7 +21,7 @@ package final class LiveRun: Sendable {
         var isHistoryForgotten = false
         /// The calls that read local files.
         var localReads = LocalReads()
-        /// The lack of disk space for which a stream of the session waits, by the position of its item.
+        /// The errors of the session's streams that wait for disk space, by the position of the item.
         var shortages: [Int64: TransferError] = [:]
         /// The number of bytes that the ended attempts of this run transferred.
         var moved: Int64 = 0
@@ -80,12 +80,12 @@ package final class LiveRun: Sendable {
         state.withLock { $0.context = context }
     }
 
-    /// The lack of disk space for which a stream of the session waits, if any.
+    /// The error of a stream of the session that waits for disk space; nil if there is no such stream.
     var shortage: TransferError? { state.withLock { $0.shortages.values.first } }
 
-    /// Records that a stream waits for disk space.
+    /// Records that a stream begins or stops waiting for disk space.
     ///
-    /// - Parameter error: The lack of space; nil if the stream no longer waits.
+    /// - Parameter error: The error that reports the lack of space; nil if the stream no longer waits.
     func setShortage(_ error: TransferError?, position: Int64) {
         state.withLock { $0.shortages[position] = error }
     }
@@ -124,7 +124,7 @@ package final class LiveRun: Sendable {
         state.withLock { $0.base = statistics }
     }
 
-    /// Discards the file histories of this run when the run ends. Called when the session completes, fails, is repeated, or is removed.
+    /// Discards the file histories of this run when the run ends. Called when the session completes, fails, is run again, or is removed.
     func forgetHistory() {
         state.withLock { $0.isHistoryForgotten = true }
     }

@@ -12,7 +12,7 @@ package final class RouteGap: Sendable {
     private struct State {
         /// The uptimes at which the ended gaps began and ended.
         var ended: [(start: Duration, end: Duration)] = []
-        /// The uptime since which the machine has no route; nil if it has one.
+        /// The uptime since which the machine has no route; nil if it has a route.
         var openSince: Duration?
     }
 

@@ -26,13 +26,13 @@ package struct RunContext: Sendable {
     package var logger: Logger
     package var live: LiveRun
     package var streams: StreamRegistry
-    /// Receives durable progress before the queue stores it; see ``QueueConfiguration/progressObserver``.
+    /// Receives each change of a file before the queue stores it; see ``QueueConfiguration/progressObserver``.
     var progressObserver: (@Sendable (SessionID, FileProgress) async throws -> Void)?
     /// Reports that the session can't continue, because the store is damaged.
     var storageFailed: @Sendable (QueueError) -> Void = { _ in }
     /// Publishes an event that is not stored, unless the queue abandoned the run.
     var publish: @Sendable (QueueEvent.Kind) -> Void = { _ in }
-    /// Called with each local file that the run inspects, on the thread that then inspects the file. Tests set it.
+    /// Called before the run inspects a local file, on the thread that inspects it. Tests set it.
     var localReadObserver: (@Sendable (FilePath) -> Void)?
     /// The maximum number of files and folders in a session with remote folders.
     package var maximumListedNames: Int64 = 10_000_000
@@ -96,9 +96,9 @@ package struct RunContext: Sendable {
         return result
     }
 
-    /// Passes durable progress to the observer.
+    /// Passes a change of a file to the observer, and waits for it.
     ///
-    /// - Throws: ``QueueError`` with the code `progressRefused` if the observer rejects the progress.
+    /// - Throws: ``QueueError`` with the code `progressRefused` if the observer throws an error.
     private func observe(_ content: RunEvent.Content) async throws(QueueError) {
         guard case .file(let position, let event) = content else { return }
         if case .size = event { return }

@@ -34,8 +34,7 @@ struct SessionFiles {
         }
     }
 
-    /// The number of waiting files from which no new file starts. This many waiting files suggest a problem with the endpoint, not with the
-    /// files.
+    /// While this number of files waits, no new file starts: so many waiting files suggest a problem with the endpoint, not with the files.
     private static let maximumWaiting = 16
 
     let context: RunContext
@@ -164,7 +163,7 @@ struct SessionFiles {
                 window.smallFiles = turns.limit(at: endpoint, of: context.options.filesInFlight == nil ? transport : nil)
                 window.smallFilesAhead = transport.smallFilesAhead
             }
-            // The limit may have fallen.
+            // The window may have become smaller in the lines above.
             guard admits(next), unavailable == nil, let (file, checkpoints) = takeNext() else { return }
             readAhead(&group)
             let history = histories[file.position] ?? FileHistory()

@@ -1,5 +1,5 @@
-/// Samples the progress of the files in flight, to update the statistics and to end stalled attempts. Also
-/// reports local files that take a long time to read.
+/// Samples the progress of the files in flight, to update the statistics and to end stalled attempts. Also reports local files that take a
+/// long time to read.
 struct SessionMonitor {
     let live: LiveRun
     let clock: EngineClock
@@ -52,7 +52,7 @@ struct SessionMonitor {
             }
             let sample = live.sample(at: now)
             if let published, sample == published.sample {
-                // Without these reports, the last reported rate would look like the current one.
+                // Without these reports, the last reported rate would look like the current rate.
                 guard !active.isEmpty, now - published.uptime >= Self.stillInterval, published.rate.map({ $0 >= 1 }) ?? true else {
                     continue
                 }

@@ -3,7 +3,7 @@ import SystemPackage
 import Tracing
 public import TransferCore
 
-/// Runs one activation of a session.
+/// Performs one run of a session.
 package struct SessionRunner: Sendable {
     let context: RunContext
 
