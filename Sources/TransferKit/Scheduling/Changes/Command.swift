@@ -8,7 +8,7 @@ package enum Command: Sendable, Codable {
     case unblockAccount(name: String)
     /// Allows immediate probes of the account's unavailable endpoints, and ends the retry delays of its sessions.
     case retryEndpoints(account: String)
-    /// Sets the maximum number of active sessions of an account, or of the queue if `account` is nil. A nil limit removes the stored one.
+    /// Sets the maximum number of active sessions of an account, or of the queue if `account` is nil. A nil limit removes the stored limit.
     case setMaxConcurrentSessions(Int?, account: String?)
     /// Sets the rate limit, in bytes per second, of an account, or of the queue if `account` is nil. A nil limit removes the stored limit.
     case setRateLimit(Int64?, account: String?)
@@ -21,7 +21,7 @@ package enum Command: Sendable, Codable {
     /// Adds sessions at an index, or at the end if the index is nil. If `expecting` is given, the command fails unless it is the
     /// current revision of the order.
     case enqueue([SessionDraft], at: Int? = nil, expecting: UInt64? = nil, isHeld: Bool = false)
-    /// Stores sessions that are not in the order of the queue.
+    /// Stores sessions as drafts, which are not in the order of the queue.
     case saveDrafts([SessionDraft])
     case addItems(SessionReference, [ItemDraft])
     /// Removes items that have not begun, and adds items at the end of the session. Fails if the rows of the items have changed since the caller
@@ -62,8 +62,8 @@ package struct InputResult: Sendable, Equatable {
     package var held: [SessionID] = []
     /// For a probe: whether the run may contact the endpoint. For ``Command/replaceAccount(_:with:)``: whether the account was saved.
     package var isGranted = false
-    /// Whether the sender must send the command again, because it needs more than one transaction. Only removals need this; the command has then
-    /// released some of the sessions that depend on ``sessions``, which the sender must name the next time.
+    /// Whether the sender must send the command again for the same ``sessions``, because the command needs more than one transaction. Only
+    /// a removal needs this: each of its transactions releases some of the sessions that depend on the sessions to remove.
     package var isIncomplete = false
     /// The values for the command of the next part, if a large group is processed one part at a time.
     package var part = Part()

@@ -87,7 +87,7 @@ package struct ManifestEntry: Sendable, Codable, Equatable {
     /// fails permanently.
     package var isStandIn = false
     /// The policy for symbolic links; nil if the entry needs no policy. A folder that could not be read needs the policy for a retry. A
-    /// file needs the policy if its folder does not follow all links.
+    /// file needs the policy unless the policy is to follow all links.
     package var symbolicLinks: SymbolicLinkPolicy?
 }
 

@@ -66,13 +66,13 @@ package enum FileEvent: Sendable, Codable, Equatable {
     case failed(TransferError)
     /// The file restarts from byte 0 as this generation, because of the error.
     case restarted(generation: Int64, TransferError)
-    /// The remote item is a folder, which must be listed.
+    /// The file's remote name refers to a folder, which must be listed.
     case foundFolder
     /// Whether the other end may have created a record for the file. Only for the observer of progress; the queue does not store it.
     case record(isPossible: Bool, generation: Int64)
 }
 
-/// Durable progress of one file of a session. Another queue can continue from it.
+/// A change of one file of a session. From these changes, another queue can continue the session.
 package struct FileProgress: Sendable, Codable, Equatable {
     /// The position of the file in its session.
     package var position: Int64
@@ -86,7 +86,8 @@ package struct FileProgress: Sendable, Codable, Equatable {
 
 /// How a run of a session ended.
 package enum RunOutcome: Sendable, Codable {
-    /// All files are done, or the session failed. `failure` is the error of the first failed file or of the session, if any.
+    /// All files have completed or failed, or the session failed. `failure` is the error of the first failed file or of the session, if
+    /// any.
     ///
     /// `filesSeen` is the number of files that the session had when the run read the last file. With `Int64.max`, the session ends
     /// even if items were added during the run, unless the run was interrupted.

@@ -25,7 +25,7 @@ package enum StoreWrite: Sendable {
     /// Deletes a session and moves its checkpoints into the discard outbox, the stored list of pending removals. If the session has a run, the outbox
     /// holds the checkpoints until the run has ended.
     case deleteSession(SessionKey, isRunning: Bool = false)
-    /// Forgets the checkpoints of a session without removing what they refer to.
+    /// Forgets the checkpoints of a session without removing the unfinished uploads and part files that they refer to.
     case dropCheckpoints(SessionKey)
     /// Moves an unreadable session into quarantine.
     case quarantine(SessionKey, String)
@@ -58,7 +58,7 @@ package enum StoreWrite: Sendable {
     /// Makes removals due now if they were postponed implausibly far because of a wrong clock. Changes at most 10,000 removals.
     case clampDiscards
 
-    /// Stores the current date and steady date.
+    /// Stores the current date and the current steady date; see ``Scheduler/steadyDate(at:)``.
     case clock(seen: Date, steady: Date)
 
     /// Appends to the change log. `keeping` is the approximate number of events to keep.

@@ -130,7 +130,7 @@ package struct RankedKeys: Sendable {
         return Place(chunk: following - 1, offset: chunks[following - 1].partitionPoint { rank($0) >= wanted })
     }
 
-    /// Splits a chunk into two chunks. Returns the number of keys that stay in the first one.
+    /// Splits a chunk into two chunks. Returns the number of keys that stay in the first chunk.
     private mutating func split(_ chunk: Int) -> Int {
         let middle = chunks[chunk].count / 2
         let second = Chunk(chunks[chunk][middle...])

@@ -58,7 +58,7 @@ package struct SlotIndex<Element, Identity: SlotIdentity>: Sendable {
 
     /// Replaces the index with an index of all elements of an array. This is much faster than adding one element at a time.
     ///
-    /// - Returns: The slots that were left out because an earlier element has the same identity.
+    /// - Returns: The slots that the index omits because an earlier element has the same identity.
     package mutating func build(of elements: ContiguousArray<Element>, by identity: (Element) -> Identity) -> [Int] {
         buckets = []
         reserveBuckets(elements.count + elements.count / 2 + 1)

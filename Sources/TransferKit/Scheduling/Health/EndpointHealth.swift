@@ -171,8 +171,8 @@ package struct EndpointHealth: Sendable, Equatable {
         breakers[Key(endpoint)] != nil
     }
 
-    /// The last failure of the first endpoint in the list that has failures. Without failures, the request of the first host that asked to back
-    /// off; nil if no host did.
+    /// The last failure of the first endpoint in the list that has failures. If no endpoint has failures, an error for the first host that
+    /// asked to back off; nil if no host asked.
     func failure(at endpoints: [Endpoint], at uptime: Duration) -> TransferError? {
         if let error = endpoints.lazy.compactMap({ breakers[Key($0)]?.error }).first { return error }
         guard !busyHosts.isEmpty else { return nil }

@@ -151,7 +151,7 @@ package enum RecoveryDecision: Equatable {
             // After a second wrong checksum, the file fails even if bytes were transferred since the restart.
             self = history.mustNotRestart || history.mismatches > 1 ? .giveUpFile : .restart
         case .sourceChanged:
-            // A file that is written continuously can't be sent.
+            // The restarts are limited, because a file that another program keeps writing can never be sent.
             self = rules.onSourceChange == .restart && history.sourceChanges < rules.retry.maximumAttempts ? .restart : .giveUpFile
         case .sourceLost, .permanent:
             self = .giveUpFile
@@ -162,7 +162,7 @@ package enum RecoveryDecision: Equatable {
         case .noSpace:
             self = .waitForSpace
         default:
-            // Another server may accept a file that this one rejects.
+            // Another server may accept a file that this server rejects.
             self = isExhausted && history.hasNextEndpoint ? .nextEndpoint : retryOrGiveUp
         }
     }

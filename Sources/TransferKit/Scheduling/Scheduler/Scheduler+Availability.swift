@@ -75,8 +75,8 @@ extension Scheduler {
 
     // MARK: Endpoint health
 
-    /// Changes the health of some endpoints, and recalls the lines of the accounts that use them. Examines no other account, because all
-    /// endpoints may fail at the same time.
+    /// Changes the health of some endpoints, and recalls the lines (``LineHeads``) of the accounts that use these endpoints. Examines no
+    /// other account, because all endpoints may fail at the same time.
     mutating func changeHealth(of endpoints: some Sequence<EndpointHealth.Key>, _ change: (inout EndpointHealth) -> Void) {
         mutateFlags { change(&$0.health) }
         for endpoint in endpoints {

@@ -43,7 +43,7 @@ extension Scheduler {
         let running = sessionIndex.live.compactMap { sessionIndex[$0] }.filter {
             $0.state == .running && !$0.conditions.contains(.stopping)
         }
-        // Leaves out sessions that were displaced earlier, but whose run has not ended. Their slot becomes free anyway.
+        // Omits sessions that were displaced earlier, but whose run has not ended. Their slots become free anyway.
         let paused = sessionIndex.paused.compactMap { sessionIndex[$0] }.filter { $0.holdsSlot && !$0.freesSlot }
         for candidates in [running, paused] {
             let candidates = candidates.filter { $0.key != entry.key && (!isAccountShort || $0.account == entry.account) }

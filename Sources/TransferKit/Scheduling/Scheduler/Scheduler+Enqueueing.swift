@@ -5,7 +5,8 @@ extension Scheduler {
         _ drafts: [SessionDraft], at index: Int?, expecting orderRevision: UInt64?, isHeld: Bool, _ now: DualInstant,
         _ transaction: inout Transaction
     ) throws(QueueError) {
-        // A repeated call returns the sessions of the first call, which has changed the order.
+        // Comes before the check of the order's revision: the first call has changed the order, but a repeated call must still return its
+        // sessions.
         let added = try withoutDuplicates(drafts, &transaction)
         guard !added.isEmpty || drafts.isEmpty else { return }
         let index = index ?? sessionIndex.count

@@ -8,7 +8,7 @@ extension Scheduler {
     /// Sets the network condition, and interrupts runs that the network no longer permits. Their sessions get the start priority
     /// ``Entry/StartPriority/interrupted``.
     mutating func setNetwork(_ condition: NetworkCondition, at now: DualInstant, _ transaction: inout Transaction) {
-        // Endpoints that failed in the previous network may work in this one.
+        // Endpoints that failed in the previous network may work in this network.
         if condition != flags.network, condition != .unavailable {
             mutateFlags { $0.health.retryAll(at: now.uptime) }
             for account in sessionIndex.backoffs.keys.sorted() { endBackoffs(of: account, &transaction) }
@@ -56,7 +56,8 @@ extension Scheduler {
         sessionIndex.recallAllLines()
     }
 
-    /// Sets the time of the next check of the disk if a check was due. The writer reads the free space before it calls the scheduler.
+    /// If a check of the disk was due, sets the time of the next check. The writer has already made the due check, because it reads the
+    /// free space before it calls the scheduler.
     mutating func scheduleDiskCheck(at now: DualInstant) {
         guard flags.scarceSpace != nil, flags.diskCheckAt <= now.uptime else { return }
         mutateFlags { $0.diskCheckAt = now.uptime + Self.diskCheckInterval }

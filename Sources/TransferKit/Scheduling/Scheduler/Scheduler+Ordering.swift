@@ -110,9 +110,9 @@ extension Scheduler {
         return (1...Int64(max(1, count))).map { start + step * $0 }
     }
 
-    /// Removes the start priority of interrupted sessions with higher ranks than the given one. Called after a session was placed at this rank,
-    /// so that it starts before the interrupted sessions. Also restores the sessions that the interrupted sessions displaced; otherwise, they
-    /// would wait until the interrupted sessions have run.
+    /// Removes the start priority of interrupted sessions with higher ranks than the given rank. Called after a session was placed at this
+    /// rank, so that it starts before the interrupted sessions. Also restores the sessions that the interrupted sessions displaced;
+    /// otherwise, they would wait until the interrupted sessions have run.
     mutating func putBeforeInterrupted(rank: Int64, except moved: SessionKey? = nil, _ transaction: inout Transaction) {
         for key in sessionIndex.interrupted.sorted() where key != moved {
             guard let other = sessionIndex[key], other.rank > rank else { continue }
@@ -222,8 +222,8 @@ extension Scheduler {
         }
     }
 
-    /// Like ``checkDependencies(of:)``, but checks the order that would result if these sessions were moved directly after `previous`, or to the
-    /// front if it is nil.
+    /// Like ``checkDependencies(of:)``, but checks the order that would result if these sessions were moved directly after `previous`, or
+    /// to the front if `previous` is nil.
     private func checkDependencies(of keys: [SessionKey], movedAfter previous: SessionKey?) throws(QueueError) {
         guard settings.ordering == .strict else { return }
         let moved = Set(keys)

@@ -241,6 +241,8 @@ extension Scheduler {
         beginRun(key, isRequested: isRequested, at: now, &transaction)
     }
 
+    /// Ends a session: as failed if an error is given, otherwise as completed.
+    ///
     /// - Parameters:
     ///   - wasActive: Whether the session used a slot.
     ///   - keepsStart: Whether a retry still waits for the session's start time and dependency.

@@ -14,7 +14,7 @@ extension Scheduler {
         /// How long a session that yielded waits for another session to start. After this time, the session may start again if no other
         /// session can start.
         package var yieldDelay = Duration.seconds(5)
-        /// The initial network condition, which applies until the app sets another one.
+        /// The initial network condition, which applies until the app sets another condition.
         package var network: NetworkCondition
         /// The free space on the store's disk, in bytes, below which no session starts if the store contains no minimum.
         package var diskFloor: Int64

@@ -77,7 +77,7 @@ extension Scheduler {
         guard !entry.state.isEnded else { throw invalidTransition(entry, "changed") }
         if selection == .all { try checkUnbegun(entry, "items") } else { try checkHasNoRun(entry, "items") }
         transaction.writes.append(.replaceItems(key, selection, rows, with: items))
-        // A new item can get the position of a removed one.
+        // A new item can get the position of a removed item, whose history must not apply to the new item.
         transaction.actions.append(.forget(key))
         transaction.events.append(.updated(entry.id))
         transaction.result.sessions = [entry.id]

@@ -214,7 +214,7 @@ package struct Scheduler: Sendable {
     /// Completes the loading. Restores displaced sessions if the session that displaced them is missing or can't use their slot. Releases
     /// sessions whose dependency has ended as required, and holds waiting sessions whose dependency is missing.
     ///
-    /// - Returns: The writes that update the store, and the sessions that were left out because their ID was a duplicate.
+    /// - Returns: The writes that update the store, and the omitted sessions, whose ID belongs to another session.
     package mutating func finishLoading() -> (writes: [StoreWrite], duplicates: [SessionKey]) {
         begunEarlier = []
         let (renumbered, duplicates) = sessionIndex.finishLoading()

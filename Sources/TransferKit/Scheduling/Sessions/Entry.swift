@@ -5,6 +5,7 @@ package import TransferCore
 package struct Entry: SessionTableElement, Equatable {
     package var id: SessionID
     package var key: SessionKey
+    /// The order of the queue sorts the sessions by their ranks. Ranks have gaps; see ``Scheduler/rankGap``.
     package var rank: Int64
     package var account: AccountKey
     /// The stored state of the session. When a run is interrupted, this property changes immediately to the state that the session will have after
@@ -37,7 +38,7 @@ package struct Entry: SessionTableElement, Equatable {
         conditions.contains(.stopping) && state != .running && !(state == .paused && !conditions.contains(.displaced))
     }
 
-    /// Whether the session waits only for its turn, a slot, its account or the network, and not for its own condition.
+    /// Whether the session waits only for its turn, a slot, its account or the network: it has no condition that prevents its start.
     var isEligible: Bool {
         state == .waiting && conditions.isDisjoint(with: Conditions.preventing.union(.stopping))
     }

@@ -59,7 +59,7 @@ package struct ItemDraft: Sendable, Codable, Equatable {
     package var symbolicLinks: SymbolicLinkPolicy
     /// The URL of an existing upload for the file.
     package var uploadCapability: Capability?
-    /// The URL at which the file's upload is created; nil for the session's URL.
+    /// The URL at which the file's upload is created; nil for the creation URL of the session.
     package var creationCapability: Capability?
     /// The parts of a form; nil for other items.
     package var form: FormContent?

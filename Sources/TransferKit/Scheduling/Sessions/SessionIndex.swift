@@ -332,7 +332,7 @@ package struct SessionIndex: Sendable {
     /// Sorts and indexes all loaded sessions.
     ///
     /// - Returns: `renumbered` contains the sessions that got a higher rank, because the preceding session has the same or a higher rank.
-    ///   `duplicates` contains the sessions that were left out, because an earlier session has the same key or ID.
+    ///   `duplicates` contains the omitted sessions: an earlier session has the same key or ID.
     mutating func finishLoading() -> (renumbered: [SessionKey], duplicates: [SessionKey]) {
         let duplicates = table.finishLoading()
         for key in duplicates where table[key] == nil { detailed[key] = nil }
