@@ -17,7 +17,7 @@ package struct PendingFile: Sendable {
     package var confirmed: Int64
     /// The URL of an existing upload on the server.
     package var uploadCapability: Capability?
-    /// The URL at which the upload is created; nil for the session's URL.
+    /// The URL at which the upload is created; nil for the creation URL of the session.
     package var creationCapability: Capability?
     package var kind = ItemKind.file
     /// Which symbolic links the path of a file found in a folder may contain; nil for no restriction.

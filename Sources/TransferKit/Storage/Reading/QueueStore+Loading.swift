@@ -133,7 +133,7 @@ extension QueueStore {
                 """) ?? 0
     }
 
-    /// Returns the sessions with a tag, in the order of the queue. Leaves out drafts.
+    /// Returns the sessions with a tag, in the order of the queue. Omits drafts.
     package func sessions(tagged tag: String) async throws -> [SessionID] {
         try await read { db in
             try Data.fetchAll(

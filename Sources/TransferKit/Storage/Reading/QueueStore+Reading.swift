@@ -23,7 +23,7 @@ extension QueueStore {
         }
     }
 
-    /// Returns the sessions with these keys, in no particular order. Leaves out missing and unreadable sessions.
+    /// Returns the sessions with these keys, in no particular order. Omits missing and unreadable sessions.
     package func sessions(_ keys: [SessionKey]) async throws -> [SessionRecord] {
         try await readSessions(keys).records
     }

@@ -4,7 +4,7 @@ import GRDB
 struct RemainingWork: Sendable, Equatable {
     /// The remaining bytes; nil while the session has folders that have not been read yet, or files of unknown size.
     var bytes: Int64?
-    /// The session's own rate limit in bytes per second; nil if it has none.
+    /// The session's own rate limit in bytes per second; nil for no limit.
     var rateLimit: Int64?
 }
 

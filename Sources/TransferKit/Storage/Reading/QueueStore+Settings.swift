@@ -13,7 +13,8 @@ extension QueueStore {
         static let keptTime = "keptTime"
         static let clockSeen = "clockSeen"
         static let clockSteady = "clockSteady"
-        /// The beginning of the names of a timetable's rules. A rule has the days as a bit field, the first minute, the end, and the rate; 0: no limit.
+        /// The beginning of the names of a timetable's rules. A rule is stored as four settings: the days as a bit field, the start, the
+        /// end, and the rate; a rate of 0 means no limit.
         static let timetable = "timetable."
     }
 

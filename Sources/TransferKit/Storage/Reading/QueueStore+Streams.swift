@@ -27,7 +27,7 @@ struct StoredStream: Sendable {
 }
 
 extension QueueStore {
-    /// Returns the streams of pending items, with their state. Leaves out the streams of cancelled sessions.
+    /// Returns the streams of pending items, with their state. Omits the streams of cancelled sessions.
     func pendingStreams() async throws -> [StoredStream] {
         let streams = try await read { db in
             try StoredRow.fetchAll(

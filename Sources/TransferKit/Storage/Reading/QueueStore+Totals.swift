@@ -4,7 +4,7 @@ import GRDB
 package struct StoredTotals: Sendable {
     /// The totals of the sessions in each state.
     package var states: [SessionState: SessionFigures] = [:]
-    /// The totals of the sessions that the caller left out, which ``states`` does not include.
+    /// The totals of the sessions that the caller excluded. ``states`` does not include them.
     package var leftOut = SessionFigures()
     /// The time during which at least one session ran, since the store was created.
     package var running = Duration.zero

@@ -1,7 +1,8 @@
 public import Foundation
 import GRDB
 
-/// A session in quarantine. The queue could not read or store the session, so it set this session aside and continues with the others.
+/// A session in quarantine. The queue could not read or store the session, so it set the session aside and continues with its other
+/// sessions.
 public struct QuarantinedRow: Codable, Hashable, Sendable {
     /// The number of the session in the quarantine of its storage folder.
     public var number: Int64

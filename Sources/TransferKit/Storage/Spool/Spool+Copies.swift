@@ -94,7 +94,7 @@ extension Spool {
     }
 
     private static func isZero(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        // Compares the bytes with themselves, one byte later.
+        // If the first byte is 0 and each byte equals the next byte, all bytes are 0.
         guard let start = bytes.baseAddress, unsafe bytes[0] == 0 else { return false }
         return unsafe memcmp(start, start + 1, bytes.count - 1) == 0
     }

@@ -45,7 +45,7 @@ package enum DiscardQuery {
     /// Selects whether any entry is due after ?1, the latest time to which a process with a correct clock postpones an entry.
     static let hasFar = "SELECT EXISTS (SELECT 1 FROM discard INDEXED BY discard_due WHERE next_attempt_at > ?1 AND held_by IS NULL)"
 
-    /// Changes the due time of at most 10,000 entries to ?2 if it is after ?1, because a wrong clock postponed these entries.
+    /// Selects at most 10,000 entries that are due after ?1, because a wrong clock postponed them, and changes their due time to ?2.
     static let clamp = """
         UPDATE discard SET next_attempt_at = ?2, left_alone_until = 0
         WHERE key IN (SELECT key FROM discard INDEXED BY discard_due WHERE next_attempt_at > ?1 AND held_by IS NULL LIMIT 10000)

@@ -12,7 +12,7 @@ package struct PendingDiscard: Sendable {
 }
 
 extension QueueStore {
-    /// The time in seconds after which the queue gives up a removal. The content then stays, unless its server removes it.
+    /// The time in seconds after which the queue gives up a removal. The content then stays, unless the server removes it automatically.
     private static let discardLifetime = 7.0 * 24 * 3_600
 
     /// Moves checkpoints of a removed session into the discard outbox (``DiscardQuery``).
@@ -219,7 +219,7 @@ extension QueueStore {
         }
     }
 
-    /// Returns the entries that are due after a date, in the order of their keys. Leaves out entries whose server asked the queue to back off
+    /// Returns the entries that are due after a date, in the order of their keys. Omits entries whose server asked the queue to back off
     /// beyond the date.
     package func laterDiscards(at date: Date, after key: Int64?, limit: Int) async throws -> [PendingDiscard] {
         try await read { db in

@@ -1,7 +1,8 @@
 import GRDB
 import TransferCore
 
-/// Operations on the rows of a session that take several transactions. While one is in progress, the table `setting` contains its mark.
+/// Operations on the rows of a session that take several transactions. While such an operation is in progress, the table `setting` contains
+/// its mark.
 extension QueueStore {
     enum Mark: String, CaseIterable, Sendable {
         case reset, discard

@@ -3,10 +3,12 @@ import GRDB
 import TransferCore
 
 extension QueueStore {
-    /// Returns the rows of selected items; nil if one of the items does not exist, has begun, or is a stream, or if there are too many.
+    /// Returns the rows of selected items; nil if one of the items does not exist, has begun, or is a stream, or if the session has too
+    /// many rows.
     ///
-    /// An item has begun if it has a checkpoint, is in a later generation, or is no longer pending. Its content on a server is named after the
-    /// session, the position and the generation. A new item at its position could get the same name, so the item must keep its position.
+    /// An item has begun if it has a checkpoint, is in a later generation, or is no longer pending. Transports name the content on a server
+    /// after the session, the position and the generation. A new item at the position of an item that has begun could get the name of that
+    /// item's content, so the item must keep its position.
     package func replaceableItems(_ selection: ItemSelection, of key: SessionKey) async throws -> ReplaceableItems? {
         try await read { try Self.replaceableItems(selection, of: key, in: $0) }
     }

@@ -7,7 +7,8 @@ package struct StoreLimits: Sendable {
     package var quarantined = 1_000
     /// The maximum number of quarantined rows, unless one session alone has more.
     package var quarantinedRows: Int64 = 2_000_000
-    /// The maximum number of removals that wait for servers. If a removal is deleted, the content stays unless its server removes it.
+    /// The maximum number of removals that wait for servers. If a removal is deleted, the content stays, unless the server removes it
+    /// automatically.
     package var discards: Int64 = 1_000_000
 
     package init() {}
