@@ -27,7 +27,7 @@ package struct EngineClock: Sendable {
         self.utcOffset = utcOffset
     }
 
-    /// The offset in the time zone of this machine. If the time zone has changed, uses the new one (tzset(3)).
+    /// The offset in the time zone of this machine. Notices a change of the time zone (tzset(3)).
     @Sendable package static func systemOffset(at date: Date) -> Int {
         // A damaged clock must not cause an overflow.
         var time = time_t(min(max(date.timeIntervalSince1970, -1e12), 1e12))

@@ -2,7 +2,7 @@
 public enum NetworkCondition: String, Hashable, Sendable, Codable, CaseIterable {
     /// All sessions may use the network.
     case unconstrained
-    /// The network is expensive, for example metered: sessions that may not use it (``SessionOptions/allowsExpensiveNetwork``) wait.
+    /// The network is expensive, for example metered. Sessions whose ``SessionOptions/allowsExpensiveNetwork`` is false wait.
     case expensive
     /// There is no network: all sessions wait.
     case unavailable

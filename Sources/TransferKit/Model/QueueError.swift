@@ -77,7 +77,7 @@ extension QueueError.Code {
     public static let hasDependents = Self(rawValue: "hasDependents")
     /// Sessions would wait for each other. Or, in a strict queue, a session would wait for a later session.
     public static let impossibleOrder = Self(rawValue: "impossibleOrder")
-    /// The observer of a queue's progress rejected it, so the session's run ends.
+    /// The progress observer of the queue rejected a change of a file, so the session's run ends.
     package static let progressRefused = Self(rawValue: "progressRefused")
     /// The queue was shut down.
     public static let shutDown = Self(rawValue: "shutDown")

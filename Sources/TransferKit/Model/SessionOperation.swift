@@ -14,7 +14,7 @@ public enum SessionOperation: Hashable, Sendable, Codable {
     case release
     /// Lets another session start before the session; a running or paused session releases its slot.
     case yield
-    /// Cancels the session. Its unfinished content stays, so that a retry resumes; with `discarding`, it is removed.
+    /// Cancels the session. Its unfinished content stays, so that a retry resumes; with `discarding`, the queue removes the content.
     case cancel(discarding: Bool = false)
     /// Retries the session after it failed or was cancelled.
     case retry

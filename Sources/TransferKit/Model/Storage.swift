@@ -17,14 +17,15 @@ public struct Storage: Sendable {
     var name: String { folder.map { "\($0)" } ?? "in memory" }
     package let ownerTimeout: Duration
 
-    /// A storage folder of the queue, created with mode 0700 if it does not exist. One queue owns it at a time.
+    /// A storage folder for the queue. Opening the queue creates the folder with mode 0700 if it does not exist. Only one queue can own the
+    /// folder at a time.
     ///
     /// - Parameters:
     ///   - folder: The folder.
-    ///   - base: The base folder of the queue, an absolute path. The queue resolves relative local paths of new sessions against this folder. It may
-    ///     move between launches, as an app's container does: the queue still finds the local files below the base folder. If nil, the queue uses
-    ///     the base folder with which it was last opened. Without any base folder, the queue resolves relative paths against the working directory
-    ///     in which it was opened.
+    ///   - base: The base folder of the queue, an absolute path. The queue resolves relative local paths of new sessions against this
+    ///     folder. The base folder may move between launches, as an app's container does: the queue still finds the local files below it.
+    ///     If nil, the queue uses the base folder with which it was last opened. Without any base folder, the queue resolves relative paths
+    ///     against the working directory in which it was opened.
     ///   - ownerTimeout: How long to wait for the current owner to release the folder. The wait restarts if another process acquires the folder
     ///     first. Default: no wait.
     public static func folder(
@@ -50,14 +51,14 @@ public struct Storage: Sendable {
         return .folder(stateFolder(of: name), base: base, ownerTimeout: ownerTimeout)
     }
 
-    /// A storage in memory, for tests, and for transfers that need not survive the process. Each queue that opens it starts empty.
+    /// A storage in memory, for tests, and for transfers that need not survive the process. Each queue with this storage starts empty.
     ///
     /// The queue works as with a folder, but writes nothing to a disk. Its state, in-memory data, streams and copies are files in an in-memory file
     /// system (tmpfs(5)): `/dev/shm`, or otherwise `$XDG_RUNTIME_DIR`. Only this user can read them. Without such a file system, opening the queue
     /// fails with the code `storageUnavailable`. Apple's systems have no such file system. There, the files are in the temporary folder on disk.
     ///
-    /// The files are removed by ``TransferQueue/shutdown()``, or when the queue is deallocated. After a crash or a kill, they use memory until this user
-    /// opens the next queue with this storage, or the machine restarts; no queue reads them again.
+    /// The files are removed by ``TransferQueue/shutdown()``, or when the queue is deallocated. After a crash or a kill, the files use
+    /// memory until this user opens the next queue with this storage, or the machine restarts. No queue reads them again.
     ///
     /// - Important: The file system limits the size of the data. In a container, `/dev/shm` often has only 64 MiB (`docker run --shm-size`). The
     ///   system may move its content to a swap disk. When a user logs out, systemd removes the user's files from both folders, even if their

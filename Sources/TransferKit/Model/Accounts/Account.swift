@@ -118,8 +118,8 @@ public struct AccountStatus: Hashable, Sendable, Codable {
     public var sessions: Int
     /// The account's rate limit at this time, according to its timetable, in bytes per second; nil for no limit.
     public var currentRateLimit: Int64?
-    /// The endpoints that no session may use now, because they failed too often or asked to back off. Empty for a fleet, because each of its members
-    /// has its own.
+    /// The endpoints that no session may use now, because they failed too often or asked to back off. Empty for a fleet, because each
+    /// member has its own list.
     public var unavailableEndpoints: [UnavailableEndpoint] = []
 
     /// Whether all endpoints of the account are unavailable.
@@ -130,7 +130,7 @@ public struct AccountStatus: Hashable, Sendable, Codable {
 public struct UnavailableEndpoint: Hashable, Sendable, Codable {
     /// The endpoint's ``/TransferCore/Endpoint/location``.
     public var location: String
-    /// When the next attempt at the endpoint is due. To make it immediately, call ``TransferQueue/retryEndpoints(of:)``.
+    /// When the next attempt at the endpoint is due. For an immediate attempt, call ``TransferQueue/retryEndpoints(of:)``.
     public var nextAttempt: Date
     /// The last failure at the endpoint, or the request to back off.
     public var error: TransferError?

@@ -12,7 +12,7 @@ public struct BandwidthTimetable: Hashable, Sendable, Codable {
         case monday, tuesday, wednesday, thursday, friday, saturday, sunday
     }
 
-    /// The limit in a part of some days.
+    /// The limit at certain times of certain days.
     public struct Rule: Hashable, Sendable, Codable {
         /// The days on which the rule begins; at least one.
         public var days: Set<Weekday>

@@ -90,7 +90,7 @@ public struct QueueEvent: Hashable, Sendable {
         case didDeactivate(SessionID)
         /// Sessions changed to this state. Sent only for changes that no other event reports.
         case changed([SessionID], SessionState)
-        /// Properties of a session changed (see ``SessionUpdate``), or items were added to it.
+        /// Properties of a session changed (see ``SessionUpdate``), or items of the session were added or replaced.
         case updated(SessionID)
         /// Every item of a session is at its destination or was skipped.
         case completed(SessionID)

@@ -118,8 +118,8 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// Default: nil, for no comparison.
     public var expectedChecksum: String?
 
-    /// A number in the names of part files, if another queue may still have the part files of an earlier number open. Queues that run the session at
-    /// the same time must have different numbers.
+    /// A number in the names of the session's part files; nil for no number. Another queue may still have part files with an earlier number
+    /// open. Queues that run the session at the same time must have different numbers.
     package var partEpoch: Int64?
 
     /// Creates options. Each option has a default.

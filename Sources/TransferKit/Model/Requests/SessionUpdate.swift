@@ -13,7 +13,7 @@ public import TransferCore
 /// - ``account``, ``metadata``, ``creation``, ``overwrite``, ``settings``, ``creationURL`` and ``expectedChecksum`` determine where and how files
 ///   arrive. They can change while the session is a draft, waiting or held, until its first bytes are transferred.
 /// - ``notBefore`` and ``dependency`` determine the start. They can change while the session is a draft, waiting or held.
-/// - All other properties can change until the session completes. Those of a failed or cancelled session apply to its retry.
+/// - All other properties can change until the session completes. Changes of a failed or cancelled session apply to its retry.
 public struct SessionUpdate: Hashable, Sendable, Codable {
     /// A new rate limit of a whole session.
     public enum RateLimit: Hashable, Sendable, Codable {
@@ -99,8 +99,8 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
     /// The value of ``settings``. The name of this property is a key in the control protocol, so it must not change.
     private var ownSettings: NamedCapabilities?
 
-    /// See ``SessionOptions/creationURL``. The endpoints of the account must be able to use the URL, as for a new session. Printed updates do not
-    /// contain it.
+    /// See ``SessionOptions/creationURL``. The endpoints of the account must be able to use the URL, as for a new session. Printed updates
+    /// do not contain the URL.
     public var creationURL: Change<String>? {
         get {
             switch creationPlace {

@@ -91,8 +91,8 @@ extension TransferItem {
     ///
     /// - Parameters:
     ///   - parts: The text fields and files, in order.
-    ///   - destination: The remote name of the form, for placeholders in the endpoint's address and for lists; nil for the name of its first
-    ///     file.
+    ///   - destination: The remote name of the form, for placeholders in the endpoint's address and for lists of items; nil for the name of
+    ///     its first file.
     public static func form(_ parts: [FormPart], as destination: (some RemotePathConvertible)? = RemotePath?.none) -> TransferItem {
         TransferItem(.form(parts), as: destination)
     }

@@ -5,16 +5,16 @@ extension TransferItem {
     /// The default number of bytes that a stream may produce before the other end confirms them: 8 MiB.
     public static var defaultAhead: Int64 { 8 << 20 }
 
-    /// Creates an item for a stream: bytes that are produced during the transfer.
+    /// Creates an item for a stream: bytes that the app produces during the transfer.
     ///
     /// A task of the queue iterates the sequence once, starting with the item's first attempt. The bytes pass through a file in the queue's
-    /// storage folder, so that an upload can resume after a broken connection. Where the file system supports it, the disk space of
-    /// confirmed bytes is freed. While `ahead` bytes are unconfirmed, the queue requests no more bytes, unless the server requires the length first
-    /// (<doc:Streams>). So a pause of the session also pauses the sequence.
+    /// storage folder, so that an upload can resume after a broken connection. The queue frees the disk space of confirmed bytes, if the
+    /// file system supports this. While `ahead` bytes are unconfirmed, the queue requests no more bytes, unless the server requires the
+    /// length first (<doc:Streams>). So a pause of the session also pauses the sequence.
     ///
-    /// The item fails with the class `sourceLost` if the sequence throws, or if the server loses bytes whose disk space was freed. It also
-    /// fails if this process ends before all bytes are in the storage folder, unless ``TransferQueue/continueStream(_:bufferSize:ahead:)``
-    /// supplies the rest. An item of this kind can be enqueued only once.
+    /// The item fails with the class `sourceLost` if the sequence throws, or if the server loses bytes whose disk space the queue has
+    /// freed. It also fails if this process ends before all bytes are in the storage folder, unless
+    /// ``TransferQueue/continueStream(_:bufferSize:ahead:)`` supplies the rest. An item of this kind can be enqueued only once.
     ///
     /// - Parameters:
     ///   - chunks: Chunks of any size, in order: `Data`, arrays of bytes, or similar.

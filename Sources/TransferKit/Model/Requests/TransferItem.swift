@@ -35,7 +35,7 @@ public struct TransferItem: Hashable, Sendable {
     /// downloads.
     ///
     /// The queue does not remove this upload when the session is cancelled. Anyone who has the URL may be able to write to the upload. The
-    /// store contains the URL until the session is removed. Logs, errors, events and statuses never contain it.
+    /// store contains the URL until the session is removed. Logs, errors, events and statuses never contain the URL.
     public var uploadURL: String? {
         get { uploadCapability?.text }
         set { uploadCapability = newValue.map(Capability.init) }
@@ -80,10 +80,10 @@ public struct TransferItem: Hashable, Sendable {
 
     /// Creates an item for a file or a folder. `enqueue` determines which of the two it is.
     ///
-    /// A folder is read when its session first runs, and its content at that time is sent. It arrives under its own name or the given name,
-    /// with its subfolders. The entries of a folder are sent in the byte order of their names if there are at most 16,384. Folders without
-    /// files are not created on the server. Sockets, FIFOs and devices are skipped, as ``ItemState/skipped`` items. An unreadable subfolder
-    /// becomes a failed item, and the other items continue.
+    /// A folder is read when its session first runs, and its content at that time is sent. The folder arrives under its own name or the
+    /// given name, with its subfolders. The entries of a folder are sent in the byte order of their names if there are at most 16,384.
+    /// Folders without files are not created on the server. Sockets, FIFOs and devices are skipped, as ``ItemState/skipped`` items. An
+    /// unreadable subfolder becomes a failed item, and the other items continue.
     ///
     /// - Parameters:
     ///   - source: The file or folder: a `FilePath`, a `String` or a file `URL`.
@@ -126,9 +126,10 @@ public struct TransferItem: Hashable, Sendable {
 
     /// Creates an item for a remote folder, for a ``SessionRequest/download(items:from:to:name:tags:context:options:)``.
     ///
-    /// The folder is listed when its session first runs, and its content at that time is downloaded. It arrives under its own name or the
-    /// given name, with its subfolders. A folder is downloaded before its subfolders. The entries of a folder are downloaded in the byte
-    /// order of their names if there are at most 16,384. Folders without files are not created on this machine.
+    /// The folder is listed when its session first runs, and its content at that time is downloaded. The folder arrives under its own name
+    /// or the given name, with its subfolders. The files of a folder are downloaded before the files of its subfolders. The entries of a
+    /// folder are downloaded in the byte order of their names if there are at most 16,384. Folders without files are not created on this
+    /// machine.
     ///
     /// Entries that are neither files nor folders, and links that are not followed, are skipped, as ``ItemState/skipped`` items. A subfolder that
     /// can't be listed, and a name that is not valid on this machine, become failed items, and the other items continue.

@@ -13,9 +13,9 @@ final class ByteChannel: Sendable {
         var stored: Int64 = 0
         /// Whether all bytes and the completion mark are stored.
         var isSealed = false
-        /// How the writer ended the stream; nil while it may write.
+        /// How the writer ended the stream; nil while the writer may write.
         var end: Result<Void, any Error>?
-        /// Why the queue stopped reading; nil while it reads.
+        /// Why the queue stopped reading; nil while the queue reads.
         var refusal: (any Error)?
     }
 
