@@ -47,7 +47,9 @@ extension ItemDrafting {
             creationCapability: item.creationCapability, form: form)
     }
 
-    /// - Parameter offset: The position of the part's data in the form's file of the spool.
+    /// Checks a part of a form, and returns its stored form.
+    ///
+    /// - Parameter offset: The offset, in bytes, of the part's data in the form's file in the spool.
     private func stored(_ part: FormPart, offset: Int64) throws(TransferError) -> FormContent.Part {
         guard !part.field.isEmpty, !part.field.utf8.contains(0) else {
             throw Self.invalid("The name of a form's field is empty or contains a NUL character. Choose another name.")

@@ -13,7 +13,7 @@ struct NameCheck: Sendable {
     ///
     /// Compares the names of all drafts for the same account with each other. Drafts with a deduplication key are an exception, because the
     /// store may already contain their sessions. Such a draft is checked only for clashes among its own names, and a clash is recorded in
-    /// ``SessionDraft/refusal``. The writer throws that error only if the store has no session with the key.
+    /// ``SessionDraft/refusal``. The scheduler throws that error only if the queue has no session with the key.
     func check(_ drafts: inout [SessionDraft], _ accounts: [String: Account]) throws(QueueError) {
         var names: [String: RemoteNames] = [:]
         var last: (account: String, options: SessionOptions, refusal: NameRefusal?)?
@@ -112,7 +112,7 @@ extension QueueStore {
     /// Returns the items of a session whose remote names can collide with the given names. These items have one of the names, a name inside one of
     /// them, or the name of a folder that contains one of them. Ignores the files and folders inside an added folder.
     ///
-    /// - Parameter replaced: Items to leave out.
+    /// - Parameter replaced: Items to omit.
     func items(
         of key: SessionKey, near names: Set<NameKey>, excluding replaced: ReplaceableItems = ReplaceableItems()
     ) async throws -> [NamedItem] {
