@@ -7,7 +7,7 @@ package import TransferCore
     import Darwin
 #endif
 
-/// Reads files that contain secrets. Rejects files with permissions for the group or others.
+/// Reads files that contain secrets. Rejects files with permissions for the group or for other users.
 package enum PrivateFile {
     /// Reads a regular file completely, or a pipe until its writer closes the pipe. Blocks.
     ///

@@ -11,7 +11,7 @@ import TransferCore
 
 /// The file that buffers an app's stream. The app's bytes are appended to the file, and the disk space of confirmed bytes at its beginning is freed.
 ///
-/// The file outlives the process. A complete stream needs no producer, and another producer can continue an incomplete one.
+/// The file outlives the process. A complete stream needs no producer. Another producer can continue an incomplete stream.
 package final class StreamSpool: Sendable {
     private struct State: Sendable {
         /// Nil if the producer belonged to a process that has ended.
@@ -39,14 +39,14 @@ package final class StreamSpool: Sendable {
 
     /// A reason why the stream is delayed.
     enum Delay: Sendable {
-        /// The disk is full, and the producer waits; nil if it no longer waits.
+        /// The disk is full, and the producer waits. The error is nil if the producer no longer waits.
         case shortage(TransferError?)
         /// The transport sends nothing before the end of the stream. Reported once.
         case untilComplete
     }
 
     private struct Delays: Sendable {
-        /// The lack of disk space for which the producer waits, if any.
+        /// The error that reports the full disk; nil if the producer does not wait for disk space.
         var shortage: TransferError?
         /// Whether a receiver was notified that the transport waits for the end of the stream.
         var hasReportedEnd = false
@@ -103,7 +103,7 @@ package final class StreamSpool: Sendable {
         growth.whenReadable(at: .max) { [weak self] in self?.reportSize() }
     }
 
-    /// The offset before which bytes can no longer be read.
+    /// The offset of the first byte that can still be read.
     var released: Int64 { state.withLock { $0.released } }
 
     /// Sets a callback for the size of the stream, called once when the stream is complete. Replaces the previous callback; nil removes it.
@@ -291,6 +291,8 @@ package final class StreamSpool: Sendable {
         growth.update(.growing(written))
     }
 
+    /// Runs a body with the open file, on a thread that may block.
+    ///
     /// - Throws: The errors of the body; `CancellationError` if the file was closed.
     private func withFile(_ body: @escaping @Sendable (FileDescriptor) throws -> Void) async throws {
         try await BlockingIO.run(.storage) { [file] in
@@ -337,7 +339,7 @@ package final class StreamSpool: Sendable {
 
     // MARK: Ending the stream
 
-    /// Stops reading from the producer, and reports the error to it.
+    /// Stops reading from the producer, and reports the error to the producer.
     ///
     /// - Parameter keepsFile: Whether a later process may continue the stream; otherwise the file is deleted.
     /// - Returns: A task that ends when the file is closed; nil if the stream has already been ended.

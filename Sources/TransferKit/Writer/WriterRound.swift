@@ -1,6 +1,6 @@
 import TransferCore
 
-/// The writer's decisions on all pending inputs, which are not stored yet.
+/// The writer's decisions on all pending inputs. The decisions are not stored yet.
 struct WriterRound {
     /// The reaction to a change that the store refuses permanently.
     enum Remedy: Equatable {
