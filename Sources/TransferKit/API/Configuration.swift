@@ -17,8 +17,8 @@ public struct QueueConfiguration: Sendable {
     /// How long completed sessions stay in the queue, unless ``TransferQueue/setRetention(_:)`` stored another value.
     public var retention: Retention
 
-    /// The number of events that the change log keeps, at least 1; see ``TransferQueue/events(since:)``. The log can temporarily contain up to
-    /// a tenth more events. It keeps fewer events if these would take more than about 64 MiB.
+    /// The number of events that the change log keeps, at least 1; see ``TransferQueue/events(since:)``. The log can temporarily contain up
+    /// to a tenth more events. The log keeps fewer events if this number of events would take more than about 64 MiB.
     public var changeLogLimit: Int
 
     /// The minimum free space on the file system of the storage folder, in bytes; 0 for no minimum. Below the minimum, no session starts,

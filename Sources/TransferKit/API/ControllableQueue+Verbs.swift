@@ -10,7 +10,7 @@ extension ControllableQueue {
     ///
     /// If the session lacks only a slot, it gets the slot of another session. The other session gets its slot back when this session
     /// releases it. The queue probes unavailable endpoints immediately. If the session still can't start, for example because its account
-    /// is blocked, it starts before all others as soon as it can.
+    /// is blocked, the session starts before all other sessions as soon as it can.
     ///
     /// A paused session is resumed, as by ``resume(_:)``. A running session continues; if its run fails before it transfers more bytes, the
     /// session starts a new run immediately. A stopped queue stays stopped; the session starts first after ``ControllableQueue/start()``.
@@ -37,8 +37,8 @@ extension ControllableQueue {
         try await apply(.pause, to: session.reference) ?? .paused
     }
 
-    /// Resumes a paused session in the slot that it kept. If the session can't continue immediately, it releases the slot, and starts
-    /// before all other sessions as soon as it can. Releases a held session, like ``release(_:)``.
+    /// Resumes a paused session in the slot that it kept. If the session can't continue immediately, the session releases the slot, and
+    /// starts before all other sessions as soon as it can. Releases a held session, like ``release(_:)``.
     public func resume(_ session: some SessionReferenceConvertible) async throws {
         try await apply(.resume, to: session.reference)
     }

@@ -1,5 +1,5 @@
-/// The common interface of a queue in this process, ``TransferQueue``, a queue in another process, `RemoteTransferQueue` in the module
-/// `TransferControl`, and a queue of several hosts, `Fleet` in the module `TransferFleet`.
+/// The common interface of all queues: ``TransferQueue`` for a queue in this process, `RemoteTransferQueue` (module `TransferControl`) for
+/// a queue in another process, and `Fleet` (module `TransferFleet`) for a queue of several hosts.
 ///
 /// Its extensions have a method for each ``SessionOperation`` on one session. For groups, use ``apply(_:to:)-(_,SessionGroup)``. For the
 /// details, units and errors of the methods below, see the method with the same name in ``TransferQueue``. If another process owns the

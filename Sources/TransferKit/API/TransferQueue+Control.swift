@@ -2,7 +2,7 @@ extension TransferQueue {
     /// Starts the queue, so that sessions start in turn. Cancels a stop that is in progress. No effect on a running queue. A newly opened
     /// queue is stopped.
     ///
-    /// If this process has no transport for an account, its sessions keep waiting, with a warning in the log.
+    /// If this process has no transport for an account, the sessions of the account keep waiting, and the queue logs a warning.
     ///
     /// - Throws: ``QueueError`` if the store fails or the queue was shut down.
     public nonisolated func start() async throws {
@@ -69,8 +69,8 @@ extension TransferQueue {
         try await mailbox.send(.command(.setRateLimit(bytesPerSecond, account: account)))
     }
 
-    /// Sets and stores the rate limits that replace the limit of ``setRateLimit(_:account:)`` at some times of the week. They take effect within a
-    /// second, and so does each change of the limit according to the timetable.
+    /// Sets and stores the rate limits that replace the limit of ``setRateLimit(_:account:)`` at some times of the week. The timetable, and
+    /// each later change of the limit according to it, takes effect within a second.
     ///
     /// - Parameters:
     ///   - timetable: The rules; nil for no timetable.
@@ -138,9 +138,9 @@ extension TransferQueue {
     /// Returns when the queue is idle: it is started, no session runs, and no session can start without an action by the app or the user.
     /// Returns immediately if the queue is not started, or when the task is cancelled.
     ///
-    /// Before the call returns, the queue spends at most 30 s on removing remote content. It attempts all due removals, and makes one attempt at
-    /// each removal that an earlier process postponed. It skips servers that asked to back off. ``QueueStatistics/removalsDue`` contains the
-    /// number of remaining removals.
+    /// Before the call returns, the queue spends at most 30 s on removing remote content. The queue attempts all due removals, and makes
+    /// one attempt at each removal that an earlier process postponed. It skips servers that asked to back off.
+    /// ``QueueStatistics/removalsDue`` contains the number of remaining removals.
     ///
     /// - Parameter scheduled: Whether to wait for sessions that will start at a later time, for example for a retry. If false, the call
     ///   returns when no session runs and none can start now.

@@ -12,23 +12,23 @@ extension TransferQueue {
         return session
     }
 
-    /// Adds sessions in the given order, in one transaction: all or none. They are durable when the call returns.
+    /// Adds sessions in the given order, in one transaction: all or none. The sessions are durable when the call returns.
     ///
-    /// If this process has no transport for an account, its sessions are added with a warning in the log. They wait until the app or the user
-    /// acts.
+    /// If this process has no transport for an account, the queue adds the sessions of the account, and logs a warning. These sessions wait
+    /// until the app or the user acts.
     ///
-    /// The queue inspects the local file or folder of each item without opening it: it must be a readable regular file or folder. The queue
-    /// reads folders when their session first runs. In-memory data is on disk when the call returns. The folder of a download must exist
-    /// and be writable.
+    /// The local path of an item must be a readable regular file or a readable folder. The queue checks this without opening the file or
+    /// folder. The queue reads folders when their session first runs. In-memory data is on disk when the call returns. The folder of a
+    /// download must exist and be writable.
     ///
     /// The account's transports validate each session, if they are registered in this process (``/TransferCore/SessionValidating``). The call
     /// rejects a session with an invalid option, such as a forbidden header, even if only the transport of a fallback endpoint rejects the
     /// option. The call accepts an unsupported option, such as a checksum for an upload to a plain HTTP server, if another endpoint of the account
     /// supports it.
     ///
-    /// A request that duplicates an existing session (``SessionRequest/deduplicationKey``) succeeds even if the transports would reject it.
-    /// It also succeeds if its local files are missing, or if the destinations of its downloads exist, unless it contains streams or
-    /// in-memory data.
+    /// A request that duplicates an existing session (``SessionRequest/deduplicationKey``) succeeds even if the transports would reject the
+    /// request. Such a request also succeeds if its local files are missing, or if the destinations of its downloads exist, unless the
+    /// request contains streams or in-memory data.
     ///
     /// The call rejects two uploads with the same remote name if one would replace the other, would fail, or would be skipped
     /// (``/TransferCore/FileNaming``). This applies to plain HTTP, unless the endpoint contains the placeholder `{transfer}`, and to SFTP,

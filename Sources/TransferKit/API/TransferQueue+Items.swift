@@ -15,6 +15,8 @@ extension TransferQueue {
         try await add(items, to: target, replacing: ReplaceableItems()) { .addItems(.id(target.status.id), $0) }
     }
 
+    /// Checks new items of a session and adds them with a command.
+    ///
     /// - Parameter replaced: The existing items that the new items replace; nil for all items.
     private nonisolated func add(
         _ items: [TransferItem], to target: SessionRecord, replacing replaced: ReplaceableItems?, by command: ([ItemDraft]) -> Command

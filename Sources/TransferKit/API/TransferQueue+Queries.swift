@@ -32,7 +32,8 @@ extension TransferQueue {
         return refusal.interrupted.contains(key) || live[key] == nil
     }
 
-    /// The base folder of relative local paths; nil if the queue resolves them against the working directory in which it was opened.
+    /// The base folder of relative local paths; nil if the queue resolves relative paths against the working directory in which it was
+    /// opened.
     package nonisolated var baseFolder: FilePath? { store.sources.base }
 
     /// Snapshots of sessions, in the order of the queue.

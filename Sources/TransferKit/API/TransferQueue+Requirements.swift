@@ -110,6 +110,8 @@ extension TransferQueue {
         return refused
     }
 
+    /// Rejects an update that would make a session invalid.
+    ///
     /// - Parameter always: Whether to check the session even if the update does not change its requirements.
     nonisolated func check(_ update: SessionUpdate, of record: SessionRecord, always: Bool = false) async throws {
         let status = record.status

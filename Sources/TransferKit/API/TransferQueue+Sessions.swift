@@ -27,7 +27,8 @@ extension TransferQueue {
         switch group {
         case .sessions(let ids): return try await perform(operation, on: ids, of: group, excluding: refused)
         case .all, .account, .state:
-            // The writer resolves a small group. If the group becomes slightly larger than the limit before that, no harm is done.
+            // The writer resolves a small group. If the group becomes slightly larger than the limit before that, the writer still changes
+            // it in one transaction.
             let isLarge = await count(of: group) > Self.groupSize
             guard isLarge || !refused.isEmpty else {
                 return try await send(operation, to: .group(group)).sessions
@@ -129,8 +130,8 @@ extension TransferQueue {
 
     /// Checks that an operation is valid for a large group.
     ///
-    /// - Returns: The sessions in the order of the queue, and the operation to perform on the first part of them. Omits sessions that have left the
-    ///   group, unless the group is a list of IDs.
+    /// - Returns: The sessions in the order of the queue, and the operation to perform on the first part of the group. Omits sessions that
+    ///   have left the group, unless the group is a list of IDs.
     private func check(
         _ operation: SessionOperation, onAll ids: [SessionID], of group: SessionGroup
     ) async throws(QueueError) -> ([SessionID], SessionOperation) {

@@ -2,7 +2,7 @@
 public struct QueueOrder: Hashable, Sendable, Codable {
     /// The IDs of all sessions, in the order of the queue.
     public var sessions: [SessionID]
-    /// The revision of the order. It increases by one with each change.
+    /// The revision of the order, which increases by one with each change.
     public var revision: UInt64
 
     /// Creates a snapshot.

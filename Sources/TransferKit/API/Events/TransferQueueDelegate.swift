@@ -20,8 +20,8 @@ public protocol TransferQueueDelegate: AnyObject, Sendable {
     ///
     /// The queue calls this method for a running session with two or more available endpoints, once in each run for each set of available
     /// endpoints. The call can overlap with calls of other methods, and with calls for other sessions. The session keeps its slot while it
-    /// waits for the result, and stops waiting if it is interrupted. Other sessions do not wait. A result that is not in `endpoints` is
-    /// ignored, with a warning in the log.
+    /// waits for the result. If the session is interrupted, it stops waiting. Other sessions do not wait. A result that is not in
+    /// `endpoints` is ignored, with a warning in the log.
     ///
     /// The result overrides only the account's order of endpoints. All other rules still apply. For example, a file with confirmed bytes
     /// stays at its endpoint as long as without a delegate, and the queue skips an endpoint that was recently unreachable.
