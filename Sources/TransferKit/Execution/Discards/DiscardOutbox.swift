@@ -325,8 +325,8 @@ final class DiscardOutbox: Sendable {
     /// - Returns: Whether the result is stored.
     private func discard(_ item: PendingDiscard) async -> Bool {
         guard let transport = transports[item.endpoint.transport] as? any PartialDiscarding else {
-            // If the transport is not registered in this process, a later process may register it, so the removal is retried until its
-            // deadline. If the transport is registered but can't remove content, the removal ends now.
+            // If the transport is not registered in this process, a later process may register the transport, so the removal is retried
+            // until its deadline. If the transport is registered but can't remove content, the removal ends now.
             let isMissing = transports[item.endpoint.transport] == nil
             return await storeNextAttempt(of: item, at: isMissing && item.giveUpAt > expiryDate ? clock.date() + delay(item) : nil)
         }

@@ -51,8 +51,8 @@ package struct FileHistory: Equatable, Sendable {
     var exhausted: Set<Endpoint> = []
     /// The largest position that each endpoint confirmed since the file last restarted.
     var confirmed: [Endpoint: Int64] = [:]
-    /// The confirmed position at each endpoint from which progress is measured. It changes only when the advance is large enough to count as
-    /// progress, so the small advances of several attempts add up.
+    /// The confirmed position at each endpoint from which progress is measured. The position changes only when the advance is large enough
+    /// to count as progress, so the small advances of several attempts add up.
     var seriesStart: [Endpoint: Int64] = [:]
     /// The endpoints that may have kept bytes without confirming them. An attempt there ended after it had moved more than 1 MiB, and the next
     /// attempt can resume. As with confirmed bytes, the file does not abandon these bytes immediately.
@@ -61,7 +61,7 @@ package struct FileHistory: Equatable, Sendable {
     var home: Endpoint?
     /// The uptime at which the next attempt is due; nil if it is due now.
     private(set) var dueAt: Duration?
-    /// The failure after which the file waits; nil if it waits for an unavailable endpoint, or does not wait.
+    /// The failure after which the file waits; nil if the file waits for an unavailable endpoint, or does not wait.
     private(set) var waitsAfter: TransferError?
 
     package init() {}

@@ -133,7 +133,8 @@ extension FileRunner {
             context.live.end(active, confirmed: active.shownConfirmed)
             file.size = active.size
             history.hasConfirmed = prepared.activity.hasConfirmed
-            // If the other end may have recorded the attempt, the attempt counts as served, so that it is not repeated endlessly.
+            // If the other end may have recorded the attempt, the attempt counts as served, so that the queue does not repeat the attempt
+            // endlessly.
             history.ended(
                 at: prepared.endpoint, wasServed: prepared.activity.hasServed || active.leavesRecord && active.moved > 0,
                 moved: active.moved, canResume: prepared.saved.withLock { $0 != nil })

@@ -101,7 +101,7 @@ extension FileRunner {
         case is CancellationError where Task.isCancelled: return CancellationError()
         case is CancellationError where active.isStalled: return stalled(path, at: endpoint)
         case let error as TransferError where [.resumeLost, .sourceChanged, .sourceLost].contains(error.failureClass):
-            // These errors concern the content of a file, which a listing does not have.
+            // These errors concern the content of a file, but a listing has no such content.
             return TransferError(.protocolViolation, error.code, error.message, cause: error.cause)
         case is TransferError, is QueueError: return error
         default:

@@ -45,7 +45,7 @@ extension FileRunner {
         return AttemptPayload(payload: .upload(source), size: identity.size, identity: identity)
     }
 
-    /// The error for data from memory whose file in the spool can't be inspected.
+    /// The error for in-memory data whose file in the spool can't be inspected.
     private static func dataError(_ error: TransferError, of name: [UInt8]) -> TransferError {
         guard error.code == .noSuchFile else { return error }
         return TransferError(
@@ -169,7 +169,7 @@ extension FileRunner {
             let confirmed = stored.checkpoint.confirmed
             guard confirmed > 0 else { return }
             guard let digest = earlier.prefixDigest else {
-                // Without a digest, the bytes that earlier attempts sent can't be compared. The file is sent again without asking the user,
+                // Without a digest, the bytes that earlier attempts sent can't be compared. Send the file again without asking the user,
                 // because its size and modification time are the same.
                 try await startOver(changed("another file replaced it"))
                 return

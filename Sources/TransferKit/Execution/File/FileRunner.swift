@@ -197,7 +197,7 @@ struct FileRunner: Sendable {
     }
 
     private func recoveryHistory(at endpoint: Endpoint, isUnreachable: Bool, uptime: Duration) -> RecoveryDecision.History {
-        // This machine no longer has the released bytes of a stream, so it can't send them to another endpoint.
+        // This machine no longer has the released bytes of a stream, so no other endpoint can get them.
         let isBound = file.kind == .stream && context.streams.find(file.streamName).map { $0.released > 0 } ?? false
         var others =
             isBound

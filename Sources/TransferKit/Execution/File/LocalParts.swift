@@ -13,7 +13,7 @@ package import TransferCore
 /// which survives restarts.
 ///
 /// Before the first attempt at an endpoint, the file gets an empty checkpoint that names the future part file. The store therefore always
-/// lists the part files that may exist on the disk. The checkpoint is stored under a separate endpoint address (`Endpoint.localPart(of:)`).
+/// lists all part files that may exist on the disk. The checkpoint is stored under a separate endpoint address (`Endpoint.localPart(of:)`).
 package struct LocalParts: Sendable {
     private let sources: SourceFolders
     private let sync: @Sendable (FileDescriptor) -> CInt
@@ -49,7 +49,8 @@ package struct LocalParts: Sendable {
     /// The name of a part file, relative to its download folder; nil for any other checkpoint.
     func name(in checkpoint: Checkpoint) -> FilePath? { paths(in: checkpoint)?.part }
 
-    /// Returns whether a part file is complete: it also has its final name, or is about to get it. Only the completion must still be stored.
+    /// Returns whether a part file is complete: the file also has its final name, or is about to get this name. Only the completion must
+    /// still be stored.
     func isComplete(_ checkpoint: Checkpoint) async -> Bool {
         guard let (root, part) = paths(in: checkpoint), let last = part.lastComponent, last.kind == .regular else { return false }
         let name = FilePath(root: nil, components: last)
@@ -65,13 +66,13 @@ package struct LocalParts: Sendable {
         }
     }
 
-    /// Takes the part file of a former owner away, so that the former owner can no longer give it the final name. The former owner may still have the
-    /// part file open, so its content is not used unless the part file already has its final name.
+    /// Takes the part file away from its former owner, so that the former owner can no longer give the file its final name. The former
+    /// owner may still have the part file open, so its content is not used unless the part file already has its final name.
     ///
     /// - Parameters:
     ///   - checkpoint: The checkpoint of the part file.
     ///   - own: The name of this queue's part file, in the same folder.
-    /// - Returns: Whether the part file is complete and has its final name; it is then this queue's part file.
+    /// - Returns: Whether the part file is complete and has its final name. If so, this queue must use the part file.
     /// - Throws: A ``/TransferCore/TransferError`` if the former owner may still give the part file its final name.
     package func seize(_ checkpoint: Checkpoint, as own: FilePath) async throws(TransferError) -> Bool {
         guard let (root, part) = paths(in: checkpoint), let last = part.lastComponent, let ownLast = own.lastComponent else { return false }

@@ -38,8 +38,8 @@ package struct FolderExpansion: Sendable {
     ///   - bytesKnown: Returns the current total size of the session's files, in bytes.
     ///   - remote: Expands an item's remote folder into the manifest. Returns the outcome of the run if the folder can't be listed now.
     ///   - reading: Called before a batch of a local folder item is read. Returns a function to call afterwards.
-    ///   - noteSkipped: Receives the path of each local folder item with skipped entries, and the number of entries skipped in it and in
-    ///     its subfolders.
+    ///   - noteSkipped: Receives the path of each local folder item with skipped entries, and the number of entries skipped in the folder
+    ///     and in its subfolders.
     init(
         of key: SessionKey, in store: QueueStore, fault: FolderFault? = nil, bytesKnown: @escaping @Sendable () -> Int64 = { 0 },
         remote: (@Sendable (PendingItem, ManifestStart) async throws -> RunOutcome?)?,

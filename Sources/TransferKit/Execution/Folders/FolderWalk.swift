@@ -2,8 +2,8 @@ import Foundation
 package import SystemPackage
 import TransferCore
 
-/// A test hook that observes reads and injects read errors. The walk calls it before it reads an entry, with the folder's path and the
-/// number of entries read so far. Returns the system error (errno(3)) to simulate, or nil.
+/// A test hook that observes reads and injects read errors. The walk calls the hook before each read of an entry, with the folder's path
+/// and the number of entries read so far. Returns the system error (errno(3)) to simulate, or nil.
 package typealias FolderFault = @Sendable (FilePath, _ entries: Int) -> Errno?
 
 /// Rows that ``FolderWalk`` has already returned for a folder that then turned out to be unreadable.

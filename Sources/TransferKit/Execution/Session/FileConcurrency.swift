@@ -9,11 +9,11 @@ import TransferCore
 ///   rate grew by at most a fifth, the limit returns to a little more than the last number that raised the rate.
 /// - **Trials.** From then on, trials change the limit. The first trial comes after 8 rounds; each useless trial doubles this interval, up
 ///   to 64 rounds. A trial raises the limit by half, and keeps the higher limit if the rate grows at least a third as much (by a sixth).
-///   Otherwise it tries a quarter less than the previous limit, and keeps this number if the rate stays at 98 % or more. If the rate is lower by more
-///   than 30 % in two successive rounds, the rule tries the lower number immediately.
-/// - **Refusals.** If an overloaded server refuses at least four files, and at least a tenth of a round's files, the limit returns to the highest
-///   accepted number. Then it rises again in steps, each halfway to the refused number. It stays below the refused number until 30 s after the last
-///   round with so many refusals.
+///   Otherwise the trial uses a quarter less than the previous limit, and keeps this number if the rate stays at 98 % or more. If the rate
+///   is lower by more than 30 % in two successive rounds, the rule tries the lower number immediately.
+/// - **Refusals.** If an overloaded server refuses at least four files, and at least a tenth of a round's files, the limit returns to the
+///   highest accepted number. Then the limit rises again in steps, each halfway to the refused number. The limit stays below the refused
+///   number until 30 s after the last round with so many refusals.
 /// - **Failures.** If a quarter of a round's files fail, for example because connections break, the rule halves the limit.
 ///
 /// During the growth, a round lasts at least 50 ms. It ends when a file that began in the round ends, and the number of ended files has reached the
@@ -98,7 +98,7 @@ package struct FileConcurrency: Sendable {
     ///   - reachesLimit: Whether the session has another small file to start.
     package mutating func fileEnded(_ outcome: Outcome, began: Duration, now: Duration, reachesLimit: Bool) {
         if now >= ceilingEnds { ceiling = nil }
-        // One event at the server can end many files. Those that began before the limit was reduced do not reduce it again.
+        // One event at the server can end many files. Files that began before the limit was reduced do not reduce the limit again.
         guard outcome == .completed || began > reducedAt else { return }
         var current = round ?? Round(began: began, limit: limit)
         if reachesLimit, outcome != .refused { current.limited += 1 }

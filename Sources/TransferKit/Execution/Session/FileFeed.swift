@@ -1,5 +1,5 @@
-/// Supplies the unfinished files of a session in order. Its owner reads the next page of files from the store while it takes files from the
-/// current page.
+/// Supplies the unfinished files of a session in order. The owner of the feed reads the next page of files from the store while files from
+/// the current page are still left.
 struct FileFeed {
     static let pageSize = 256
 

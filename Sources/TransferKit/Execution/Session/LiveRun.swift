@@ -67,7 +67,7 @@ package final class LiveRun: Sendable {
     /// The session's current options.
     package var options: SessionOptions { state.withLock { $0.options } }
 
-    /// Changes the options. They apply to all later decisions. Changed timeouts apply only to attempts that begin later.
+    /// Changes the options, for all later decisions. Changed timeouts apply only to attempts that begin later.
     package func update(_ options: SessionOptions) {
         state.withLock { $0.options = options }
     }
@@ -382,7 +382,7 @@ extension SessionStatistics {
         bytesDone = max(bytesDone, shown.done)
         bytesSent = max(bytesSent, bytesDone, shown.sent)
         guard filesUnsized == 0 else {
-            // Some of the sent bytes may belong to a file of unknown size, so they may exceed the known size.
+            // Some of the sent bytes may belong to a file of unknown size, so the sent bytes may exceed the known size.
             bytesKnown = max(bytesKnown, bytesSent)
             return
         }

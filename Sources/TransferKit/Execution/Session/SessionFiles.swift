@@ -46,7 +46,7 @@ struct SessionFiles {
     private var window = FileWindow()
     private let turns: RequestTurns
     private var waiting: [Int64: Waiting] = [:]
-    /// The files that start, in order, once the data that they need is durable.
+    /// The prepared files, in order. Each file starts once the data that it needs is durable.
     private var prepared: [Starting] = []
     /// Whether a task waits for the data of prepared files to become durable.
     private var isPreparing = false
@@ -310,6 +310,8 @@ struct SessionFiles {
         for (position, file) in waiting where file.error?.failureClass == .noSpace { waiting[position]?.dueAt = min(file.dueAt, now) }
     }
 
+    /// Makes a file wait for its next attempt, and reports the error, if any.
+    ///
     /// - Parameter isFirstReport: Whether to report the failure: false if the file's lack of space has already been reported.
     private mutating func wait(_ runner: FileRunner, _ error: TransferError?, isFirstReport: Bool = true) {
         let position = runner.file.position

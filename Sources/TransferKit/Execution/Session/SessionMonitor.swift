@@ -7,7 +7,7 @@ struct SessionMonitor {
     var reportLongReads: @Sendable () -> Void = {}
 
     private static let interval = Duration.milliseconds(100)
-    /// The longest plausible gap between two samples. A longer gap means that this machine did not run the monitor, for example because it was
+    /// The longest plausible gap between two samples. A longer gap means that the monitor did not run, for example because this machine was
     /// suspended.
     private static let longestGap = Duration.seconds(5)
     /// The interval at which the statistics are published while files are in flight and no bytes move, until the rate has fallen to 0.
