@@ -60,8 +60,8 @@ package struct EndpointHealth: Sendable, Equatable {
 
     /// Records a failure of an endpoint; see ``RunEvent/Content/endpointFailed(_:_:)``.
     ///
-    /// - Returns: The uptime until which the endpoint is unavailable because of the failure; nil if the failure does not change its
-    ///   availability.
+    /// - Returns: The uptime until which the endpoint is unavailable because of the failure; nil if the failure does not change the
+    ///   endpoint's availability.
     @discardableResult
     mutating func recordFailure(_ endpoint: Endpoint, _ error: TransferError, run: UInt64, at uptime: Duration) -> Duration? {
         var breaker = breakers[Key(endpoint)] ?? Breaker(error: error)
@@ -163,7 +163,7 @@ package struct EndpointHealth: Sendable, Equatable {
         breakers[Key(endpoint)]?.openUntil.map { $0 <= uptime } ?? false
     }
 
-    /// Whether an endpoint's breaker is open. It closes when the endpoint works.
+    /// Whether an endpoint's breaker is open. The breaker closes when the endpoint works.
     func hasOpenBreaker(_ endpoint: Endpoint) -> Bool { breakers[Key(endpoint)]?.openUntil != nil }
 
     /// Whether attempts at an endpoint failed since it last worked.

@@ -7,8 +7,8 @@ extension Scheduler {
         case able(Endpoint)
         case blocked(TransferError)
         case transportMissing(TransportID)
-        /// All endpoints are unavailable. The first of them becomes available at the given uptime; nil if the account has no endpoints or
-        /// was removed.
+        /// All endpoints are unavailable. The given uptime is the first time at which an endpoint becomes available; nil if the account has
+        /// no endpoints or was removed.
         case unavailable(until: Duration?)
         case networkConstrained
         case diskBelowFloor(free: Int64)

@@ -170,7 +170,7 @@ extension Scheduler {
         }
     }
 
-    /// Ends the wait of sessions that yielded if their delay is over and no other session can start. Sessions that wait only for a slot of
+    /// If no other session can start, ends the wait of sessions that yielded and whose delay is over. Sessions that wait only for a slot of
     /// the queue have precedence: until they start, sessions that yielded keep waiting.
     ///
     /// - Returns: Whether a session that yielded may start now.

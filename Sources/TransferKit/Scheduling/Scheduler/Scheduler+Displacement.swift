@@ -52,7 +52,7 @@ extension Scheduler {
         return nil
     }
 
-    /// Restores the sessions that a preemptor displaced, because the preemptor released its slot or will not use it.
+    /// Restores the sessions that a preemptor displaced, because the preemptor has released its slot, or will not use a slot.
     mutating func restoreDisplaced(of preemptor: SessionKey, _ transaction: inout Transaction) {
         guard let displaced = sessionIndex.displacedByPreemptor[preemptor] else { return }
         for key in displaced.sorted() { restore(key, &transaction) }

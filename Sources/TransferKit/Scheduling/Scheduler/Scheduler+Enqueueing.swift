@@ -134,7 +134,7 @@ extension Scheduler {
         return true
     }
 
-    /// Checks that no new session depends on itself, directly or through others. Existing sessions can't depend on a new session.
+    /// Checks that no new session depends on itself, directly or through other sessions. Existing sessions can't depend on a new session.
     private func checkForCycles(_ new: Range<SessionKey>) throws(QueueError) {
         // For each visited session, the first session of the walk that visited it.
         var walks: [SessionKey: SessionKey] = [:]

@@ -89,7 +89,7 @@ extension Scheduler {
 
     // MARK: Wait reasons
 
-    /// The first reason why a waiting session does not run; nil if it is about to start, or is not waiting.
+    /// The first reason why a waiting session does not run; nil if the session is about to start, or is not waiting.
     package func why(_ key: SessionKey, at now: DualInstant) -> WaitReason? {
         guard let entry = sessionIndex[key], entry.state == .waiting, !entry.conditions.contains(.stopping) else { return nil }
         if let reason = ownReason(entry, at: now) { return reason }

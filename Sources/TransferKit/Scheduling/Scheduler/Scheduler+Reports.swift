@@ -303,7 +303,7 @@ extension Scheduler {
         transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id), .changed([entry.id], .waiting)]
     }
 
-    /// The time for which a session waits if endpoints of its account are available, but its run could use none of them; nil in all other cases.
+    /// The time for which a session waits if its run could use none of the available endpoints of the account; nil in all other cases.
     ///
     /// For example, if only some endpoints can list a folder, the session waits for one of these endpoints. Without this wait, the session would
     /// start again immediately.

@@ -64,7 +64,7 @@ package struct Scheduler: Sendable {
         var newTags: [SessionKey: Set<String>] = [:]
     }
 
-    /// The preferred distance between the ranks of neighbours. Leaves room to insert sessions without renumbering others.
+    /// The preferred distance between the ranks of neighbours. Leaves room to insert sessions without renumbering other sessions.
     package static let rankGap: Int64 = 1 << 20
 
     package let settings: Settings
@@ -327,7 +327,7 @@ package struct Scheduler: Sendable {
     }
 
     mutating func recordTags(_ tags: Set<String>, of key: SessionKey) {
-        // Update an existing record even if there is no reader now, so that it does not become outdated.
+        // Update an existing record even if there is no reader now, so that the record does not become outdated.
         guard tagReaders > 0 || flags.newTags[key] != nil else { return }
         mutateFlags { $0.newTags[key] = tags }
     }

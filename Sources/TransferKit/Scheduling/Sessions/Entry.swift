@@ -104,9 +104,9 @@ package struct Entry: SessionTableElement, Equatable {
         static let noSpace = Conditions(rawValue: 32)
         /// The session's run was interrupted and has not ended yet.
         package static let stopping = Conditions(rawValue: 64)
-        /// The session was cancelled, and its partial content is kept.
+        /// The session was cancelled, and its unfinished uploads and part files are kept.
         package static let keepsPartial = Conditions(rawValue: 128)
-        /// The session's transport is connected in the current run.
+        /// The session's transport is connected in the current run; see ``RunEvent/Content/connected``.
         static let connected = Conditions(rawValue: 256)
         /// Items were added, found or reset since the current run began, so another run must follow.
         static let hasNewItems = Conditions(rawValue: 512)

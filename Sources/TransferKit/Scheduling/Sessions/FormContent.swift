@@ -3,7 +3,7 @@ package import Foundation
 /// The parts of a form as they are stored, without the content of the files.
 package struct FormContent: Sendable, Codable, Equatable {
     package struct File: Sendable, Codable, Equatable {
-        /// The local path as stored; nil for data from memory, which is in the form's file in the ``Spool``.
+        /// The local path as stored; nil for in-memory data, which is in the form's file in the ``Spool``.
         package var path: Data?
         /// The offset of the data in the form's file in the ``Spool``, in bytes; 0 for a local file.
         package var offset: Int64 = 0
@@ -17,7 +17,7 @@ package struct FormContent: Sendable, Codable, Equatable {
         package var field: String
         /// The value of a text field; nil for a file.
         package var text: String?
-        /// Nil for a text field.
+        /// The file; nil for a text field.
         package var file: File?
     }
 
@@ -25,6 +25,6 @@ package struct FormContent: Sendable, Codable, Equatable {
 
     package var files: [File] { parts.compactMap(\.file) }
 
-    /// Whether the form contains data from memory.
+    /// Whether the form contains in-memory data.
     package var hasData: Bool { parts.contains { $0.file.map { $0.path == nil } ?? false } }
 }

@@ -6,8 +6,8 @@ package struct ReplaceableItems: Sendable, Equatable, Codable {
     var positions: Set<Int64> = []
     /// The sequences in the table `item`.
     var sequences: Set<Int64> = []
-    /// The source and the remote name of each item, by its position in the session. They distinguish a removed item from a new item that
-    /// reuses its row.
+    /// The source and the remote name of each item, by its position in the session. These values distinguish a removed item from a new item
+    /// that reuses the row of the removed item.
     var contents: [Int64: [Data]] = [:]
 
     var count: Int { positions.count + sequences.count }

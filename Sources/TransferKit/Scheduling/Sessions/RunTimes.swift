@@ -11,17 +11,17 @@ package struct RunTimes: Sendable, Equatable {
         if queueSince == nil { queueSince = uptime }
     }
 
-    /// The running time of a run since it was last recorded; zero if there is no such run.
+    /// The running time of a run that is not recorded yet; zero if there is no such run.
     func unrecorded(_ run: UInt64, at uptime: Duration) -> Duration {
         since[run].map { max(.zero, uptime - $0) } ?? .zero
     }
 
-    /// The running time of the queue since it was last recorded.
+    /// The running time of the queue that is not recorded yet.
     func unrecordedOfQueue(at uptime: Duration) -> Duration {
         queueSince.map { max(.zero, uptime - $0) } ?? .zero
     }
 
-    /// Returns the unrecorded times of a run and of the queue, in milliseconds. They then count as recorded.
+    /// Returns the unrecorded times of a run and of the queue, in milliseconds. After the call, these times count as recorded.
     mutating func record(_ run: UInt64, at uptime: Duration) -> (session: Int64, queue: Int64) {
         (Self.recordTime(&since[run], at: uptime), Self.recordTime(&queueSince, at: uptime))
     }
