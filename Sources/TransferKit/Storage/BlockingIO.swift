@@ -103,7 +103,8 @@ private final class BlockingQueues: Sendable {
             return waiting[started]
         }
 
-        /// Removes the started calls from `waiting` once they are at least half of it, so that the removal takes little time per call.
+        /// Removes the started calls from `waiting` once they are at least half of its elements, so that the removal takes little time per
+        /// call.
         mutating func trim() {
             guard started > 0, started * 2 >= waiting.count else { return }
             waiting.removeFirst(started)

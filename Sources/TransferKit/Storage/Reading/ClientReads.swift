@@ -1,6 +1,6 @@
 import Locking
 
-/// A limit for the concurrent reads of apps and other clients. It leaves connections to the store free for the queue's own reads.
+/// A limit for the concurrent reads of apps and other clients, which leaves connections to the store free for the queue's own reads.
 package final class ClientReads: Sendable {
     private struct State: Sendable {
         var free: Int

@@ -62,8 +62,8 @@ extension QueueStore {
         return (scheduler, unreadable.map(\.1), events)
     }
 
-    /// Stores the changes that loading requires. Skips a change that the store permanently rejects, so that the queue can still be opened. The
-    /// error occurs again when the affected session runs. If the store is damaged, throws instead.
+    /// Stores the changes that loading requires. Skips a change that the store refuses permanently, so that the queue can still be opened.
+    /// The error occurs again when the affected session runs. If the store is damaged, throws instead.
     ///
     /// - Returns: Whether all changes are stored.
     @discardableResult

@@ -72,7 +72,7 @@ extension QueueStore {
             guard let name = try? row.decode(String.self, atIndex: 0), let value = try? row.decode(Int64.self, atIndex: 1) else { continue }
             values[name] = value
         }
-        // A value out of range means that the database is damaged. It counts as not set.
+        // A value out of range means that the database is damaged. Such a value counts as not set.
         scheduler.load(
             QueueSettings(
                 orderRevision: UInt64(clamping: values[Name.orderRevision] ?? 0),

@@ -2,8 +2,8 @@ import Foundation
 import GRDB
 import GRDBSQLite
 
-/// A scan of the schedule's rows that calls SQLite's functions directly. There can be a million rows, and the queue opens only after it has
-/// read all of them.
+/// A scan of the schedule's rows that calls SQLite's functions directly. There can be a million rows, and the opening of the queue waits
+/// until all rows have been read.
 ///
 /// Valid only within the database access that created it.
 struct ScheduleScan {

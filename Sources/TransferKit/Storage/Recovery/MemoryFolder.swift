@@ -16,7 +16,7 @@ enum MemoryFolder {
 
     /// Creates and locks a new folder. First removes the folders of this user whose owners ended without removing them.
     ///
-    /// - Throws: ``QueueError`` with the code `storageUnavailable` if this machine has no file system in memory, or if it can't be used.
+    /// - Throws: ``QueueError`` with the code `storageUnavailable` if this machine has no usable file system in memory.
     static func make(_ clock: EngineClock) async throws(QueueError) -> (FilePath, OwnerLock) {
         let parent = try await BlockingIO.run(.storage) { () throws(QueueError) in
             let parent = try mountPoint()
@@ -64,8 +64,8 @@ enum MemoryFolder {
             guard let device = FileIdentity(of: folder)?.device,
                 let mounts = FileManager.default.contents(atPath: "/proc/self/mountinfo").map({ String(decoding: $0, as: UTF8.self) })
             else { return false }
-            // The numbers of a device as in sys/sysmacros.h. A line contains them as its third field, and the type of the file system after "-"
-            // (proc_pid_mountinfo(5)).
+            // The numbers of a device as in sys/sysmacros.h. The third field of a line contains these numbers; the field after "-" contains
+            // the type of the file system (proc_pid_mountinfo(5)).
             let (major, minor) = ((device >> 8 & 0xFFF) | (device >> 32 & ~0xFFF), (device & 0xFF) | (device >> 12 & 0xFFFF_FF00))
             return mounts.split(separator: "\n").contains { line in
                 let fields = line.split(separator: " ")

@@ -10,7 +10,7 @@ import TransferCore
 
 /// The lock that makes a process the only owner of a storage folder. Uses flock(2) on a file in the folder.
 ///
-/// The kernel releases the lock when the process ends for any reason, so a dead owner never blocks others.
+/// The kernel releases the lock when the process ends for any reason, so a dead owner never blocks other processes.
 package final class OwnerLock: Sendable {
     /// The name of the lock file.
     static let name = "owner.lock"
@@ -95,7 +95,7 @@ package final class OwnerLock: Sendable {
         }
     }
 
-    /// Records for later owners that the folder contains a store, so that they recognize an empty or missing database as damaged. The record
+    /// Records that the folder contains a store, so that later owners recognize an empty or missing database as damaged. The record
     /// survives a power loss, if possible.
     func recordStore() {
         guard !storeWasRecorded else { return }

@@ -3,8 +3,8 @@ import GRDB
 /// Updates the totals of the store within one transaction. Reads the affected rows before each change and after the last change, and adds
 /// the differences to the totals.
 ///
-/// For a change to a whole session, the updater reads all figures of the session. For a change to one file, it reads only the session's row and the
-/// file's checkpoints, because such changes are frequent. For inserted sessions, it reads nothing.
+/// For a change to a whole session, the updater reads all figures of the session. For a change to one file, the updater reads only the
+/// session's row and the file's checkpoints, because such changes are frequent. For inserted sessions, it reads nothing.
 struct TotalsUpdater {
     private typealias Snapshot = (state: String, figures: SessionFigures)
 

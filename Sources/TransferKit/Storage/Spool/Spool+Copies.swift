@@ -112,6 +112,8 @@ extension Spool {
         #endif
     }
 
+    /// Gives a copy the modification time of its source.
+    ///
     /// - Parameter time: The time in nanoseconds since 1970.
     private static func setModificationTime(of file: FileDescriptor, _ time: Int64) throws {
         let (seconds, nanoseconds) = time.quotientAndRemainder(dividingBy: 1_000_000_000)

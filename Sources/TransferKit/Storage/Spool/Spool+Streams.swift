@@ -13,7 +13,8 @@ extension Spool {
     /// An SQL condition for rows of `file`, joined with `schedule`: the row is a stream whose bytes may still be needed.
     static let isNeededStream = "file.kind = 'stream' AND file.state = 'pending' AND schedule.state <> 'cancelled'"
 
-    /// Returns a new file name for a stream. It contains the boot ID, because unsynced bytes of the file may be lost when the machine restarts.
+    /// Returns a new file name for a stream. The name contains the boot ID, because unsynced bytes of the file may be lost when the machine
+    /// restarts.
     static func nameOfStream() -> Data {
         Data("\(UUID().uuidString)-\(SourceIdentity.currentBootID)".utf8)
     }

@@ -9,10 +9,11 @@ import TransferCore
     import Darwin
 #endif
 
-/// The files with the data that apps passed in memory or as streams, and copies of local files. Only the owner of the storage folder can read them.
+/// The files with the in-memory data and the streams of apps, and with copies of local files. Only the owner of the storage folder can read
+/// them.
 ///
-/// A file with data from memory, or a copy, is synced to disk before the commit of its session. It is deleted after the commit that makes it
-/// unnecessary. A crash between these steps can leave an unused file, which the next opening removes.
+/// A file with in-memory data, or a copy, is synced to disk before the commit of its session. The file is deleted after the commit that
+/// makes it unnecessary. A crash between these steps can leave an unused file, which the next opening removes.
 package struct Spool: Sendable {
     package let folder: FilePath
 

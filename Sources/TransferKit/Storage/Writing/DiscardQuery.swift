@@ -38,8 +38,8 @@ package enum DiscardQuery {
     /// ?2.
     static let expire = "DELETE FROM discard WHERE key IN (\(dueAtEndpoints) AND give_up_at <= ?3 LIMIT 10000)"
 
-    /// Postpones at most 10,000 entries until ?3. The entries are due at ?1, at the endpoints in the JSON array ?2. The parameter ?4 is the time
-    /// until which their servers asked the queue to back off, or 0.
+    /// Postpones at most 10,000 entries until ?3. The entries are due at ?1, at the endpoints in the JSON array ?2. The parameter ?4 is the
+    /// time until which the servers asked the queue to back off, or 0 without such a request.
     static let postpone = "UPDATE discard SET next_attempt_at = ?3, left_alone_until = ?4 WHERE key IN (\(dueAtEndpoints) LIMIT 10000)"
 
     /// Selects whether any entry is due after ?1, the latest time to which a process with a correct clock postpones an entry.

@@ -54,8 +54,8 @@ extension QueueStore {
         return pending
     }
 
-    /// Runs a transaction, and checks before and after it that the open database is still the file at its path; see ``OpenDatabaseFile``.
-    /// After the store is open, all changes use this method.
+    /// Runs a transaction. Before and after the transaction, checks that the open database is still the file at its path; see
+    /// ``OpenDatabaseFile``. After the store is open, all changes use this method.
     func writeInPlace<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
         try await pool.writeWithoutTransaction { [databaseFile] db in
             try databaseFile.check()
