@@ -115,7 +115,7 @@ public struct FormFileStatus: Hashable, Sendable, Codable {
     public var field: String
     /// The name of the file for the server.
     public var name: String
-    /// The local file; nil for data from memory.
+    /// The local file; nil for in-memory data.
     public var source: FilePath? {
         get { sourceBytes.map { FilePath(bytes: $0) } }
         set { sourceBytes = newValue.map { Data($0.bytes) } }

@@ -111,8 +111,8 @@ public struct SessionStatistics: Hashable, Sendable, Codable {
     public var averageRate: Double?
     /// The total duration of all runs of the session, in seconds. Includes runs in earlier processes.
     public var secondsElapsed: Double
-    /// The remaining time at the recent rate, in seconds; nil if it is unknown, in the first half second of a run, and once all bytes were
-    /// sent, because the other end may still take any time to store them.
+    /// The remaining time at the recent rate, in seconds; nil if it is unknown, and in the first half second of a run. Also nil once all
+    /// bytes were sent, because the other end may still take any time to store the bytes.
     public var secondsRemaining: Double?
 
     /// The size of all files, in bytes; nil while the size of a file is unknown. Excludes folders that have not been read yet.

@@ -1,7 +1,8 @@
 public import Foundation
 public import TransferCore
 
-/// The reason why a waiting session does not run: the first unmet condition. It is derived from the current state and never stored.
+/// The reason why a waiting session does not run: the first unmet condition. The queue derives the reason from the current state, and never
+/// stores it.
 public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     /// The queue is stopped, draining or stopping.
     case queueNotRunning

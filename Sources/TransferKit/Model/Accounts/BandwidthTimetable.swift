@@ -47,6 +47,8 @@ public struct BandwidthTimetable: Hashable, Sendable, Codable {
     /// Creates a timetable. The queue checks the rules when it stores them.
     public init(_ rules: [Rule]) { self.rules = rules }
 
+    /// Checks the number of rules, and the days, the times and the limit of each rule.
+    ///
     /// - Throws: ``QueueError`` with the code `invalidRequest`.
     package func validate() throws(QueueError) {
         guard (1...Self.maximumRules).contains(rules.count) else {

@@ -49,8 +49,8 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
     /// The longest retry delay during which a session keeps its slot.
     package static let maximumInPlaceDelay = Duration.seconds(1)
 
-    /// The longest delay after an attempt that failed because of an outage. It is short, so that the queue soon detects the end of the outage.
-    /// Frequent attempts are harmless, because they put no load on an unreachable server.
+    /// The longest delay after an attempt that failed because of an outage. The delay is short, so that the queue soon detects the end of
+    /// the outage. Frequent attempts are harmless, because they put no load on an unreachable server.
     static let longestOutageDelay = Duration.seconds(10)
 
     /// The delay after a failure.

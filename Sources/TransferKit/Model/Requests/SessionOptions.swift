@@ -34,8 +34,8 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// longer than ``stallTimeout``. Default: 300 s.
     public var responseTimeout: Duration
 
-    /// The maximum time from the first start of the session until its end, at least 1 s: over all attempts, waits and pauses, and over restarts of
-    /// the process. Default: nil, for no limit.
+    /// The maximum time from the first start of the session until its end, at least 1 s. Includes all attempts, waits, pauses and restarts
+    /// of the process. Default: nil, for no limit.
     ///
     /// When the time has passed, the session fails with the code `deadlineExceeded`, regardless of what it waits for: a retry, a slot, its
     /// account, the network. A session that the app has paused or held fails when it is resumed or released. In a stopped queue, the session

@@ -32,7 +32,7 @@ public struct SessionRequest: Sendable {
     ///
     /// ``QueueConfiguration/retention`` determines when the queue removes completed sessions.
     public var deduplicatesCompleted = false
-    /// The ID of the new session, so that other requests of the same call can refer to it.
+    /// The ID of the new session. Other requests of the same call can refer to the session by this ID.
     public var id = SessionID()
 
     /// Creates a request for an upload.

@@ -7,8 +7,8 @@ public import TransferCore
 /// try await queue.update(id, SessionUpdate(account: "archive", notBefore: .set(tonight), overwrite: .always))
 /// ```
 ///
-/// Some changes are only valid in some states, because they would otherwise apply to a part of the session's files. An update with such a change
-/// throws ``QueueError/Code/invalidTransition`` in other states, and changes nothing:
+/// Some changes are valid only in some states, because in other states they would apply to only a part of the session's files. An update
+/// with such a change throws ``QueueError/Code/invalidTransition`` in other states, and changes nothing:
 ///
 /// - ``account``, ``metadata``, ``creation``, ``overwrite``, ``settings``, ``creationURL`` and ``expectedChecksum`` determine where and how files
 ///   arrive. They can change while the session is a draft, waiting or held, until its first bytes are transferred.
@@ -54,7 +54,7 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
     /// Whether the queue reports each item in events; see ``SessionOptions/reportsItemProgress``.
     public var reportsItemProgress: Bool?
 
-    /// The name of another account. It must have endpoints that can perform the session, as for a new session.
+    /// The name of another account. The account must have endpoints that can perform the session, as for a new session.
     public var account: String?
     /// The new human-readable name.
     public var name: String?

@@ -26,7 +26,7 @@ public struct FormPart: Hashable, Sendable {
     ///
     /// - Parameters:
     ///   - field: The name of the field.
-    ///   - value: The value. It is sent unchanged, and stored unencrypted until the session is removed.
+    ///   - value: The value. The queue sends the value unchanged, and stores it unencrypted until the session is removed.
     public static func text(_ value: String, field: String) -> FormPart {
         FormPart(field: field, content: .text(value))
     }

@@ -27,8 +27,8 @@ public struct TransferItem: Hashable, Sendable {
     /// The given remote name if it is not a valid ``/TransferCore/RemotePath``; otherwise nil. `enqueue` rejects an item with an invalid name.
     package var invalidDestination: String?
 
-    /// The policy for symbolic links, if the item is a folder. For a file, only `skip` has an effect: if a symbolic link has replaced the file since
-    /// it was enqueued, the queue does not send it.
+    /// The policy for symbolic links, if the item is a folder. For a file, only `skip` has an effect: if a symbolic link has replaced the
+    /// file since the call of `enqueue`, the queue does not send the file.
     public var symbolicLinks = SymbolicLinkPolicy.follow
 
     /// The URL of an existing upload on the server, for transports that would otherwise create one; nil for none. Not for folders and
@@ -59,9 +59,9 @@ public struct TransferItem: Hashable, Sendable {
     /// file. If the disk lacks this space, `enqueue` throws before the first byte. If the task is cancelled during the copy, `enqueue` removes the
     /// copies and throws `CancellationError`.
     ///
-    /// The copy is on disk when `enqueue` returns, and only its owner can read it. It is deleted when the item is completed or the session is removed,
-    /// so a completed item can't be sent again. A failed or cancelled item keeps its copy for a retry. The copy keeps the file's modification time, but
-    /// not its permissions.
+    /// The copy is on disk when `enqueue` returns, and only its owner can read it. The queue deletes the copy when the item is completed or
+    /// the session is removed, so a completed item can't be sent again. A failed or cancelled item keeps its copy for a retry. The copy
+    /// keeps the file's modification time, but not its permissions.
     ///
     /// ```swift
     /// var item = TransferItem("/tmp/export.mov")
@@ -99,8 +99,8 @@ public struct TransferItem: Hashable, Sendable {
 
     /// Creates an item for data in memory.
     ///
-    /// `enqueue` writes the data to a file in the queue's storage folder that only its owner can read. The file is deleted when the item is
-    /// completed or the session is removed, so a completed item of this kind can't be sent again.
+    /// `enqueue` writes the data to a file in the queue's storage folder, which only its owner can read. The queue deletes the file when
+    /// the item is completed or the session is removed, so a completed item of this kind can't be sent again.
     ///
     /// - Parameters:
     ///   - data: The content of the remote file.
@@ -134,8 +134,8 @@ public struct TransferItem: Hashable, Sendable {
     /// Entries that are neither files nor folders, and links that are not followed, are skipped, as ``ItemState/skipped`` items. A subfolder that
     /// can't be listed, and a name that is not valid on this machine, become failed items, and the other items continue.
     ///
-    /// ``/TransferCore/RemotePath/endpointFolder`` stands for the endpoint's folder itself. Without a local name, its content arrives directly in the
-    /// session's folder, and it must be the only item of the session.
+    /// ``/TransferCore/RemotePath/endpointFolder`` stands for the endpoint's folder itself. Without a local name, the content of the
+    /// endpoint's folder arrives directly in the session's folder, and the item must be the only item of the session.
     ///
     /// At an endpoint that can't list folders, the item fails as ``/TransferCore/FailureClass/unsupported``.
     ///

@@ -12,7 +12,8 @@ enum StreamReport: Sendable {
     case refused(any Error)
 }
 
-/// The source of an app's stream. It provides the chunks in order, and can be read only once. Two producers are equal if they are the same object.
+/// The source of an app's stream. A producer provides the chunks in order, and can be read only once. Two producers are equal if they are
+/// the same object.
 package final class StreamProducer: Sendable {
     typealias Write = @Sendable (Data) async throws -> Void
 

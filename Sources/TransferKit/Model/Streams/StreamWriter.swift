@@ -19,8 +19,9 @@ public final class StreamWriter: Sendable {
 
     /// Appends a chunk. Waits until the buffer has room, which can take until the session runs or is resumed.
     ///
-    /// - Throws: A ``/TransferCore/TransferError`` if the stream has ended, or the queue no longer reads it, for example because the session was
-    ///   cancelled; `CancellationError` if the task is cancelled while the call waits. After an error, no byte of the chunk is sent.
+    /// - Throws: A ``/TransferCore/TransferError`` if the stream has ended, or if the queue no longer reads the stream, for example because
+    ///   the session was cancelled; `CancellationError` if the task is cancelled while the call waits. After an error, no byte of the chunk
+    ///   is sent.
     public func write(_ chunk: some DataProtocol) async throws {
         let data = chunk as? Data ?? Data(chunk)
         guard !data.isEmpty else { return }
