@@ -4,7 +4,8 @@ public import TransferCore
 
 /// Reads secrets from environment variables, from files or pipes of at most 64 KiB that only their owner can access, and from the app.
 ///
-/// This is the default provider of a ``TransferQueue``. It caches no secrets, so after a token is renewed, the next attempt uses the new token.
+/// This is the default provider of a ``TransferQueue``. The provider caches no secrets: if a token is renewed, the next attempt uses the
+/// new token.
 ///
 /// ```swift
 /// let credentials = ReferencedCredentials { name in
@@ -16,10 +17,11 @@ public struct ReferencedCredentials: CredentialProvider {
 
     /// Creates a provider.
     ///
-    /// - Parameter app: Returns the secret that a reference with the source ``/TransferCore/CredentialReference/Source/app(_:)`` names. Transports
-    ///   call it on any executor, at most once per request. If it throws a ``/TransferCore/TransferError``, the queue handles the error by its class: an
-    ///   error of the class ``/TransferCore/FailureClass/transient`` is retried, for example while a token server is unavailable. Any other error blocks the
-    ///   account until the user acts. Pass nil if the app has no secrets.
+    /// - Parameter app: Returns the secret that a reference with the source ``/TransferCore/CredentialReference/Source/app(_:)`` names.
+    ///   Transports call this function on any executor, at most once per request. If the function throws a ``/TransferCore/TransferError``,
+    ///   the queue handles the error by its class. For example, it retries after an error of the class
+    ///   ``/TransferCore/FailureClass/transient``, which a function can throw while a token server is unavailable. Any other error blocks
+    ///   the account until the user acts. Pass nil if the app has no secrets.
     public init(app: (@Sendable (_ name: String) async throws -> Secret)? = nil) {
         self.app = app
     }

@@ -109,8 +109,9 @@ struct NamedItem: Sendable {
 }
 
 extension QueueStore {
-    /// Returns the items of a session whose remote names can collide with the given names. These items have one of the names, a name inside one of
-    /// them, or the name of a folder that contains one of them. Ignores the files and folders inside an added folder.
+    /// Returns the items of a session whose remote names can collide with the given names. These are items with one of the names, items
+    /// with a name inside one of the names, and items whose name is a folder that contains one of the names. Ignores the files and folders
+    /// inside an added folder.
     ///
     /// - Parameter replaced: Items to omit.
     func items(

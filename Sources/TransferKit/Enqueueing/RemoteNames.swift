@@ -120,7 +120,8 @@ package struct RemoteNameClash: CustomStringConvertible, Sendable {
     fileprivate let second: FilePath?
     /// The remote name of the first item, a folder that contains ``name``; nil if both items have the same name.
     private let folder: Data?
-    /// Whether the items themselves don't clash, and only files inside them can: the items are folders that merge, or one is inside the other.
+    /// Whether only files inside the items can clash, but not the items themselves: the items are folders that merge, or one item is inside
+    /// the other.
     package let isOfContents: Bool
 
     fileprivate init(name: Data, first: FilePath?, second: FilePath?, isOfContents: Bool = false, folder: Data? = nil) {

@@ -27,8 +27,8 @@ extension QueueStore {
     /// Runs a body that creates drafts and may copy files, on a thread that may block. If the task is cancelled, the copies stop, and the
     /// body throws `CancellationError`.
     ///
-    /// - Parameter folder: The folder of the local files; nil for requests without local files. It identifies the disk, to limit the number of
-    ///   threads that a hanging disk can occupy.
+    /// - Parameter folder: The folder of the local files; nil for requests without local files. The folder identifies the disk, to limit
+    ///   the number of threads that a hanging disk can occupy.
     func writingDrafts<Drafts: Sendable>(
         in folder: FilePath?, _ body: @escaping @Sendable (CopyCancellation) throws -> Drafts
     ) async throws -> Drafts {

@@ -9,7 +9,8 @@ import TransferCore
     import Darwin
 #endif
 
-/// The file that buffers an app's stream. The app's bytes are appended to the file, and the disk space of confirmed bytes at its beginning is freed.
+/// The file that buffers an app's stream. The queue appends the app's bytes to the file, and frees the disk space of confirmed bytes at the
+/// beginning of the file.
 ///
 /// The file outlives the process. A complete stream needs no producer. Another producer can continue an incomplete stream.
 package final class StreamSpool: Sendable {

@@ -55,7 +55,8 @@ final class EventBuffer: Sendable {
             if missed == nil, cost < capacity { append(event) }
         }
 
-        /// Adds a unit of events, such as the events of one change of the order. The subscriber gets either all events of a unit or none of them.
+        /// Adds a unit of events, such as the events of one change of the order. The subscriber gets either all events of a unit, or a gap
+        /// in their place.
         mutating func append(_ unit: ArraySlice<QueueEvent>, capacity: Int) {
             guard let first = unit.first, let last = unit.last else { return }
             // Leaves room for a gap in addition to the unit. A unit that exceeds the capacity is added if no other event is pending.

@@ -5,8 +5,8 @@ import TransferCore
 /// Numbers events and distributes them to any number of subscribers. Each subscriber has its own bounded buffer, so a slow subscriber never slows the
 /// queue.
 ///
-/// The writer calls ``number(_:at:)``, stores the events with the change that they report, and calls ``publish(_:)`` once the change is durable.
-/// If the store rejects the change, the writer does not publish the events, and their numbers are reused.
+/// The writer calls ``number(_:at:)``, stores the events with the change that they report, and calls ``publish(_:)`` once the change is
+/// durable. If the store refuses the change, the writer does not publish the events, and reuses their numbers.
 package final class EventHub: Sendable {
     private struct Subscriber: Sendable {
         weak let buffer: EventBuffer?

@@ -260,6 +260,6 @@ struct ActiveRun: Sendable {
     let key: SessionKey
     let id: SessionID
     let task: Task<Void, Never>
-    /// The task that abandons the run if it does not end in time after an interruption; nil if the run was not interrupted.
+    /// The task that abandons the run if the run does not end in time after an interruption; nil if the run was not interrupted.
     var timer: Task<Void, Never>?
 }

@@ -13,6 +13,8 @@ extension TransferQueue {
         }
     }
 
+    /// Publishes the statistics once.
+    ///
     /// - Returns: Whether the statistics must be published again, because a session ran at the start or at the end of this call.
     private func publishTotalProgress() async -> Bool {
         let isLast = runs.isEmpty

@@ -22,7 +22,7 @@ struct WriterRound {
     ///   - free: The free space on the store's disk, in bytes; nil if there is no new value.
     ///   - refused: The errors of inputs that the store refuses, by the index of the input.
     init(_ envelopes: [Mailbox.Envelope], free: Int64?, refused: [Int: QueueError], _ scheduler: inout Scheduler, at now: DualInstant) {
-        // This can't throw, because the scheduler only rejects commands.
+        // This input can't fail, because the scheduler rejects only commands.
         if let free, let part = try? scheduler.handle(.diskSpace(free), at: now) { transaction.append(part) }
         start = transaction.writes.count
         for (index, envelope) in envelopes.enumerated() {
