@@ -4,8 +4,8 @@ import Tracing
 package import TransferCore
 import TransportSupport
 
-/// An HTTP client. It sends concurrent requests with libcurl on one shared thread. Up to ``Configuration/downloadThreads`` downloads have a
-/// dedicated thread.
+/// An HTTP client. It sends concurrent requests with libcurl on one shared thread. Up to ``Configuration/downloadThreads`` downloads each
+/// have a dedicated thread.
 ///
 /// The requests of an engine share kept-alive connections. The engine does not follow redirects, keep cookies, or retry requests, except
 /// for libcurl's own retries (see ``HTTPRequest``). It uses TLS 1.2 or later, and verifies the server unless
@@ -119,7 +119,7 @@ package final class CurlEngine: Sendable {
             meter.describe(request, in: span)
             do {
                 let outcome = try await send(request, purpose, pacing: pacing, progress: progress)
-                // A connection for another protocol has no response.
+                // A request for a socket (see `connect`) has no response.
                 if case .response(let response) = outcome { meter.end(status: response.status, in: span) }
                 return outcome
             } catch {

@@ -71,7 +71,8 @@ package struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertib
     /// forwarder accepts connections and closes them like this while its target is stopped.
     ///
     /// Can be true only for the kinds ``Kind/connectionLost`` and ``Kind/tlsFailed``. False if unknown, or if more than 4 MiB of the
-    /// request's body were sent. With the kind ``Kind/connectionLost``, the server may have acted on the request.
+    /// request's body were sent, because a forwarder does not buffer that much. With the kind ``Kind/connectionLost``, the server may have
+    /// acted on the request.
     package internal(set) var isUnanswered = false
 
     /// Whether the failure is an error of HTTP/2, such as a stream that the server or a proxy reset. A proxy that can't forward an interim response

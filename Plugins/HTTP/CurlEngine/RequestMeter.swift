@@ -4,7 +4,7 @@ import Tracing
 /// Records the metrics and the span of one request in the app's backends for swift-metrics and swift-distributed-tracing.
 struct RequestMeter {
     private let start = ContinuousClock.now
-    /// The method as a label of the metrics; `other` for an unusual method. An app can choose any method, so this limits the values.
+    /// The method as a label of the metrics, or `other` for an unusual method. An app can choose any method, but a label must have few values.
     let method: String
 
     init(_ method: String) {

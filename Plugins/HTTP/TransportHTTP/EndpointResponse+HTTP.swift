@@ -48,7 +48,9 @@ extension EndpointResponse {
 
     /// The error for a server that reports success before it can have received the whole request.
     ///
-    /// - Parameter length: The length of the request's body in bytes; nil for a stream that has not ended.
+    /// - Parameters:
+    ///   - accepted: The number of bytes of the body that the server can have received.
+    ///   - length: The length of the request's body in bytes; nil for a stream that has not ended.
     func earlySuccess(after accepted: Int64, of length: Int64? = nil, _ failureClass: FailureClass) -> TransferError {
         let received = length.map { "\(accepted) of \($0) bytes" } ?? "\(accepted) bytes of a stream that has not ended"
         return error(

@@ -13,7 +13,7 @@ struct FormBody {
         var reader: FileReader
         var offset: Int64 = 0
         var size: Int64
-        /// Whether the progress counts the file.
+        /// Whether the progress includes the bytes of this file.
         var isCounted = true
     }
 

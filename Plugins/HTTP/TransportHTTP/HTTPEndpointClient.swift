@@ -19,12 +19,12 @@ struct HTTPEndpointClient {
     var upload: EndpointAddress.Upload { plan.upload }
     var origin: Origin { address.origin }
 
-    /// Creates a server for requests outside a session.
+    /// Creates a client for requests outside a session.
     init(_ endpoint: Endpoint, credentials: any CredentialProvider, resources: ClientResources) throws(TransferError) {
         self.init(try SessionPlan(endpoint, for: nil), endpoint, credentials, resources)
     }
 
-    /// Creates a server for the requests of one attempt for a file.
+    /// Creates a client for the requests of one attempt for a file.
     init(_ attempt: FileAttempt, resources: ClientResources) throws(TransferError) {
         let plan = try SessionPlan(attempt.endpoint, attempt.options, for: attempt.direction)
         var url = attempt.options.uploadURL
@@ -32,7 +32,7 @@ struct HTTPEndpointClient {
         self.init(plan, attempt.endpoint, attempt.credentials, resources, RequestContext(attempt), givenURL: url)
     }
 
-    /// Creates a server for the requests that list one folder.
+    /// Creates a client for the requests that list one folder.
     init(_ attempt: ListingAttempt, resources: ClientResources) throws(TransferError) {
         let plan = try SessionPlan(attempt.endpoint, attempt.options, for: .download)
         self.init(plan, attempt.endpoint, attempt.credentials, resources, RequestContext(attempt))

@@ -29,7 +29,7 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
     /// The ID of this transport, `http`.
     public let id: TransportID = .http
 
-    /// 64. The queue adapts the number to the rate, up to this maximum.
+    /// 64. The queue adapts the number of small files in flight to the rate, up to this maximum.
     public let maximumSmallFilesInFlight = 64
 
     /// The C libraries in this process, each with its version.

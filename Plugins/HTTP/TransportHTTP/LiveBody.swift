@@ -10,7 +10,7 @@ import TransportSupport
     import Darwin
 #endif
 
-/// The body of a request that sends a growing source while the app produces it.
+/// The body of a request that sends a stream while the app still writes to it.
 ///
 /// Reads the source's file as it grows, at most as fast as the connection accepts the bytes. Each time the request is sent again, for
 /// example after a redirect, the body restarts from byte 0. This is no longer possible after ``release()`` has released the first bytes.
@@ -72,7 +72,7 @@ final class LiveBody: Sendable {
         }
     }
 
-    /// Stops reading. Call it when the last request has ended.
+    /// Stops reading. Call this method when the last request has ended.
     func end() {
         state.withLock { $0.reading }?.cancel()
     }

@@ -14,7 +14,7 @@ struct UploadVerification {
     let file: FileReader
     let size: Int64
     let verification: Verification
-    /// Whether the content can be read again. A stream that was sent while it was produced can't.
+    /// Whether the content can be read again. A stream that was sent while the app produced it can't be read again.
     let canReadAgain: Bool
     let threads: WorkerThreads
     let reporter: AttemptReporter

@@ -1,9 +1,9 @@
-/// The source of the bytes of a request's body. Confined to the loop's thread.
+/// The source of the bytes of a request's body. Used only on the thread of ``CurlLoop``.
 enum BodySource {
     case none
     case bytes([UInt8], position: Int)
     case file(FileBody)
-    /// `remaining` is nil for an unknown length.
+    /// `remaining` is the number of unread bytes; nil if the length is unknown.
     case stream(StreamBody, remaining: Int64?)
     /// The sources that have unread bytes, in order.
     case sequence([BodySource])
@@ -55,7 +55,7 @@ enum BodySource {
         }
     }
 
-    /// Passes a chunk from a reader thread to its file. In a sequence, only the first source requests chunks.
+    /// Passes a chunk from a reader thread to the ``FileBody`` that requested it. In a sequence, only the first source requests chunks.
     func receive(_ chunk: FileReadBuffer) {
         switch self {
         case .file(let body): body.receive(chunk)

@@ -1,13 +1,13 @@
 import TransferCore
 import TransportSupport
 
-/// Connects the loop to the threads that read request bodies and write response bodies. Confined to the loop's thread.
+/// Connects the loop to the threads that read request bodies and write response bodies. Used only on the thread of ``CurlLoop``.
 struct BodyThreads {
     let mailbox: LoopMailbox
     let readers: ReaderThreads
     /// The shared writer threads, for downloads whose caller provides no writer threads.
     let writers: WorkerThreads
-    /// The chunks beyond the first that all downloads of the loop may hold in memory.
+    /// The extra chunks that the downloads of the loop share, in addition to the two chunks that each download always has.
     private let extraChunks = ChunkAllowance()
 
     init(mailbox: LoopMailbox, readers: ReaderThreads, writers: WorkerThreads) {
@@ -59,7 +59,7 @@ struct BodyThreads {
         }
     }
 
-    /// Writes the queue on a writer thread, and requests the thread again while chunks remain.
+    /// Writes the queued chunks on a writer thread. While chunks remain, requests a writer thread again.
     private static func write(
         _ queue: WriteQueue, to sink: any HTTPResponseSink, on threads: WorkerThreads, notifyLoop: @escaping @Sendable () -> Void
     ) throws(TransferError) {

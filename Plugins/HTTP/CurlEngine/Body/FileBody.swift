@@ -9,7 +9,7 @@ import TransportSupport
     import Darwin
 #endif
 
-/// A buffer for a chunk of a file. A reader thread fills it.
+/// A buffer for one chunk of a file, at most 256 KiB. A reader thread fills the buffer.
 struct FileReadBuffer: Sendable {
     /// The position of the chunk in the file.
     var offset: Int64
@@ -22,7 +22,8 @@ struct FileReadBuffer: Sendable {
     var errorNumber: CInt = 0
 }
 
-/// Reads a range of a file for libcurl: cached bytes directly from the page cache, other bytes on a reader thread. Confined to the loop's thread.
+/// Reads a range of a file for libcurl: cached bytes directly from the page cache, other bytes on a reader thread. Used only on the thread of
+/// ``CurlLoop``.
 final class FileBody {
     /// The result of a read.
     enum Read {
@@ -42,8 +43,8 @@ final class FileBody {
     private let end: Int64
     /// Reads a chunk on a reader thread and sends it back to the loop.
     private let readOnThread: (FileReadBuffer) throws(TransferError) -> Void
-    /// The chunks from reader threads, in file order, until libcurl has received all their bytes. libcurl has already received the bytes
-    /// before `position`.
+    /// The chunks from reader threads that still have bytes for libcurl, in file order. libcurl has already received the bytes before
+    /// `position`.
     private var delivered: [FileReadBuffer] = []
     private var spare: TransferBuffer?
     private var isReadingOnThread = false
@@ -63,13 +64,13 @@ final class FileBody {
 
     var remaining: Int64 { end - position }
 
-    /// Fills as much of a buffer as possible without waiting. The buffer must not be larger than the remaining bytes.
+    /// Fills as much of a buffer as possible without waiting. The buffer must not be larger than ``remaining``.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Read {
         if let chunk = delivered.first {
             if chunk.errorNumber != 0 { return .failed(.sourceUnavailable(file.source.path, errno: chunk.errorNumber)) }
             guard chunk.count > 0 else { return .failed(file.endedEarly(at: position)) }
             let count = unsafe copyBytes(from: chunk, into: buffer)
-            // Without cached reads, a reader thread always reads one chunk ahead.
+            // Without cached reads, a reader thread reads one chunk ahead, so that libcurl rarely waits for the disk.
             if !canReadCached, delivered.count < 2 {
                 do { try readNext() } catch { return .failed(error) }
             }
@@ -113,7 +114,7 @@ final class FileBody {
         return nil
     }
 
-    /// Lets a reader thread read the bytes after the last chunk, if any remain.
+    /// Requests the next chunk from a reader thread. Does nothing if a reader thread is busy, no bytes remain, or the last read failed.
     private func readNext() throws(TransferError) {
         let offset = delivered.last.map { $0.offset + Int64($0.count) } ?? position
         guard !isReadingOnThread, offset < end, delivered.last?.errorNumber ?? 0 == 0, delivered.last?.count != 0 else { return }

@@ -1,10 +1,10 @@
 import Locking
 import TransferCore
 
-/// A request body that the app produces while the request is running. The app writes bytes, and the engine sends them. The transfer pauses
-/// while no bytes are available.
+/// A request body that the caller produces while the request is running. The caller writes bytes, and the engine sends them. The request
+/// pauses while no bytes are available.
 ///
-/// A stream serves one request. It does not keep sent bytes.
+/// A stream serves one request. It does not keep sent bytes, so they can't be sent again.
 package final class HTTPBodyStream: Sendable {
     /// The bytes that ``take()`` returns to the engine, or the reason why it returns none.
     enum Supply {
@@ -42,8 +42,8 @@ package final class HTTPBodyStream: Sendable {
         self.capacity = max(1, capacity)
     }
 
-    /// Adds bytes, and waits while too many bytes are unsent. Can be called from any task, even before the request is sent, but not after
-    /// ``finish()`` or ``fail(_:)``.
+    /// Adds bytes, and waits while the unsent bytes exceed the capacity. Can be called from any task, even before the request is sent, but
+    /// not after ``finish()`` or ``fail(_:)``.
     ///
     /// - Throws: A ``CurlEngineError`` of the kind ``CurlEngineError/Kind/requestEnded`` if the request has ended; or `CancellationError`,
     ///   after which the bytes may still be sent.
@@ -104,7 +104,7 @@ package final class HTTPBodyStream: Sendable {
 extension HTTPBodyStream {
     /// Binds the stream to a request.
     ///
-    /// - Parameter wake: Called from any thread if ``take()`` found no bytes, and then bytes arrive or the body ends.
+    /// - Parameter wake: Called when bytes arrive or the body ends, if ``take()`` found no bytes before. May be called from any thread.
     /// - Returns: False if the stream already belongs to a request; otherwise true.
     func attach(wake: @escaping @Sendable () -> Void) -> Bool {
         state.withLock { state in

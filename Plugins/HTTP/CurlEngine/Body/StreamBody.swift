@@ -1,4 +1,4 @@
-/// Passes the bytes of an ``HTTPBodyStream`` to libcurl. Confined to the loop's thread.
+/// Passes the bytes of an ``HTTPBodyStream`` to libcurl. Used only on the thread of ``CurlLoop``.
 final class StreamBody {
     /// The bytes that can be read now, or the reason why none can be.
     enum Availability {
@@ -20,7 +20,7 @@ final class StreamBody {
         self.stream = stream
     }
 
-    /// Returns the number of unread bytes in the first chunk, the end or the error. Does not wait.
+    /// Returns the number of unread bytes in the first unread chunk, the end or the error. Does not wait.
     func availability() -> Availability {
         if chunkIndex < chunks.count { return .bytes(chunks[chunkIndex].count - position) }
         switch stream.take() {

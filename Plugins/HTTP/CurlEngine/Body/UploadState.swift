@@ -1,6 +1,6 @@
 import TransferCore
 
-/// The unsent bytes of a request's body, and their rate limit. Confined to the loop's thread.
+/// The unsent bytes of a request's body, and their rate limit. Used only on the thread of ``CurlLoop``.
 struct UploadState {
     /// The result of ``read(into:)``.
     enum Read {

@@ -30,9 +30,9 @@ struct ConnectionKey: Hashable {
     }
 }
 
-/// Connections and TLS sessions that requests with the same options share. Confined to the loop's thread.
+/// Connections and TLS sessions that requests with the same options share. Used only on the thread of ``CurlLoop``.
 @safe final class ConnectionPool {
-    /// libcurl's share object. Its connections close when it is freed.
+    /// libcurl's share object, which owns the connections. Freeing it closes them.
     let share: UnsafeMutableRawPointer
     /// The value of the use counter when the pool was last used. The pool with the lowest value is the least recently used.
     fileprivate var lastUse: UInt64 = 0

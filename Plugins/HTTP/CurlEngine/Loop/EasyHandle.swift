@@ -1,6 +1,6 @@
 import CCurl
 
-/// A libcurl easy handle, with a buffer for its error text. It serves one transfer at a time. Confined to the loop's thread.
+/// A libcurl easy handle, with a buffer for its error text. It serves one transfer at a time. Used only on the thread of ``CurlLoop``.
 @safe final class EasyHandle {
     let pointer: UnsafeMutableRawPointer
     private let errorText: UnsafeMutablePointer<CChar>

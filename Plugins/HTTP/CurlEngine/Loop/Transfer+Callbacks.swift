@@ -56,7 +56,7 @@ extension Transfer {
 
     /// Passes bytes of the response's body to the download or to the collector.
     ///
-    /// - Returns: The number of bytes to continue, `CURL_WRITEFUNC_PAUSE` to pause, or 0 to end the transfer (CURLOPT_WRITEFUNCTION(3)).
+    /// - Returns: `bytes.count` to continue, `CURL_WRITEFUNC_PAUSE` to pause, or 0 to end the transfer (CURLOPT_WRITEFUNCTION(3)).
     private func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
         guard download?.isAccepted == true else { return unsafe response.addBody(bytes) ? bytes.count : 0 }
         switch unsafe download?.accept(bytes) {

@@ -2,7 +2,7 @@ import CCurl
 import SystemPackage
 import TransferCore
 
-/// One running request. Confined to the loop's thread.
+/// One running request. Used only on the thread of ``CurlLoop``.
 @safe final class Transfer {
     let pending: PendingRequest
     let handle: EasyHandle
@@ -44,7 +44,7 @@ import TransferCore
     /// Whether the request has trailers, the header fields after its body.
     var hasTrailers: Bool { pending.request.trailers != nil }
 
-    /// Returns the transfer that libcurl passed to a callback. The loop retains the transfer until it resets the handle.
+    /// Returns the transfer that libcurl passed to a callback. The loop retains the transfer until the handle is reset.
     static func from(_ context: UnsafeMutableRawPointer?) -> Transfer? {
         guard let context = unsafe context else { return nil }
         return unsafe Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
@@ -84,8 +84,8 @@ import TransferCore
             handle.set(CURLOPT_CONNECT_ONLY, 1)
             handle.set(CURLOPT_HTTPPROXYTUNNEL, 1)
         } else {
-            // A kept-alive connection may already be closed by the server. libcurl would then send the request again, which a stream does not
-            // allow.
+            // The server may already have closed a kept-alive connection. libcurl would then send the request again, but the bytes of a stream
+            // can't be sent twice.
             if request.needsNewConnection || request.body.isStream { handle.set(CURLOPT_FRESH_CONNECT, 1) }
             try setMethodAndBody(request, uploadBufferSize: configuration.uploadBufferSize)
             try setHeaders(request)

@@ -1,6 +1,6 @@
 import TransferCore
 
-/// Applies the rate limits to one direction of a transfer. Confined to the loop's thread.
+/// Applies the rate limits to one direction of a transfer. Used only on the thread of ``CurlLoop``.
 struct TransferPacer {
     private let allowance: (@Sendable (Int) -> Allowance)?
     /// The number of allowed bytes that have not been transferred yet.
@@ -12,8 +12,8 @@ struct TransferPacer {
         self.allowance = allowance
     }
 
-    /// Returns the number of bytes that can be transferred now, which can exceed `limit`. If there is no credit, requests at most `limit`
-    /// bytes from the rate limits.
+    /// Returns the number of bytes that can be transferred now, which can exceed `limit`. If no allowed bytes are left, first requests at
+    /// most `limit` bytes from the rate limits.
     mutating func credit(upTo limit: Int) -> Int {
         guard allowance != nil else { return limit }
         if credit <= 0 { requestCredit(upTo: limit) }

@@ -11,7 +11,7 @@ struct WriteBuffer: Sendable {
 }
 
 /// Passes the body of a response to a sink. With a lane (``DownloadLane``), writes on the loop's own thread. Otherwise, a writer thread
-/// writes chunks while the loop gathers the next chunks, so both threads work at the same time. Confined to the loop's thread.
+/// writes chunks while the loop gathers the next chunks, so both threads work at the same time. Used only on the thread of ``CurlLoop``.
 struct DownloadState {
     /// Whether the bytes that libcurl offered were accepted.
     enum OfferResult {

@@ -99,7 +99,7 @@ final class WriteQueue: Sendable {
 }
 
 /// A budget of extra chunks (``WriteBuffer``), shared by all transfers of a loop. The two chunks that each transfer can always have do not count
-/// against the budget. Confined to the loop's thread.
+/// against the budget. Used only on the thread of ``CurlLoop``.
 final class ChunkAllowance {
     /// 16 chunks of 256 KiB are 4 MiB of memory.
     var left = 16

@@ -3,7 +3,7 @@ import Foundation
 import Logging
 package import TransferCore
 
-/// The attempt that requests belong to.
+/// The attempt that requests belong to, for the app's header hook and for logs.
 package struct RequestContext: Sendable {
     let origin: AttemptOrigin
     let number: Int
@@ -137,7 +137,7 @@ package struct EndpointClient: Sendable {
     private func sendOnce(_ outgoing: EndpointRequest, to target: Origin, isTrusted: Bool) async throws -> EndpointResponse {
         var request = outgoing.request
         let fields = isTrusted ? try await credentials.headers() : []
-        // The values that must not be repeated: the credentials, and the secrets in headers that the hook adds or changes.
+        // The values that receipts, errors and logs must not repeat: the credentials, and the secrets in headers that the hook adds or changes.
         var secrets = fields.map(\.value)
         if isTrusted {
             for field in Array(configuredHeaders) + fields { request.headers.append(field.name, field.value) }

@@ -19,7 +19,7 @@ package struct EndpointResponse: Sendable {
     package let secrets: [String]
     /// Whether the request carried credentials, or secrets in headers from the app's hook.
     package let sentCredentials: Bool
-    /// Whether the account has credentials or a header hook that the request did not use, because its origin is not trusted, or it was
+    /// Whether the request was sent without the account's credentials or the app's header hook, because its origin is not trusted, or it was
     /// redirected to another origin.
     package let withheldCredentials: Bool
     /// Whether the server accepted the same credentials before this request.
@@ -51,7 +51,7 @@ package struct EndpointResponse: Sendable {
     package var commonFailure: TransferError? {
         switch status {
         case 407:
-            // For an http address, the proxy itself sends this response.
+            // With an http address, the proxy sends this response itself, so the message must name the proxy.
             error(
                 .credentials, .credentialsRejected, by: proxyDescription.map { "The proxy \($0)" },
                 "requires credentials for requests to \(origin), or rejected the credentials that it received")

@@ -10,7 +10,8 @@ extension HTTPResponse {
         return url
     }
 
-    /// Returns the target of a redirect; nil if the client must not follow it.
+    /// Returns the target of a redirect; nil if the response is not a redirect, or the client must not follow it. The client never follows a
+    /// redirect from https to http.
     ///
     /// - Parameters:
     ///   - isGet: Whether the request was a `GET`. All redirects of a `GET` are followed; otherwise, only 307 and 308 (RFC 9110, section 15.4).

@@ -1,7 +1,7 @@
 package import CurlEngine
 import Foundation
 
-/// Removes the secrets of requests from texts. If a server repeats a secret, it must not get into a log or the storage folder.
+/// Removes the secrets of requests from texts. A server may repeat a secret, but the secret must not get into a log or the storage folder.
 extension String {
     /// The minimum length in bytes of a secret that is replaced within a text. A shorter secret can occur by chance. A replacement could
     /// then make the text misleading, and would reveal where the secret occurs.

@@ -31,7 +31,7 @@ extension HTTPDownload {
             return try await group.reduce([], +)
         }
         var failure = ends.compactMap(\.self).first
-        // If a connection failed after the other connections had finished, its range is still missing.
+        // If a connection failed after the other connections had finished, its range is still missing. This task downloads that range.
         if failure != nil, ends.contains(nil), !part.plan({ $0.isEmpty }) { failure = try await work(on: part) }
         let length = part.remote?.length
         if let failure, length == nil || part.received.prefix != length { throw failure }

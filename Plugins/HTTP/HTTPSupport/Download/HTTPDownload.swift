@@ -2,18 +2,17 @@ import SystemPackage
 package import TransferCore
 package import TransportSupport
 
-/// One attempt to download one file with `GET`. It resumes if the server still has the same version of the file (RFC 9110, sections 13.1.5
-/// and 14).
+/// One attempt to download one file with `GET`.
 ///
-/// An attempt resumes a part file only if the server identifies the version by a strong validator. Otherwise, each attempt restarts from
-/// byte 0.
+/// The attempt resumes the part file of an earlier attempt if the server identifies versions of the file by a strong validator, and still
+/// has the same version (RFC 9110, sections 13.1.5 and 14). Otherwise, the download restarts from byte 0.
 ///
 /// If the session allows several segments, the first request is for the beginning of the file. If the response has exactly this range,
 /// identifies the version, and reports a large total size, more requests download the remaining ranges in parallel. Otherwise, the download
 /// uses only one connection. If a file changes between two requests, for example because the server is still writing the file, later
 /// attempts download it with one request.
 ///
-/// A checkpoint stores the received ranges. Its position is the end of the range that starts at byte 0.
+/// A checkpoint stores the received ranges. The checkpoint's position is the end of the range that starts at byte 0.
 package struct HTTPDownload: Sendable {
     let source: DownloadSource
     let threads: WorkerThreads

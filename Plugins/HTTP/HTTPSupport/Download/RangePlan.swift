@@ -53,7 +53,7 @@ struct RangePlan: Sendable {
         pending = gaps.reversed().map { FileRange(start: $0.lowerBound, end: $0.upperBound) } + pending
     }
 
-    /// Adds a range to request before all others.
+    /// Adds a range, which is requested before all other ranges.
     mutating func add(_ range: FileRange) { pending.append(range) }
 
     mutating func nextRange() -> FileRange? {

@@ -23,8 +23,8 @@ public struct RequestOptions: Hashable, Sendable {
     /// (RFC 7469, section 2.4). In addition, the server's certificate must be valid.
     public var pinnedPublicKeys: [String]
 
-    /// Whether to accept any certificate of the server. Anyone on the network path can then read and change the data, so use it only for
-    /// tests. Each request logs a warning.
+    /// Whether to accept any certificate of the server. Anyone on the network path can then read and change the data, so use this option only
+    /// for tests. Each request logs a warning.
     public var insecure: Bool
 
     /// A file with a certificate (PEM) that authenticates the client; nil for none.

@@ -13,8 +13,8 @@ enum DAVElement: String, CaseIterable, Sendable {
 
 /// Reads the elements of a WebDAV response from an XML document that arrives in chunks (XML 1.0, and Namespaces in XML 1.0).
 ///
-/// Rejects document type declarations, so a document can define no entities and refer to no other document. Accepts only UTF-8. Its memory is
-/// limited, regardless of the document.
+/// Rejects document type declarations, so a document can define no entities and refer to no other document. Accepts only UTF-8. The reader
+/// uses a limited amount of memory, regardless of the document.
 struct DAVElementReader {
     /// The start or end of an element.
     enum Event: Hashable, Sendable {
@@ -67,7 +67,7 @@ struct DAVElementReader {
     private var open: [OpenElement] = []
     private var namespaces: [(prefix: [UInt8], name: [UInt8])] = []
     private var hasRoot = false
-    /// The bytes of a byte order mark that were read.
+    /// The bytes of a byte order mark that were read so far.
     private var start: [UInt8] = []
     /// Whether at most a byte order mark was read. An XML declaration is valid only here.
     private var isAtStart = true

@@ -101,8 +101,8 @@ final class ListingSink: HTTPResponseSink {
 
     /// Checks that the response is complete.
     ///
-    /// - Returns: Whether it is the listing of a folder, not of a file.
-    /// - Throws: A ``TransferError`` if it is incomplete, or does not mention the folder.
+    /// - Returns: Whether the response is the listing of a folder, not of a file.
+    /// - Throws: A ``TransferError`` if the response is incomplete, or does not mention the folder.
     func finish() throws -> Bool {
         try parser.withLock { parser in
             do throws(DAVElementReader.Malformed) { try parser.reader.finish() } catch { throw failure(error.reason) }

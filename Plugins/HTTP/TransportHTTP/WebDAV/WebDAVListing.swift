@@ -8,7 +8,7 @@ struct WebDAVListing: Sendable {
     private static let batch = 1_000
     /// The maximum number of bytes of a response, enough for about 10,000,000 entries. Without this limit, a listing could run forever.
     private static let maximumBytes: Int64 = 4 << 30
-    /// Asks only for the needed properties (RFC 4918, section 15).
+    /// A request for only the properties that a listing needs (RFC 4918, section 15).
     private static let body = Array(
         #"<?xml version="1.0" encoding="utf-8"?><propfind xmlns="DAV:"><prop><resourcetype/><getcontentlength/></prop></propfind>"#.utf8)
 
