@@ -34,8 +34,8 @@ struct RemoteFilePaths: Sendable {
         return sibling(Array(".tq-\(transferID).part".utf8))
     }
 
-    /// Returns the final path with a number: for 1, `reel (1).mov` instead of `reel.mov`; for 0, the final path itself. For the overwrite
-    /// policy `rename`, if files with lower numbers exist.
+    /// Returns the final path with a number: for 1, `reel (1).mov` instead of `reel.mov`; for 0, the final path itself. The overwrite policy
+    /// `rename` uses a number if files with lower numbers exist.
     func numbered(_ number: Int) -> [UInt8] {
         guard number > 0 else { return final }
         let name = path.lastComponent

@@ -28,7 +28,7 @@ public struct SFTPOptions: Hashable, Sendable {
         case socket(String)
     }
 
-    /// The files of private keys, tried in this order after the agent's keys. A credential of the kind `keyPassphrase` decrypts them.
+    /// The files of private keys, tried in this order after the agent's keys. A credential of the kind `keyPassphrase` decrypts the keys.
     public var identities: [String]
 
     /// The SSH agent.

@@ -40,7 +40,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
 
     /// Checks an endpoint's address, settings and kinds of credentials without contacting the server.
     ///
-    /// For programs that let users enter endpoints. Call this method on any executor. An attempt makes the same checks.
+    /// Use this method in programs that let users enter endpoints. Call it on any executor. An attempt makes the same checks.
     ///
     /// - Throws: A `TransferError` with the code `invalidEndpoint`, or of the class `unsupported`.
     public static func validate(_ endpoint: Endpoint) throws(TransferError) {
@@ -49,8 +49,8 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
 
     /// Checks a session's options without contacting the server.
     ///
-    /// For programs that let users enter sessions. Call this method on any executor. An attempt makes the same checks. The account may have
-    /// another endpoint whose transport supports the options.
+    /// Use this method in programs that let users enter sessions. Call it on any executor. An attempt makes the same checks. The account may
+    /// have another endpoint whose transport supports the options.
     ///
     /// - Parameter options: The options as an attempt receives them.
     /// - Throws: A `TransferError` if the expected checksum is invalid, or if the options contain settings or a creation URL. The transport

@@ -6,7 +6,7 @@ import CSSH2
     import Darwin
 #endif
 
-/// Signs data for libssh2 with an agent's key. Used on the connection's thread.
+/// Signs data for libssh2 with an agent's key. Used only on the connection's thread.
 final class AgentSigner {
     let key: HostKey
     private let client: AgentClient

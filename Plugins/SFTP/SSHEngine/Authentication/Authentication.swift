@@ -51,7 +51,7 @@ struct Authentication {
             if case .accepted(let method) = try tryKeyFiles() { return method }
         }
         guard let reference = settings.authentication.password else { throw failure }
-        // If the server requires two methods and accepted a key as the first one, it offers the second method only now (RFC 4252, section 5.1).
+        // If the server requires two methods and has accepted a key as the first, the server offers the second only now (RFC 4252, section 5.1).
         if offered.isDisjoint(with: ["password", "keyboard-interactive"]), attempts > 0, try requestMethods() { return "none" }
         if !offered.isDisjoint(with: ["password", "keyboard-interactive"]), let password = try read(reference, for: "the password") {
             if case .accepted(let method) = try tryKeyboard(password) { return method }
@@ -217,6 +217,7 @@ struct Authentication {
         return .refused
     }
 
+    /// The reason why libssh2 or servers do not accept keys of a type, as a part of a message; nil if they do.
     private static func obstacle(for type: String) -> String? {
         if type == "ssh-dss" { return "DSA keys are no longer accepted; make an ed25519 key" }
         if type.hasPrefix("sk-") { return "keys that need a security key are not supported" }

@@ -120,7 +120,7 @@ final class ConnectionMailbox: Sendable {
         }
     }
 
-    /// Sleeps until a descriptor is ready, the mailbox is woken, or the time has passed.
+    /// Sleeps until a descriptor is ready, the mailbox is woken, or the time has passed. A negative time means no limit.
     ///
     /// - Returns: The events of each descriptor.
     func sleep(_ descriptors: [(descriptor: CInt, events: Int32)], milliseconds: Int32) -> [Int32] {

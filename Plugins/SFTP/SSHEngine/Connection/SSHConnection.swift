@@ -175,7 +175,7 @@ package final class SSHConnection: Sendable {
         return SSHChannel(id: pending.id, mailbox: mailbox)
     }
 
-    /// Runs a command in the user's shell on the server, and waits until it exits.
+    /// Runs a command in the user's shell on the server, and waits until the command exits.
     ///
     /// - Parameters:
     ///   - command: The command in the server's encoding. The caller must quote it for the shell.

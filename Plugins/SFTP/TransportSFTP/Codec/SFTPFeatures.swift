@@ -15,7 +15,7 @@ package struct SFTPFeatures: Hashable, Sendable {
     /// SSH packet, and all servers must accept packets of 34,000 bytes (draft-ietf-secsh-filexfer-02, section 3). Larger requests would not
     /// be faster than more requests in flight.
     package static let chunkSize = 32_640
-    /// The minimum size of a request. The client ignores a lower limit of the server, because smaller requests would be too slow.
+    /// The lowest limit of a server, in bytes, that the client respects. Smaller requests would be too slow.
     package static let smallestChunkSize: UInt64 = 4_096
 
     package var version: UInt32 = 3

@@ -255,7 +255,7 @@ actor SSHConnectionPool {
         await member.link.close()
     }
 
-    /// Removes connections that no other file can use: closed connections, and open connections whose server does not respond.
+    /// Removes connections that further files can't use: closed connections, and open connections whose server does not respond.
     private func removeUnusable(of endpoint: Endpoint) {
         let unusable = groups[endpoint]?.members.filter { !$0.link.client.isOpen || $0.isSilent(for: policy.silence, policy) } ?? []
         guard !unusable.isEmpty else { return }

@@ -2,7 +2,7 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// One attempt to download one file. It resumes if the server still has the same version of the file.
+/// One attempt to download one file. It resumes an earlier attempt if the server still has the same version of the file.
 struct SFTPDownload {
     let connection: PooledConnection
     let features: SFTPFeatures

@@ -2,9 +2,9 @@ import TransferCore
 
 /// Lists one folder.
 struct SFTPListing {
-    /// The number of requests in flight. With several requests, listing a small, open folder takes one round trip.
+    /// The number of requests in flight. With several requests, listing a small folder takes one round trip after the folder was opened.
     private static let responsesAhead = 4
-    /// The maximum number of consecutive responses without names. It prevents an endless listing.
+    /// The maximum number of consecutive responses without names. The limit prevents an endless listing.
     private static let maximumEmptyResponses = 100
 
     private let client: SFTPClient

@@ -46,7 +46,7 @@ package struct InterruptedSyncs: Hashable, Sendable {
 }
 
 extension SFTPFeatures {
-    /// The features; without `fsync` if too many syncs were interrupted.
+    /// Returns the features, without `fsync` if too many syncs were interrupted.
     func after(_ interruptedSyncs: InterruptedSyncs) -> SFTPFeatures {
         guard !interruptedSyncs.allowsSyncs else { return self }
         var features = self

@@ -121,7 +121,7 @@ final class PartWriter: Sendable {
         let limit = Self.batch * Int64(features.writeSize)
         guard let growth = file.source.growth else { return record.claim(upTo: limit, of: index) }
         if case .growing(let end) = growth.extent, end <= offset {
-            // The producer may write no more bytes until the sent bytes are confirmed.
+            // The producer may wait until the sent bytes are confirmed before it writes more. So confirm them now.
             try await drained()
             try await syncAndSave()
         }

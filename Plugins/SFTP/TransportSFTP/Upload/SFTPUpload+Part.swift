@@ -75,6 +75,7 @@ extension SFTPUpload {
         do {
             return try await opening.handle()
         } catch let failure as StatusFailure where isReadBack && failure.status.code == .permissionDenied {
+            // The server forbids only reading if it now creates the file for writing.
             client.close(try await client.open(.open(part, [.write, .create, .exclusive], creation)))
             try await client.perform(.remove(part))
             throw ContentComparison.impossible(paths.name, at: client.serverName, failure)

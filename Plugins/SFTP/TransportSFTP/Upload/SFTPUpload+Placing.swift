@@ -31,7 +31,7 @@ extension SFTPUpload {
                 let checkpoint = UploadCheckpoint(part: part, final: final, stage: .placing, checksum: checksum)
                 try await reporter.save(checkpoint.encoded(confirmed: size))
             }
-            // The other queue can have created its part file again after it was removed.
+            // The other queue may have created its part file again after this upload removed it.
             if let other = known?.checkpoint.otherPart { try? await client.perform(.remove([UInt8](other))) }
         }
         receipt.checksum = checksum

@@ -18,7 +18,7 @@ extension SFTPUpload {
         upload.foreignPart = nil
         guard let known else { return upload }
         var checkpoint = known.checkpoint.withoutUnsynced
-        // Left by an earlier copy.
+        // Removes the incomplete part file of an earlier copy.
         if let other = checkpoint.otherPart { try? await client.perform(.remove([UInt8](other))) }
         let size = checkpoint.neededSize(known.confirmed)
         if size > 0 {

@@ -23,7 +23,8 @@ struct SFTPUpload {
     var known: (checkpoint: UploadCheckpoint, confirmed: Int64)?
     /// The permissions of the source; nil for the queue's copy of an app's data or stream (``UploadSource/isSpooled``).
     let sourceMode: UInt32?
-    /// Whether this process has already made an attempt for this file since the file restarted or its session was retried.
+    /// Whether this process has already made an attempt for this file, and since then, the file has not restarted and the session was not
+    /// retried.
     let isRepeated: Bool
     let threads: WorkerThreads
     let reporter: AttemptReporter

@@ -46,7 +46,7 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
     package var acknowledged: Int64?
     /// The number of interrupted syncs; see ``InterruptedSyncs``.
     package var interruptedSyncs: Int?
-    /// The path of another part file of this upload, to remove with ``part``: the one that is being copied to, or the one that was copied.
+    /// The path of another part file of this upload, to remove with ``part``: the target of an unfinished copy, or the source of a finished one.
     var otherPart: Data?
     /// The permissions to set before the part file is renamed; nil to keep its permissions.
     var mode: UInt32?

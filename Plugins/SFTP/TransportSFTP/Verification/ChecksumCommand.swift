@@ -42,7 +42,8 @@ package enum ChecksumCommand {
 
     /// Parses the command's output.
     ///
-    /// - Returns: The algorithm, and for each file its checksum, or nil if it can't be read; nil if the output is not from this command.
+    /// - Returns: The algorithm, and for each file its checksum, which is nil if the server can't read the file. Returns nil if the output is
+    ///   not from this command.
     package static func results(_ output: [UInt8]) -> (algorithm: ChecksumAlgorithm, digests: [Checksum?])? {
         let lines = output.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map { line in
             Substring(decoding: line.last == UInt8(ascii: "\r") ? line.dropLast() : line, as: UTF8.self)
