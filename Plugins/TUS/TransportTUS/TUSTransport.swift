@@ -121,7 +121,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     /// The number of additional small files to prepare while others wait for responses: 6.
     public let smallFilesAhead = 6
 
-    /// 64. The queue adapts the actual number to the network and the server.
+    /// 64. The queue adapts the number of small files in flight to the network and the server, up to this maximum.
     public let maximumSmallFilesInFlight = 64
 
     private let resources: TransportResources
@@ -133,9 +133,10 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     /// Creates a transport. The first request starts its threads and connections.
     ///
     /// - Parameters:
-    ///   - reuse: How long the headers of a file are used; by default, only for one request.
-    ///   - headers: Called before each request to a trusted origin; returns the headers to send. After a 401 or 403, it is called to renew the
-    ///     headers, but only once for all requests that were rejected with the same headers. The rejected requests are then sent again.
+    ///   - reuse: When the transport reuses the headers that the hook returned for a file; by default, never.
+    ///   - headers: Called before each request to a trusted origin; returns the headers to send. After a 401 or 403, the transport calls
+    ///     the hook to renew the headers, but only once for all requests that were rejected with the same headers. It then sends the
+    ///     rejected requests again.
     public init(reusingHeaders reuse: HeaderReuse = .never, headers: HeaderHook? = nil) {
         self.init(reusingHeaders: reuse, headers: headers, now: { .now })
     }

@@ -6,7 +6,8 @@ import CurlEngine
 /// module uses. The values of extension headers have the format of tus 1.0.0. If a version uses another format for a header's value, the
 /// header's property is nil.
 package struct Dialect: Sendable {
-    /// The header with the version; nil if the version has none. All requests except `OPTIONS` must contain it, and in tus all responses.
+    /// The header with the version; nil if the version has no such header. All requests except `OPTIONS` must contain the header. In tus, all
+    /// responses must contain it too.
     package var versionHeader: String?
     /// The version.
     package var version: String

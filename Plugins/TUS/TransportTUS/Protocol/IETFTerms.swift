@@ -36,7 +36,7 @@ package struct IETFTerms: Hashable, Sendable {
     /// - Parameter isComplete: Whether the request completes the upload.
     package func completeness(_ isComplete: Bool) -> String { isComplete != isInverted ? "?1" : "?0" }
 
-    /// Returns whether a response declares the upload to be complete; nil if it does not declare it, or the value is invalid.
+    /// Returns whether a response declares the upload to be complete; nil if the response declares neither, or the value is invalid.
     package func isComplete(in headers: HTTPHeaders) -> Bool? {
         if let value = Self.boolean(headers[completenessHeader]) { return value != isInverted }
         guard mayBeSwapped, let value = Self.boolean(headers[isInverted ? Self.complete : Self.incomplete]) else { return nil }

@@ -45,8 +45,8 @@ struct TUSResponse {
     /// Whether the response is from a gateway that got no valid response from the server (RFC 9110, sections 15.6.3 and 15.6.5).
     var isFromGateway: Bool { (status == 502 || status == 504) && !isFromTUSServer }
 
-    /// Whether the response has the protocol's version header (tus 1.0.0, "Tus-Resumable"), or another header of the protocol if its version does not
-    /// require one. A login page lacks it.
+    /// Whether the response has the protocol's version header (tus 1.0.0, "Tus-Resumable"). If the version of the protocol has no such header,
+    /// whether the response has another header of the protocol. A login page has neither.
     var isFromTUSServer: Bool { dialect.isDeclared(in: response.headers) }
 
     /// The number of bytes that the server has; nil if the response contains no valid number.

@@ -270,9 +270,9 @@ extension TUSServer {
         throw try await refused(answer)
     }
 
-    /// Returns the error for a response. If the response lacks information, sends an `OPTIONS` request first. After a 412, that request
-    /// returns the server's versions. After a `HEAD` with the status 400, whose response has no body, it shows whether a proxy rejects the
-    /// client certificate. After a response that may come from a server without tus, it shows the server's protocol.
+    /// Returns the error for a response. If the response lacks information, sends an `OPTIONS` request first. After a 412, the response to
+    /// `OPTIONS` contains the server's versions. After a `HEAD` with the status 400, whose response has no body, it shows whether a proxy rejects
+    /// the client certificate. After a response that may come from a server without tus, it shows the server's protocol.
     func refused(_ answer: TUSResponse) async throws -> TransferError {
         if let change = changeToTUS(answer) { return change }
         let mayRefuseCertificate = answer.request == .head && answer.status == 400 && !answer.isFromTUSServer

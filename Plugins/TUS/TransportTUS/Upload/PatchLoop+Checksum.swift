@@ -55,7 +55,7 @@ extension PatchLoop {
         lastChecksum = (range, header)
     }
 
-    /// Counts bytes of a request that the server kept without comparing their checksum.
+    /// Adds bytes that the server kept without comparing their checksum to the stored number of unverified bytes.
     func saveUnverified(_ count: Int64) async throws {
         // With the IETF's protocol, the checksum of the whole file is compared.
         guard count > 0, check.comparesRequests, server.dialect.ietf == nil else { return }

@@ -83,7 +83,7 @@ struct ResourceCreation {
         let gate = CompletionGate(size: count, isOpen: !withContent || isOpen)
         let watch = RequestWatch()
         record.reportSent(0, of: .whole)
-        // Both end with the request.
+        // These two tasks end with the request.
         async let saving: Void = record.saveCounts(watch.countsToSave, from: 0, of: .whole)
         async let opening: Void = gate.open { try await record.save { $0.whole.mayBeComplete = true } }
         defer {

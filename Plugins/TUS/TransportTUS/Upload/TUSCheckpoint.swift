@@ -1,7 +1,7 @@
 import Foundation
 import TransferCore
 
-/// One upload on the server.
+/// One upload on the server. The protocols call the server's record of a file, which grows with each request, an upload.
 struct RemoteUpload: Codable, Sendable {
     /// The absolute URL; nil until the server has responded to the creation.
     var url: String?

@@ -139,8 +139,8 @@ extension TUSUpload {
         return wasLast ? server.rejectedVersions(answer) : server.changeToTUS(answer) ?? answer.failure()
     }
 
-    /// Whether the creation contains the whole content. It does not after an interrupted attempt that learned of no upload, because interim
-    /// responses may not arrive, and some proxies end requests with interim responses.
+    /// Whether the creation contains the whole content. After an interrupted attempt that learned of no upload, the creation contains no
+    /// content, because interim responses may not arrive, and some proxies end requests with interim responses.
     private var sendsContentAtOnce: Bool {
         guard !isRepeated, options.creation == .automatic, file.source.growth == nil else { return false }
         // If the server speaks another version, its interim response does not count, and a lost connection would leave the outcome unknown.
