@@ -9,7 +9,7 @@ struct NamedSetting {
     /// The new value; nil to remove the setting.
     let value: String?
 
-    /// The options of settings that `--setting` can only remove. These options also check the values.
+    /// The settings that `--setting` can only remove, with the options that set them. These options also check the values.
     private static let separateOptions = [
         "caFile": "--ca-file", "clientCertificate": "--client-certificate", "clientKey": "--client-key", "hostKey": "--host-key",
         "identity": "--identity", "knownHosts": "--known-hosts",

@@ -6,7 +6,7 @@ import TransferKit
 
 /// The heap of the C library, which keeps freed memory for later allocations. Only glibc has the functions that return this memory.
 enum HeapMemory {
-    /// The number of removed sessions after which freed memory is returned.
+    /// The number of removed sessions after which freed memory is returned to the system.
     private static let removals = 10_000
     /// The delay after which freed memory is returned, so that one return serves several removals.
     private static let delay = Duration.seconds(5)

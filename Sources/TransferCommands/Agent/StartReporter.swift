@@ -26,7 +26,7 @@ package struct StartReporter: Sendable {
         var message: String?
     }
 
-    /// Reports that the agent is ready, and closes the pipe. Call only one of these methods, once.
+    /// Reports that the agent is ready, and closes the pipe. Call only one of the reporting methods, once.
     package func reportReady() { send(StartResult()) }
 
     /// Reports that the agent failed to start, and closes the pipe.

@@ -35,7 +35,8 @@ struct CommonOptions: ParsableArguments {
         await CommandContext.current.terminal.write(text.withoutControlCharacters)
     }
 
-    /// Prints a note if no waiting session starts, because no process runs the queue or its owner has stopped it, and how to run it.
+    /// If no waiting session can start, prints the reason and how to run the queue. The reason is that no process runs the queue, or that its
+    /// owner has stopped it.
     ///
     /// - Parameter mode: The mode of the queue; nil if no process owns it.
     func note(aboutMode mode: QueueStatus.Mode?) async {
@@ -95,7 +96,7 @@ extension ControllableQueue {
 }
 
 extension QueueStatus.Mode {
-    /// A sentence about a queue that starts no sessions although a process owns it, and how to start it; nil if it is running.
+    /// A sentence that explains how to start a queue that has an owner but starts no sessions; nil if the queue is running.
     var notice: String? {
         self == .running ? nil : "The queue is \(rawValue), so no session starts. To start it: transferq queue start"
     }

@@ -1,7 +1,7 @@
 import ArgumentParser
 import TransportSupport
 
-/// Corrects the parser's suggestions for unknown options, which compare only letters: `--store` for `--token`.
+/// Replaces the parser's suggestions for unknown options. The parser compares only letters, so it suggests `--store` for `--token`.
 enum OptionWords {
     /// The names that other programs use for options of this program.
     private static let synonyms = ["concurrency": "max-sessions", "jobs": "max-sessions"]

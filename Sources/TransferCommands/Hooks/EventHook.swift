@@ -15,7 +15,7 @@ actor EventHook {
 
     /// The first and the longest delay between two attempts. Each delay is twice the previous one.
     private static let delays = (first: Duration.seconds(1), longest: Duration.seconds(300))
-    /// The number of other events after which their revision is stored, so that a restarted hook does not read all of them again.
+    /// The number of consecutive skipped events after which the revision is stored, so that a restarted hook does not read all of them again.
     private static let skippedEvents = 1_000
 
     private let target: Target

@@ -45,7 +45,7 @@ struct HookOptions: ParsableArguments {
     /// Opens the hook.
     ///
     /// - Parameter folder: The storage folder, which keeps the revision of the last handled event.
-    /// - Returns: The hook; nil without one.
+    /// - Returns: The hook; nil if no hook is given.
     func open(in folder: FilePath, warn: @escaping @Sendable (String) async -> Void) async throws -> EventHook? {
         guard let target = try await target() else { return nil }
         let path = folder.appending("hook-\(hook ?? key).revision")

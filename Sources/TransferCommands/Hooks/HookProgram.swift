@@ -23,7 +23,7 @@ struct HookProgram: Sendable {
             let (reading, writing) = try FileDescriptor.pipe()
             defer { try? writing.close() }
             do {
-                // Without this end, a write fails once the program has ended.
+                // Closes this end of the pipe, so that a write fails once the program has ended.
                 defer { try? reading.close() }
                 process = try ChildProgram.start(program, arguments, descriptors: [0: .descriptor(reading)])
             }

@@ -34,7 +34,7 @@ struct BarLayout: Sendable {
         }
     }
 
-    /// The fraction to show at most until everything is complete. A server may need time after the last byte.
+    /// The highest fraction to show until all files are complete. A server may need time after the last byte.
     private static let highestFraction = 0.99
 
     /// The bar of a session.

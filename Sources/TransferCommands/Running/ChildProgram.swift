@@ -22,7 +22,7 @@ enum ChildProgram {
     /// - Parameters:
     ///   - program: The path of the program. A name without a slash is searched for in `PATH`.
     ///   - arguments: The arguments after the program's name.
-    ///   - descriptors: The program's descriptors. It inherits the standard streams that are missing here, and nothing else.
+    ///   - descriptors: The program's descriptors. The program inherits the standard streams that are missing here, and nothing else.
     ///   - variable: A variable to add to the environment of this process. An existing variable with the same name takes precedence.
     /// - Returns: The process ID. The caller must reap the process.
     static func start(

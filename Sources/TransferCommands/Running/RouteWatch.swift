@@ -39,7 +39,7 @@ struct RouteWatch {
             if !hasRoute {
                 queue.noteLackOfRoutes()
             } else if isNew || !hadRoute {
-                // First the condition, because the new route can belong to a metered network. NetworkManager may not respond.
+                // Reports the network's condition first, because the new route can belong to a metered network. NetworkManager may not respond.
                 _ = await wait(for: await network.check(), or: timer())
                 // An error means that the store fails or that the queue has shut down. A later route can end the waits.
                 try? await queue.noteNewRoute()

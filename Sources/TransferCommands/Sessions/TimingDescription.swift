@@ -37,7 +37,7 @@ enum TimingDescription {
 
     private static func percent(_ share: Double) -> String { "\(Int((share * 100).rounded()))%" }
 
-    /// Seconds with up to three significant digits, or hours and minutes.
+    /// The duration in milliseconds below 1 s, in seconds with one decimal below 60 s, and otherwise as ``Figures/time(_:)`` formats it.
     private static func duration(_ seconds: Double) -> String {
         guard seconds < 60 else { return Figures.time(seconds) }
         return seconds < 1 ? "\(Int((seconds * 1_000).rounded())) ms" : String(format: "%.1f s", seconds)

@@ -20,7 +20,7 @@ final class ProducerCommand: Sendable {
     let output: FileDescriptor
     private let writing: FileDescriptor
 
-    /// Creates a pipe for the output. Call it before this process starts any other program, which could inherit the pipe.
+    /// Creates a pipe for the output. Create the object before this process starts any other program, which could inherit the pipe.
     ///
     /// - Parameter text: The command for `/bin/sh -c`.
     init(_ text: String) throws {
@@ -30,7 +30,7 @@ final class ProducerCommand: Sendable {
         for end in [output, writing] { _ = fcntl(end.rawValue, F_SETFD, FD_CLOEXEC) }
     }
 
-    /// Starts the command. Call it once.
+    /// Starts the command. Call this method once.
     func start() throws(CommandFailure) {
         do {
             defer { try? writing.close() }

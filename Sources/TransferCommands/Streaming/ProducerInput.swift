@@ -41,7 +41,7 @@ final class ProducerInput: Sendable {
         }
     }
 
-    /// Waits until the command exits. Call it after the end of the input.
+    /// Waits until the command exits. Call this method after the end of the input.
     ///
     /// - Throws: A `CommandFailure` if the command failed, so that its output may be incomplete.
     func checkEnd() async throws { try await command?.waitUntilExit() }

@@ -14,7 +14,7 @@ struct StreamObserver: Sendable {
     let session: SessionID
     /// The queue's storage folder.
     let folder: FilePath
-    /// Whether to report that the session is held. False if the user requested this.
+    /// Whether to report that the session is held. False if the user requested the hold.
     let reportsHold: Bool
 
     /// Reports each new reason until the task is cancelled.
