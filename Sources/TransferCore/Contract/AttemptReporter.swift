@@ -101,7 +101,7 @@ public struct AttemptReporter: Sendable {
         try await recordHandler(.none)
     }
 
-    /// Stores a checkpoint. Returns when it is durable. The first call for a file may also wait for the file's turn; see
+    /// Stores a checkpoint. Returns when the checkpoint is durable. The first call for a file may also wait for the file's turn; see
     /// ``Transport/smallFilesAhead``.
     ///
     /// - Throws: An error if the checkpoint can't be stored. Rethrow it to end the attempt.

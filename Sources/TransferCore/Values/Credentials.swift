@@ -87,7 +87,7 @@ public struct CredentialReference: Hashable, Sendable, Codable {
 ///
 /// The queue passes a provider to each attempt. A transport reads a secret when a connection needs it, and keeps it no longer than the connection.
 public protocol CredentialProvider: Sendable {
-    /// Reads a secret. Transports call it on any executor, at most once per request.
+    /// Reads a secret. Transports call this method on any executor, at most once per request.
     ///
     /// - Throws: A ``TransferError`` of the class ``FailureClass/credentials`` that names the reference, never a value. Such an error
     ///   blocks the account. If the secret may soon be readable, throw an error of the class ``FailureClass/transient``, and the queue

@@ -23,8 +23,8 @@ public struct SourceIdentity: Hashable, Sendable, Codable {
     /// The ID of the boot to which the inode and device numbers belong.
     public var bootID: String
 
-    /// A digest of the start and the end of the confirmed bytes. The queue computes it and stores it with a checkpoint.
-    /// ``difference(from:)`` ignores it.
+    /// A digest of the start and the end of the confirmed bytes. The queue computes the digest and stores it with a checkpoint.
+    /// ``difference(from:)`` ignores the digest.
     package var prefixDigest: String?
 
     /// Creates an identity.
@@ -65,7 +65,7 @@ public struct SourceIdentity: Hashable, Sendable, Codable {
 
     /// Reads the identity of the regular file at a path, following symbolic links.
     ///
-    /// Blocks on the file system. Don't call it on the cooperative thread pool if the file may be on a network.
+    /// Blocks on the file system. Don't call this initializer on the cooperative thread pool if the file may be on a network.
     ///
     /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceLost`` if there is no regular file.
     public init(ofFileAt path: FilePath) throws(TransferError) {

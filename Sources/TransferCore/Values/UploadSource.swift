@@ -9,8 +9,7 @@ public struct UploadSource: Hashable, Sendable {
     /// ``FailureClass/sourceChanged``.
     public let identity: SourceIdentity
 
-    /// The folder in which the queue found the file, and whether the file may be a symbolic link. It is nil if the app named the file
-    /// itself.
+    /// The folder in which the queue found the file, and whether the file may be a symbolic link. Nil if the app named the file itself.
     package let confinement: SourceConfinement?
 
     /// The state of a growing source; nil for a complete file.

@@ -6,8 +6,8 @@ package struct HTTPResponse: Sendable {
     /// The headers of the final response, without the headers of interim responses (1xx).
     package var headers: HTTPHeaders
 
-    /// The first bytes of the body, at most ``CurlEngine/Configuration/maximumResponseBody``. Empty if an ``HTTPResponseSink`` accepted the
-    /// body.
+    /// The first bytes of the body. ``CurlEngine/Configuration/maximumResponseBody`` and ``HTTPRequest/maximumResponseBody`` limit their
+    /// number; the higher limit applies. Empty if an ``HTTPResponseSink`` accepted the body.
     package var body: [UInt8]
 
     /// Whether the response had more bytes than ``body`` contains. If so, the engine does not reuse an HTTP/1.1 connection.
