@@ -5,7 +5,7 @@ import SystemPackage
 import TransferKit
 import TransferOutput
 
-/// All resources of the server.
+/// The page, the HTTP interface and the metrics of a server.
 struct Site: Sendable {
     let feed: EventFeed
     private let queue: any ControllableQueue
@@ -91,7 +91,7 @@ struct Site: Sendable {
         }
     }
 
-    /// Wakes the streams of events until the task is cancelled.
+    /// Wakes the streams of events at a regular interval, so that they send a comment. Returns when the task is cancelled.
     func sendHeartbeats() async {
         while !Task.isCancelled {
             try? await Task.sleep(for: limits.heartbeat)

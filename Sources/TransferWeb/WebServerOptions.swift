@@ -12,8 +12,8 @@ public struct WebServerOptions: Sendable {
     public var isReadOnly = false
     /// The TLS certificate and key as PEM files; nil for HTTP without TLS, which is possible only on a loopback address.
     public var certificate: Certificate?
-    /// The program `transferq`, which the server runs to check accounts and the storage folder; nil if clients can't request checks. The program reads
-    /// credentials from the environment of the server.
+    /// The path of the program `transferq`, which the server runs to check accounts and the storage folder. Nil if clients can't request checks. The
+    /// program reads credentials from the environment of the server.
     public var program: FilePath?
     package var limits = WebLimits()
 

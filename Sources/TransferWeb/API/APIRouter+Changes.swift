@@ -4,17 +4,17 @@ import TransferKit
 import TransferOutput
 
 extension APIRouter {
-    /// The conditions in the headers of a change.
+    /// The parts of a request for a change that are not in its body.
     struct Condition {
-        /// The revision of the order that the client knows; nil to accept any order.
+        /// The revision of the queue's order that the client has read; nil to accept any order.
         var order: UInt64?
-        /// The client's key for a request that it may repeat; nil for none.
+        /// The client's idempotency key, for a request that the client may repeat; nil for none.
         var key: String?
         /// Whether the method is DELETE.
         var removes = false
     }
 
-    /// Performs a change, and makes later reads return the new state.
+    /// Performs the change that a request describes. Later reads return the new state.
     func change(_ request: WebRequest, _ path: [String]) async throws -> WebResponse {
         let methods = Self.methods(of: path)
         guard !methods.isEmpty else { throw Problem.notFound(request.path) }
@@ -24,11 +24,11 @@ extension APIRouter {
         return try await change(path, try JSONMembers(request), condition)
     }
 
-    /// Performs a change of a resource that exists.
+    /// Performs a change. The caller has checked that the path names a resource.
     func change(_ path: [String], _ members: JSONMembers, _ condition: Condition = Condition()) async throws -> WebResponse {
         let response: WebResponse
         do {
-            // A repeated addition succeeds in any order.
+            // `add` checks the revision itself, because a repeated addition succeeds with any revision.
             if path != ["sessions"] { try await check(condition) }
             response = try await perform(path, members, condition)
         } catch {
@@ -107,12 +107,12 @@ extension APIRouter {
         let expected = operation.changesOrder ? order : nil
         do {
             let operation = try await operation.operation(for: [id], expecting: expected, in: queue)
-            // If the order has changed since this read, the move fails.
+            // Read before the move. If the order changes in between, the move fails.
             let former = expected == nil ? nil : try await queue.status(of: id).index
             let state = try await queue.apply(operation, to: .id(id))
             let result: JSONValue = ["id": .string(id.description), "state": JSONValue(state?.rawValue)]
             guard case .move(to: .index(let index, let revision?)) = operation else { return WebResponse(result) }
-            // A move increments the revision, unless the session already had its place.
+            // A move increments the revision, unless the session was already at the destination.
             let current = index == former ? revision : revision + 1
             return WebResponse(.joined(result, ["orderRevision": .integer(Int64(clamping: current))]))
         } catch {

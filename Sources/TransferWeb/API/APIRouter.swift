@@ -9,7 +9,7 @@ struct APIRouter: Sendable {
     let rates: RateHistory
     let snapshots: SnapshotCache
     let diagnostics: DiagnosticProgram
-    /// The number of sessions that a request with a filter examines at most.
+    /// The maximum number of sessions that a request with a filter examines.
     let scanLimit: Int
 
     /// The maximum number of sessions or items of one response.
@@ -31,7 +31,7 @@ struct APIRouter: Sendable {
             return WebResponse(await rates.json(after: try Self.integer(request, "after", in: 0 ... .max) ?? 0))
         case ("queue", 1): return try await shared("queue") { try await queueStatus() }
         case ("sessions", 1):
-            // A misspelt filter would list all sessions.
+            // Without this check, a misspelt filter would list all sessions.
             if let name = request.query.first(where: { !SessionFilter.names.contains($0.name) })?.name {
                 let names = SessionFilter.names.joined(separator: ", ")
                 throw Problem.invalid("There is no parameter \"\(name)\". The parameters are \(names).")
@@ -137,7 +137,8 @@ struct APIRouter: Sendable {
         return value
     }
 
-    /// The revision after which a client wants events. A browser that reconnects sends the header; it takes precedence over the URL.
+    /// The revision after which a client wants events. A browser that reconnects sends `Last-Event-ID`, which takes precedence over `since`, a
+    /// parameter of the URL.
     private static func revision(of request: WebRequest) throws(Problem) -> UInt64? {
         guard let text = request["Last-Event-ID"] ?? request.parameter("since") else { return nil }
         guard let revision = UInt64(text) else { throw .invalid("The revision of the last event must be a number.") }

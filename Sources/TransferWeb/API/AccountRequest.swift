@@ -28,7 +28,7 @@ extension Endpoint {
             throw .invalid("Each endpoint needs \"transport\" and \"address\".")
         }
         let settings = try members.texts("settings") ?? [:]
-        // The description of an account shows this character in place of a secret, so saving the description would replace the secret.
+        // In the description of an account, "…" replaces each secret. Saving such a description would overwrite the secret with "…".
         guard !address.contains("…"), !settings.values.contains(where: { $0.contains("…") }) else {
             throw .invalid("The address or a setting contains \"…\" in place of a secret. Send the whole value.")
         }
@@ -49,7 +49,7 @@ extension CredentialReference {
         if let name = try members.string("environment") { sources.append(.environment(name)) }
         if let path = try members.string("file") { sources.append(.file(path)) }
         if let name = try members.string("app") { sources.append(.app(name)) }
-        // A client that edits the description of an account sends this member if the description contained it.
+        // A client that edits the description of an account sends `memory` if the description contained this member.
         guard try !members.bool("memory") else {
             throw .invalid(
                 "A secret is in the memory of another process. Use \"environment\" or \"file\" for an account that you change here.")

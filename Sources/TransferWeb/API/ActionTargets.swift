@@ -35,8 +35,8 @@ struct ActionTargets: Sendable {
         self.group = group
     }
 
-    /// The selected sessions from the last to the first, each with the session that follows it now; nil at the end of the queue. To undo later moves
-    /// of these sessions, move each of them, in this order, to the place before `next`.
+    /// The selected sessions, from the last to the first, each with the session that follows it at the time of the call. `next` is nil for the last
+    /// session of the queue. To undo later moves of the sessions, move each session, in this order, to the place before its `next`.
     func formerPlaces(in queue: any ControllableQueue) async throws -> [(id: SessionID, next: SessionID?)] {
         let sessions = try await queue.sessions(in: group).filter { $0.index >= 0 }.sorted { $0.index > $1.index }
         var places: [(id: SessionID, next: SessionID?)] = []
@@ -50,17 +50,17 @@ struct ActionTargets: Sendable {
         return places
     }
 
-    /// Whether the sessions are named.
+    /// Whether the client selects the sessions by their IDs.
     var hasIDs: Bool { if case .sessions = group { true } else { false } }
 
-    /// - Parameter order: The revision of the order that the client knows; nil to accept any order.
+    /// - Parameter order: The revision of the queue's order that the client has read; nil to accept any order.
     func apply(_ request: OperationRequest, expecting order: UInt64?, in queue: any ControllableQueue) async throws -> Applied {
         guard case .sessions(let ids) = group else {
             guard order == nil else { throw Problem.invalid("If-Match needs \"ids\".") }
             return Applied(changed: try await queue.apply(try await request.operation(for: [], expecting: nil, in: queue), to: group))
         }
         if ids.count == 1 {
-            // For a single session, the reason is the error of the request.
+            // If the only session refuses the operation, the whole request fails.
             try await queue.apply(try await request.operation(for: ids, expecting: order, in: queue), to: .id(ids[0]))
             return Applied(changed: ids)
         }

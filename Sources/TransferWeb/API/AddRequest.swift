@@ -51,14 +51,15 @@ struct AddRequest {
         self.request = request
     }
 
-    /// Whether an existing session has the same account, direction and first item, so that this request can be a repeated one.
+    /// Whether an existing session has the same account, direction and first item. If so, an earlier copy of this request can have added the
+    /// session.
     func describes(_ id: SessionID, in queue: any ControllableQueue) async throws -> Bool {
         let session = try await queue.status(of: id)
         guard session.account == request.account, session.direction == request.direction else { return false }
         guard case .upload = session.direction, let path = paths.first.map({ FilePath($0) }),
             let source = try await queue.items(of: id, from: 0, limit: 1).first?.source
         else { return true }
-        // The items of a folder are below it.
+        // If the path is a folder, the paths of its files start with the path of the folder.
         return source.starts(with: path)
     }
 

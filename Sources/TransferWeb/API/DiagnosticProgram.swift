@@ -12,9 +12,9 @@ import TransferOutput
 
 /// Runs the commands of `transferq` that connect to the servers of accounts. The web server itself has no transports.
 struct DiagnosticProgram: Sendable {
-    /// The seconds to wait for each endpoint.
+    /// The time to wait for each endpoint, in seconds.
     private static let timeout = "20"
-    /// The time for a whole check. A storage folder on a share that does not respond must not block later checks.
+    /// The time after which the server kills the command. A storage folder on a network share that does not respond must not block later checks.
     private static let limit = Duration.seconds(120)
 
     /// The path of `transferq`; nil if this server can't run it.
@@ -49,7 +49,7 @@ struct DiagnosticProgram: Sendable {
         let process = Process()
         process.executableURL = URL(filePath: path.string)
         process.arguments = command + ["--json", "--store", folder.string, "--timeout", Self.timeout] + (account.map { ["--", $0] } ?? [])
-        // The variable would make the program check a fleet.
+        // With this variable, the program would check a fleet instead of this queue.
         process.environment = ProcessInfo.processInfo.environment.filter { $0.key != "TRANSFERQ_FLEET" }
         process.standardInput = FileHandle.nullDevice
         let output = Pipe()

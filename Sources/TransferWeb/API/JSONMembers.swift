@@ -2,7 +2,7 @@ import Foundation
 import TransferKit
 import TransferOutput
 
-/// The members of a JSON object from a client. Members that no caller reads are errors, because a misspelt member would otherwise have no effect.
+/// The members of a JSON object from a client. ``finish()`` rejects members that were not read. Otherwise, a misspelt member would have no effect.
 struct JSONMembers {
     private var members: [String: JSONValue]
 
@@ -115,7 +115,7 @@ struct JSONMembers {
         return id
     }
 
-    /// A timetable as text, as `transferq queue set --timetable` reads it.
+    /// Reads a timetable in the format of `transferq queue set --timetable`.
     mutating func timetable(_ name: String) throws(Problem) -> BandwidthTimetable? {
         guard let text = try string(name) else { return nil }
         do {

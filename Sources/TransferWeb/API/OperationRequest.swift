@@ -8,7 +8,7 @@ struct OperationRequest: Sendable {
         "now", "next", "pause", "resume", "hold", "release", "yield", "cancel", "retry", "remove", "move", "enqueue", "set",
     ]
 
-    /// A destination relative to another session, which depends on the current order.
+    /// A destination as the client describes it. Its index depends on the current order.
     private enum Place: Sendable {
         case front, end
         case index(Int)
@@ -21,7 +21,7 @@ struct OperationRequest: Sendable {
     private let place: Place?
     private let isHeld: Bool
 
-    /// Parses an operation whose options are members of a JSON object, and removes these members. The caller handles the others.
+    /// Parses an operation whose options are members of a JSON object, and removes these members. The caller handles the other members.
     ///
     /// - Throws: A ``Problem``.
     init(_ name: String, _ members: inout JSONMembers) throws(Problem) {
@@ -100,7 +100,7 @@ struct OperationRequest: Sendable {
     ///
     /// - Parameters:
     ///   - sessions: The IDs; empty if the client selects sessions in another way, for example by tag.
-    ///   - revision: The revision of the order that the client knows; nil to accept any order.
+    ///   - revision: The revision of the queue's order that the client has read; nil to accept any order.
     func operation(for sessions: [SessionID], expecting revision: UInt64?, in queue: any ControllableQueue) async throws -> SessionOperation
     {
         if let operation { return operation }
@@ -108,7 +108,7 @@ struct OperationRequest: Sendable {
         return name == "enqueue" ? .enqueue(to: destination, isHeld: isHeld) : .move(to: destination)
     }
 
-    /// Returns the destination; an index if the client knows a revision.
+    /// Returns the destination: an index, if the client sent a revision of the order.
     ///
     /// This method reads the index before the transaction of the move. If the revision still matches in the transaction, it also matched when the
     /// index was read, because revisions only grow.

@@ -29,7 +29,7 @@ struct Problem: Error {
         return problem
     }
 
-    /// - Parameter isConditional: Whether the request has a condition, so that a stale order is a failed condition.
+    /// - Parameter isConditional: Whether the request has the header `If-Match`. If it does, a stale order results in the status 412 instead of 409.
     init(_ error: any Error, isConditional: Bool = false) {
         switch error {
         case let problem as Problem: self = problem

@@ -36,7 +36,7 @@ struct SessionFilter: Sendable {
         text = request.parameter("name").flatMap(Self.value)?.lowercased()
     }
 
-    /// A field of a form that the user left empty.
+    /// Returns nil for a form field that the user left empty.
     private static func value(_ text: String) -> String? { text.isEmpty ? nil : text }
 
     /// A text that identifies the filter and the page.
@@ -52,7 +52,7 @@ struct SessionFilter: Sendable {
             && (tag.map(session.tags.contains) ?? true) && (text.map { session.name.lowercased().contains($0) } ?? true)
     }
 
-    /// - Parameter scanLimit: The number of sessions that a filter examines at most. A page with fewer matches then ends before the end of the queue.
+    /// - Parameter scanLimit: The maximum number of sessions that a filter examines. At the maximum, the page ends, even if more sessions follow.
     func page(of queue: any ControllableQueue, scanning scanLimit: Int) async throws -> Page {
         if states == [.draft] {
             let drafts = try await queue.sessions(in: .state(.draft)).filter(matches)

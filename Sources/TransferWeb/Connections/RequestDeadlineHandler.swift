@@ -2,7 +2,7 @@ import HTTPTypes
 import NIOCore
 import NIOHTTPTypes
 
-/// Closes a connection whose client sends its request too slowly, or sends none, or has ended a stream of events.
+/// Closes a connection if its client sends a request too slowly, sends no request, or no longer wants a stream of events.
 final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias OutboundIn = HTTPResponsePart
@@ -48,7 +48,8 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        // A client of events that sends nothing more has closed its end. Without this check, the server would notice only when it sends more events.
+        // A client that closes its sending side no longer wants the events. Without this check, the server would notice that only when it sends
+        // the next event.
         if isStream, case .inputClosed? = event as? ChannelEvent { context.close(promise: nil) }
         context.fireUserInboundEventTriggered(event)
     }

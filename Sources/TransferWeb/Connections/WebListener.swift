@@ -27,7 +27,7 @@ final class WebListener: Sendable {
         let limits = options.limits
         let (ports, started) = AsyncThrowingStream.makeStream(of: Int.self)
         let handlers: @Sendable () -> [any RemovableChannelHandler] = { [RequestDeadlineHandler(limits)] }
-        // Hummingbird logs each broken connection.
+        // This logger drops all messages, because Hummingbird logs each broken connection.
         let logger = Logger(label: "transferq-web", factory: { _ in SwiftLogNoOpLogHandler() })
         var builder = HTTPServerBuilder.http1(
             configuration: .init(
@@ -100,7 +100,7 @@ final class WebListener: Sendable {
         let reader = BodyReader(request, limit: limits.bodySize)
         let response = await respond(web, reader)
         let closes = !reader.isComplete || response.stream != nil
-        // A client that does not read its response must not keep the connection.
+        // A client that does not read its response must not keep the connection open.
         let timer =
             response.stream == nil
             ? channel.eventLoop.scheduleTask(in: .milliseconds(limits.writeTime)) { channel.close(promise: nil) } : nil
@@ -108,7 +108,7 @@ final class WebListener: Sendable {
         if let stream = response.stream {
             let body = try await writer.writeHead(response.head(closing: true))
             let timed = TimedBodyWriter(body, channel, limit: .milliseconds(limits.writeTime))
-            // A stream waits for events, so it would not notice that the connection is closed, and the server could not stop.
+            // A stream that waits for events does not notice that the connection is closed. Without the cancellation, the server could not stop.
             let task = Task { try await stream(timed) }
             channel.closeFuture.whenComplete { _ in task.cancel() }
             try await withTaskCancellationHandler {
@@ -127,7 +127,7 @@ final class WebListener: Sendable {
     }
 }
 
-/// Ends a connection after a request.
+/// An error that makes Hummingbird close the connection after a request.
 private struct ConnectionClosed: Error {}
 
 /// Writes a stream, and closes the connection if the client does not read for too long.

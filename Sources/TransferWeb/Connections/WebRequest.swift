@@ -1,7 +1,7 @@
 import Foundation
 import HTTPTypes
 
-/// A request whose headers, and later body, were received completely.
+/// A request whose headers the server has received. The server adds the body later.
 struct WebRequest: Sendable {
     let method: String
     /// The path, still encoded, without the query.

@@ -21,7 +21,7 @@ struct WebResponse: Sendable {
         self.init(status, "application/json", json.text + "\n", headers: headers)
     }
 
-    /// The headers of all responses. They restrict what the page can do, even if it contained markup from a name.
+    /// The headers of all responses. If the name of a file became markup by mistake, these headers would keep the browser from running its scripts.
     private static let security = [
         (
             "Content-Security-Policy",

@@ -6,7 +6,7 @@ import TransferKit
 /// All clients share one subscription, so their number does not affect the process that owns the queue. Each client reads at its own pace from a bounded
 /// list. A client that is too slow gets a gap event, and then reads the current state.
 actor EventFeed {
-    /// An event for clients. Progress has no stored revision of its own.
+    /// An event for clients. Progress has no revision, so the feed numbers its events.
     struct Entry: Sendable {
         /// The position in this feed, which grows with each event.
         let number: Int
@@ -16,7 +16,7 @@ actor EventFeed {
     /// The events after a client's position.
     struct Batch: Sendable {
         var entries: [Entry] = []
-        /// The revision of the last event that is missing before the entries; nil if none is missing.
+        /// The revision of the last event after the client's position that the feed has dropped; nil if the feed has all of these events.
         var missedRevision: UInt64?
         /// The position for the next batch.
         var position: Int
@@ -33,10 +33,11 @@ actor EventFeed {
     private static let retryDelay = Duration.milliseconds(500)
     private let didReceive: @Sendable (QueueEvent) async -> Void
 
+    /// The events with a revision, oldest first.
     private var stored: [Entry] = []
     private var progress: [ProgressSubject: Entry] = [:]
     private var lastNumber = 0
-    /// The maximum number of events that the feed loads from the time before the start of the server.
+    /// The maximum number of events from before the start of the server that the feed loads.
     private static let history: UInt64 = 100
     /// The revision of the last received event; nil before the first contact with the queue.
     private var revision: UInt64?
@@ -51,7 +52,7 @@ actor EventFeed {
     private var nextSubscriber = 0
 
     /// - Parameters:
-    ///   - limit: The number of stored events to keep.
+    ///   - limit: The number of events to keep, without progress.
     ///   - didReceive: Called for each event after the start of the server, before clients receive it.
     init(
         of queue: any ControllableQueue, limit: Int, didReceive: @escaping @Sendable (QueueEvent) async -> Void
@@ -67,7 +68,7 @@ actor EventFeed {
             do {
                 let current = try await queue.status().revision
                 if let known = revision, max(known, firstPresent) > current {
-                    // Another store replaced the queue's store. All of its events are new.
+                    // The queue has another database, for example from a backup. All events are new for the clients.
                     firstPresent = 0
                     let gap = QueueEvent(revision: current, time: .now, kind: .gap(from: 0, to: current))
                     await didReceive(gap)
@@ -91,7 +92,7 @@ actor EventFeed {
         if event.isProgress || event.revision > firstPresent {
             await didReceive(event)
         } else if case .gap = event.kind {
-            // The change log no longer has all of these events.
+            // The change log no longer has all events from before the start of the server.
             (revision, firstRevision) = (event.revision, event.revision)
             return wake()
         }
@@ -102,7 +103,7 @@ actor EventFeed {
         lastNumber += 1
         let entry = Entry(number: lastNumber, event: event)
         if let subject = event.kind.progressSubject {
-            // Newer progress replaces older progress. Sessions that no longer run would fill the table.
+            // Newer progress replaces older progress. Without a limit, sessions that no longer run would fill the table.
             if progress.count >= 1_000, progress[subject] == nil { progress.removeAll() }
             progress[subject] = entry
         } else {
@@ -142,8 +143,7 @@ actor EventFeed {
 
     private func remove(_ number: Int) { subscribers[number] = nil }
 
-    /// The position after the last event, for a client that has read the state at this revision or later; nil if the list does not contain all later
-    /// events.
+    /// The position in this feed for a client that has read the state at a revision; nil if the list does not contain all events after this revision.
     func position(after known: UInt64) -> Int? {
         guard let revision, known <= revision else { return nil }
         guard known >= firstRevision else { return nil }
@@ -162,7 +162,7 @@ actor EventFeed {
     func batch(after position: Int) -> Batch {
         var batch = Batch(position: max(position, lastNumber), isReachable: isReachable)
         if position < firstNumber { batch.missedRevision = firstRevision }
-        // The list is in order, so a client that is up to date does not search it.
+        // The search starts at the end, so that it is short for a client that is up to date.
         let start = stored.lastIndex { $0.number <= position }.map { $0 + 1 } ?? 0
         batch.entries = Array(stored[start...])
         batch.entries += progress.values.filter { $0.number > position }
@@ -171,7 +171,7 @@ actor EventFeed {
     }
 }
 
-/// What a progress event is about.
+/// The subject of a progress event.
 private enum ProgressSubject: Hashable {
     case queue
     case session(SessionID)

@@ -25,8 +25,8 @@ struct EventStream: Sendable {
             problem.headers = [(name: "Retry-After", value: "5")]
             throw problem
         }
-        // Read before the client gets the headers, because events that follow the headers must reach the client, even if they precede the server's
-        // first contact with the queue.
+        // The revision is read before the client gets the headers. All events after the headers must reach the client, even if the server reaches the
+        // queue only later.
         let start: UInt64? = if let revision { revision } else { await presentRevision() }
         var response = WebResponse(200, "text/event-stream")
         response.stream = { writer in
@@ -61,12 +61,12 @@ struct EventStream: Sendable {
             if let missed = batch.missedRevision { text += EventOutput.text(.gap(upTo: missed)) }
             for entry in batch.entries { text += EventOutput.text(entry.event) }
             try await output.write(text.isEmpty ? ":\n\n" : text)
-            // Progress can arrive hundreds of times a second. Newer progress replaces it while this client waits.
+            // Progress can arrive hundreds of times a second. While this client waits, newer progress replaces older progress.
             if batch.hasOnlyProgress, !batch.entries.isEmpty { try await Task.sleep(for: .milliseconds(200)) }
         }
     }
 
-    /// Sends the events that the feed no longer contains. They come from the change log.
+    /// Sends events from the change log until the feed contains all later events.
     ///
     /// - Returns: The client's position in the feed.
     @concurrent
@@ -82,7 +82,7 @@ struct EventStream: Sendable {
             guard let last = known else { return end.position }
             if let position = await feed.position(after: last) { return position }
             guard last <= end.revision else {
-                // The client can be ahead of the feed by a moment. A client with a revision of another store must read the current state.
+                // The client can be slightly ahead of the feed. A client whose revision is from another database must read the current state.
                 let current = try? await queue.status().revision
                 guard let current, last <= current else {
                     try await output.write(EventOutput.text(.gap(upTo: current ?? end.revision)))
@@ -102,10 +102,10 @@ struct EventStream: Sendable {
     private func sendLog(after known: UInt64, upTo end: UInt64, _ output: inout EventOutput) async throws -> UInt64 {
         for try await event in queue.eventStream(since: known) where !event.isProgress {
             try await output.write(EventOutput.text(event))
-            // After the queue was restored from a backup, the revisions are lower.
+            // If the queue was restored from a backup, the revisions are lower.
             if event.revision >= end || event.revision < known { return event.revision }
         }
-        // The owner has exited. The client connects again.
+        // The owner of the queue has exited. This error ends the response, and the client reconnects.
         throw CancellationError()
     }
 
@@ -144,7 +144,7 @@ extension QueueEvent {
     }
 }
 
-/// The text of events for one client.
+/// Writes events for one client.
 private struct EventOutput {
     private var writer: any ResponseBodyWriter
 
@@ -153,7 +153,7 @@ private struct EventOutput {
     @concurrent
     mutating func write(_ text: String) async throws { try await writer.write(ByteBuffer(string: text)) }
 
-    /// An event with its revision as the ID. JSON on one line needs no other escapes.
+    /// The text of an event, with its revision as the ID. The JSON is on one line, so it needs no other escapes.
     static func text(_ event: QueueEvent) -> String {
         "id: \(event.revision)\ndata: \(JSONValue(event, index: event.index).text)\n\n"
     }

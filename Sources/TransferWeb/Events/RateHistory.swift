@@ -16,7 +16,7 @@ actor RateHistory {
     static let (count, interval) = (300, Duration.seconds(2))
 
     private var samples: [Sample] = []
-    /// The number of the last sample, from 1.
+    /// The number of the last sample. The first sample has the number 1.
     private var last: Int64 = 0
 
     func append(_ sample: Sample) {
@@ -30,7 +30,7 @@ actor RateHistory {
         sessions.reduce(into: [:]) { $0[$1.account, default: 0] += $1.statistics.rate ?? 0 }
     }
 
-    /// The samples after the sample with this number; 0 for all samples.
+    /// - Parameter number: The number of the last sample that the client has; 0 for all samples.
     func json(after number: Int64) -> JSONValue {
         let count = number > last ? samples.count : Int(clamping: last - number)
         return [

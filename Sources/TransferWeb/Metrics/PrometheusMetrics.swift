@@ -12,7 +12,7 @@ public final class PrometheusMetrics: MetricsFactory {
     private static let limit = 10_000
 
     private struct State: Sendable {
-        /// The kind and the help text of each name.
+        /// The kind and the help text of each metric, by the name of the metric.
         var families: [String: Family] = [:]
         var values: [Key: Sample] = [:]
     }
@@ -22,7 +22,7 @@ public final class PrometheusMetrics: MetricsFactory {
         var help: String
     }
 
-    /// A name with its labels.
+    /// The name of a metric with its labels.
     fileprivate struct Key: Hashable, Comparable, Sendable {
         let name: String
         let labels: String
@@ -30,7 +30,7 @@ public final class PrometheusMetrics: MetricsFactory {
         static func < (left: Key, right: Key) -> Bool { (left.name, left.labels) < (right.name, right.labels) }
     }
 
-    /// The value of a metric. Summaries also have the number of values.
+    /// The value of a metric. For a summary, the sum and the number of the recorded values.
     fileprivate struct Sample: Sendable {
         var value = 0.0
         var count: Int64 = 0

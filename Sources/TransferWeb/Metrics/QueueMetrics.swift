@@ -77,7 +77,7 @@ actor QueueMetrics {
         default: return
         }
         guard let id = event.session else { return }
-        // The session's account must be read from the queue. The events of other clients don't wait for this.
+        // The event does not contain the account, so a task reads the account from the queue. Clients get the event without waiting for this read.
         ends.yield((id, result))
     }
 

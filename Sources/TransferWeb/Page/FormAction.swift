@@ -2,7 +2,7 @@ import Foundation
 import TransferKit
 import TransferOutput
 
-/// The action of a form of the page. The fields become the members of a request of the HTTP interface, so both have the same checks.
+/// An action that the user requests with a form. The fields become the members of a request of the HTTP interface, so both have the same checks.
 struct FormAction {
     let fields: [(name: String, value: String)]
 
@@ -14,10 +14,10 @@ struct FormAction {
     /// The selected sessions.
     var ids: [String] { fields.filter { $0.name == "id" }.map(\.value) }
 
-    /// Whether the page asks before it performs the action.
+    /// Whether the page asks the user to confirm the action.
     var needsConfirmation: Bool { name == "remove" && value("confirm") != "yes" && !ids.isEmpty }
 
-    /// The suffix of hidden fields. Such a field has the value that the page showed in the field with the name before the suffix.
+    /// The suffix in the names of hidden fields. For example, `rateBefore` has the value that the page showed in the field `rate`.
     static let renderedSuffix = "Before"
 
     /// Whether the form has a value that differs from the value that the page showed.
@@ -41,7 +41,7 @@ struct FormAction {
         case "default": throw Problem.invalid("Choose an action.")
         case "start", "stop", "drain": return try await change(api, ["queue", name], [:])
         case "limits":
-            // Another client may have changed the other values since the page showed them.
+            // Send only edited values, because another client may have changed the other values since the page showed them.
             var members: [String: JSONValue] = [:]
             if isChanged("maxSessions") { members["maxSessions"] = try integer("maxSessions") ?? .null }
             if isChanged("rateLimit") { members["rateLimit"] = try rate("rateLimit") }

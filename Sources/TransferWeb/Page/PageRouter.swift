@@ -3,7 +3,7 @@ import TransferCore
 import TransferKit
 import TransferOutput
 
-/// The page, its parts for the script, and its forms.
+/// Responds to requests for the page, for the parts of the page that the script replaces, and for the forms.
 struct PageRouter: Sendable {
     let queue: any ControllableQueue
     let feed: EventFeed
@@ -31,7 +31,7 @@ struct PageRouter: Sendable {
 
     // MARK: Signing in
 
-    /// Exchanges a token for a cookie.
+    /// Signs in a user: exchanges a token for a cookie.
     @concurrent
     func login(_ request: WebRequest, _ body: BodyReader, _ admission: Admission) async throws -> WebResponse {
         let token: String?
@@ -163,7 +163,7 @@ struct PageRouter: Sendable {
         }
     }
 
-    /// Asks before sessions are removed.
+    /// A page that asks the user to confirm that sessions are removed.
     private static func confirmation(_ action: FormAction) -> WebResponse {
         let html: HTML = """
             \(PageDocument.head)<body class="sign-in"><main><h1>Remove \(Figures.count(action.ids.count, "session"))?</h1>

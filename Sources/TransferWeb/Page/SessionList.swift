@@ -7,7 +7,7 @@ import TransferOutput
 struct SessionList {
     let state: PageState
 
-    /// The operations of the toolbar, by the names of the command.
+    /// The operations of the toolbar, with the names of the `transferq` commands and the titles of the buttons.
     static let operations: [(name: String, title: String)] = [
         ("now", "Run now"), ("next", "Run next"), ("pause", "Pause"), ("resume", "Resume"), ("hold", "Hold"), ("release", "Release"),
         ("yield", "Yield"), ("retry", "Retry"), ("cancel", "Cancel"), ("remove", "Remove"),
@@ -87,7 +87,7 @@ struct SessionList {
 }
 
 extension PageState {
-    /// Why a session waits or has failed, or else which endpoint it uses. Names other sessions instead of their IDs.
+    /// The reason why a session waits or has failed, or otherwise its endpoint. Contains the names of other sessions instead of their IDs.
     func reason(of session: SessionStatus) -> String {
         guard let why = session.why else { return session.error?.message ?? session.endpoint ?? "" }
         guard let other = why.session, let name = names[other] else { return why.description }
@@ -110,7 +110,7 @@ extension PageState {
 /// One session of the list.
 struct SessionRow {
     let session: SessionStatus
-    /// Why the session waits or has failed, or which endpoint it uses.
+    /// The reason why the session waits or has failed, or otherwise its endpoint.
     let reason: String
     let isMovable: Bool
 
@@ -138,7 +138,7 @@ struct SessionRow {
         guard let fraction = session.statistics.fractionCompleted, fraction.isFinite else {
             return session.state == .running ? nil : " value=\"0\""
         }
-        // After the last byte, the server may still have to confirm or store it.
+        // The bar is full only when the session is complete: after the last byte, the server may still have to confirm or store the file.
         return " value=\"\(Int(min(fraction, 0.99) * 1_000))\""
     }
 

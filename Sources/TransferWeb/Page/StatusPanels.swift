@@ -72,7 +72,7 @@ struct StatusPanels {
     var log: HTML {
         let lines = state.events.reversed().compactMap { entry -> HTML? in
             let event = entry.event
-            // A removed session is shown by the beginning of its ID, as in the output of the command.
+            // A removed session has no name, so the log shows the beginning of its ID, as the output of `transferq` does.
             let name = event.session.map { state.names[$0] ?? String($0.description.prefix(8)) }
             guard
                 let line = EventDescription.line(of: event.kind, name: name) ?? EventDescription.changeLine(of: event.kind, name: name)

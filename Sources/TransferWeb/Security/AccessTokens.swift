@@ -10,7 +10,7 @@ import TransferKit
     import Darwin
 #endif
 
-/// What a client can do.
+/// The access of a client to the queue. A client with the access `write` can also read.
 enum Access: Sendable {
     case read
     case write
@@ -20,6 +20,7 @@ enum Access: Sendable {
 struct AccessTokens: Sendable {
     /// The names of the token files in the storage folder.
     static let (fileName, readFileName) = ("web.token", "web-read.token")
+    /// The maximum size of a token file, in bytes.
     private static let limit = 4_096
 
     /// The token for full access.
@@ -32,7 +33,7 @@ struct AccessTokens: Sendable {
     /// - Throws: A ``WebServerError`` if a file can't be read or created, or if other users can read it.
     static func load(from folder: FilePath) throws(WebServerError) -> AccessTokens {
         do {
-            // The server can start before the first owner of the queue.
+            // The server can start before any owner of the queue has created the folder.
             try FileManager.default.createDirectory(
                 atPath: folder.string, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         } catch {
@@ -89,10 +90,10 @@ struct AccessTokens: Sendable {
         return [Access.write, .read].first { digest == SHA256.hash(data: Data(self.cookie(for: $0).utf8)) }
     }
 
-    /// The value of the cookie for an access. It is derived from the token, so that it stays valid after a restart, and does not reveal the token.
+    /// The value of the cookie for an access. The value is derived from the token. So it stays valid after a restart, and does not reveal the token.
     func cookie(for access: Access) -> String { derived("cookie", for: access) }
 
-    /// The value that forms of a page contain, which other sites can't know.
+    /// The value that the forms of the page contain. Other sites can't know the value.
     func formToken(for access: Access) -> String { derived("form", for: access) }
 
     private func derived(_ purpose: String, for access: Access) -> String {

@@ -13,7 +13,7 @@ final class Admission: Sendable {
 
     let tokens: AccessTokens
     private let requestGuard: RequestGuard
-    /// Separate limits for clients with a valid token and for all others, so that the others can't use up the requests of these clients.
+    /// Separate limits for clients with a valid token and for all other clients, so that the other clients can't use up the requests of the first.
     private let (clients, strangers): (RequestRate, RequestRate)
     private let isReadOnly: Bool
     private let isSecure: Bool
@@ -31,10 +31,11 @@ final class Admission: Sendable {
 
     func setPort(_ value: Int) { port.withLock { $0 = value } }
 
-    /// The name of the cookie. Cookies don't depend on the port, so the name contains it: another server on this machine must not replace the cookie.
+    /// The name of the cookie. Browsers share cookies among the ports of a host, so the name contains the port. Otherwise, another server on this
+    /// machine could replace the cookie.
     var cookieName: String { "\(isSecure ? "__Host-" : "")transferq-\(port.withLock { $0 })" }
 
-    /// Checks the parts of a request that need no token.
+    /// Checks the rate of requests, the host and the origin of a request, and finds its client.
     ///
     /// - Returns: The client that sent the request; nil without a valid token or cookie.
     func admit(_ request: WebRequest) throws(Problem) -> Client? {
@@ -59,7 +60,7 @@ final class Admission: Sendable {
 
     private func limited(_ access: Access) -> Access { isReadOnly ? .read : access }
 
-    /// The access of a token that a person enters; nil for an unknown token.
+    /// The header that sets the cookie, for a token that a person enters; nil for an unknown token.
     func cookie(for token: String) -> (name: String, value: String)? {
         guard let access = tokens.access(bearer: token) else { return nil }
         return (

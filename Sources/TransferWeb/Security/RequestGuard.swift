@@ -27,7 +27,7 @@ struct RequestGuard: Sendable {
         if let origin = request["Origin"], origin.lowercased() != "\(scheme)://\(authority)".lowercased() {
             return Problem(403, "foreignOrigin", "A page of another origin sent the request.")
         }
-        // Browsers set this header, and pages can't change it (Fetch Metadata Request Headers, W3C).
+        // Browsers set Sec-Fetch-Site, and pages can't change this header (Fetch Metadata Request Headers, W3C).
         switch request["Sec-Fetch-Site"]?.lowercased() {
         case nil, "same-origin", "none": return nil
         default:
