@@ -54,6 +54,7 @@ extension DestinationFolder {
         return FilePath(bytes: bytes[..<dot].prefix(max(1, 255 - suffix.count)) + suffix)
     }
 
+    /// Gives the part file the first free name: the final name, or this name with a number.
     private func placeUnderFreeName(_ partStatus: Status) throws(TransferError) -> FilePath {
         for number in 0..<Self.maximumNumbers {
             let candidate = Self.numbered(name, number)
@@ -78,6 +79,7 @@ extension DestinationFolder {
             if destination.overwrite == .never { throw .fileExists(destination.path) }
             return false
         }
+        // Rename a second hard link instead of the part file. The part file keeps its own name until the queue has stored the completion.
         let temporary = DownloadDestination.placingName(of: part)
         try unlink(temporary)
         let result = link(to: temporary)

@@ -37,7 +37,7 @@ package struct PlacingFaults: Sendable {
     package init() {}
 }
 
-/// Moves a part file into place on a file system without hard links, such as FAT, exFAT and some SMB shares, by renaming it.
+/// Gives a part file its final name with a rename. Used on a file system without hard links, such as FAT, exFAT and some SMB shares.
 ///
 /// After the rename, nothing distinguishes the downloaded file from a file of another program. Therefore, the *note*, a small file in the
 /// same folder, records the part file's identity and final name before the rename. The queue removes the note once it has stored the

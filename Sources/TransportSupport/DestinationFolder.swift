@@ -16,12 +16,13 @@ struct RemoteFileState: Sendable {
     var modificationTime: Int64?
 }
 
-/// The open folder of a download, with operations on the names in this folder. All operations block.
+/// The open destination folder of a download, with operations on the names in this folder. All operations block.
 final class DestinationFolder: Sendable {
     struct Status {
         var size: Int64
         /// The number of bytes in the file's disk blocks, which can exceed the file's size.
         var allocated: Int64
+        /// Nanoseconds since 1970.
         var modificationTime: Int64
         var isRegular: Bool
         var isFolder: Bool
@@ -35,6 +36,7 @@ final class DestinationFolder: Sendable {
     let folder: FileDescriptor
     /// The final name in the folder.
     let name: FilePath
+    /// The name of the part file in the folder.
     let part: FilePath
     let faults: PlacingFaults
     /// The space promised to this download; nil if the space is reserved on the disk, or the download needs none.
@@ -69,9 +71,11 @@ final class DestinationFolder: Sendable {
 
     // MARK: The part file
 
-    /// Opens the part file of a checkpoint, or creates a new one.
+    /// Opens the existing part file, or creates a new one.
     ///
-    /// - Parameter size: The size of the whole file in bytes; nil if unknown.
+    /// - Parameters:
+    ///   - confirmed: The number of bytes that the checkpoint covers; 0 without a checkpoint.
+    ///   - size: The size of the whole file in bytes; nil if unknown.
     /// - Returns: The part file, and whether it already has its final name.
     func openPart(from confirmed: Int64, of size: Int64?) throws(TransferError) -> (FileDescriptor, isInPlace: Bool) {
         if let found = try openExistingPart() {

@@ -2,8 +2,8 @@ import Locking
 package import SystemPackage
 package import TransferCore
 
-/// The threads for blocking disk calls. Each device of a source and each destination folder has its own threads, so a hanging disk does not
-/// block the others.
+/// The threads for blocking disk calls. Each device of a source and each destination folder has its own threads. A disk that hangs then does not
+/// block transfers on other disks.
 package final class DiskThreads: Sendable {
     private enum Disk: Hashable {
         case device(UInt64)

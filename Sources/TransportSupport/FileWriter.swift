@@ -142,12 +142,12 @@ public final class FileWriter: Sendable {
     /// The position up to which the file is synced. A checkpoint must not cover later bytes.
     public var syncedPosition: Int64 { schedule.withLock { $0.synced } }
 
-    /// Whether 64 MiB were written since the last sync, or 5 s have passed. Call it on any thread; it does not block.
+    /// Whether 64 MiB were written since the last sync, or 5 s have passed. This method does not block. Call it on any thread.
     ///
     /// - Parameter position: The position up to which all bytes are written.
     package func isSyncDue(upTo position: Int64) -> Bool { schedule.withLock { $0.isDue(position) } }
 
-    /// Syncs the file if 64 MiB were written since the last sync, or 5 s have passed. Call it after each write, before a checkpoint.
+    /// Syncs the file if 64 MiB were written since the last sync, or 5 s have passed. Call this method after each write, before a checkpoint.
     ///
     /// - Parameter position: The position up to which all bytes are written.
     /// - Returns: Whether the file was synced. If so, a checkpoint may cover `position`.
@@ -158,7 +158,7 @@ public final class FileWriter: Sendable {
         return true
     }
 
-    /// Syncs the file at the end of an attempt. A checkpoint may then cover the position. Call it from one task at a time.
+    /// Syncs the file at the end of an attempt. A checkpoint may then cover the position. Call this method from one task at a time.
     ///
     /// After a failed sync, all later syncs of this writer fail, and a checkpoint must not cover more than ``syncedPosition``. The system reports
     /// lost bytes only once, so a later success would prove nothing.
@@ -230,7 +230,7 @@ public final class FileWriter: Sendable {
         }
     }
 
-    /// Whether the policy keeps an existing file, which makes the download unnecessary. Call it before ``open(_:from:size:on:)``.
+    /// Whether the policy keeps an existing file, which makes the download unnecessary. Call this method before ``open(_:from:size:on:)``.
     ///
     /// - Parameters:
     ///   - destination: The name of the file, and the overwrite policy.
@@ -264,7 +264,9 @@ package struct SyncSchedule: Sendable {
     private let bytes: Int64
     private let interval: Duration
 
+    /// The position up to which the file is synced, in bytes.
     fileprivate(set) var synced: Int64 = 0
+    /// The time of the last sync.
     private var time: ContinuousClock.Instant
     private let now: @Sendable () -> ContinuousClock.Instant
 

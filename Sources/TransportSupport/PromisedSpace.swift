@@ -41,7 +41,8 @@ package final class PromisedSpace: Sendable {
 
     private struct State: Sendable {
         /// The number of the last promise.
-        var next: UInt64 = 0
+        var lastNumber: UInt64 = 0
+        /// The promises, by device and number.
         var entries: [UInt64: [UInt64: Entry]] = [:]
         /// The number of promises made on each device.
         var counts: [UInt64: UInt64] = [:]
@@ -76,9 +77,9 @@ package final class PromisedSpace: Sendable {
             let promise: Promise? = state.withLock { state in
                 guard state.counts[device, default: 0] == count else { return nil }
                 state.counts[device] = count + 1
-                state.next += 1
-                let promise = Promise(self, device: device, number: state.next, bytes: bytes)
-                state.entries[device, default: [:]][state.next] = Entry(promise: promise)
+                state.lastNumber += 1
+                let promise = Promise(self, device: device, number: state.lastNumber, bytes: bytes)
+                state.entries[device, default: [:]][state.lastNumber] = Entry(promise: promise)
                 return promise
             }
             if let promise { return (promise, free, others) }
@@ -94,7 +95,7 @@ package final class PromisedSpace: Sendable {
 
     /// Returns the number of promises made on a device so far, and the bytes that they still need.
     private func remaining(on device: UInt64) -> (count: UInt64, bytes: Int64) {
-        // Return the promises: their deinitializer takes the lock, so they must not be released under it.
+        // Return the promises from the closure. A deinitializer takes the lock, so no promise must be released while the lock is held.
         let (count, promises) = state.withLock { ($0.counts[device, default: 0], $0.entries[device]?.values.compactMap(\.promise) ?? []) }
         let bytes = promises.reduce(Int64(0)) { sum, promise in
             let (total, overflow) = sum.addingReportingOverflow(promise.remainingBytes)

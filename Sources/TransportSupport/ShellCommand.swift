@@ -13,7 +13,7 @@ package enum ShellCommand {
     ///
     /// - Parameters:
     ///   - command: The command.
-    ///   - descriptors: The standard streams to replace, by their numbers.
+    ///   - descriptors: The descriptors that replace standard streams, by the number of the stream: 0 for input, 1 for output, 2 for errors.
     ///   - hasOwnGroup: Whether the command gets its own process group, so that an interrupt from the terminal does not reach it.
     /// - Returns: The process ID. The caller must wait for the process to exit (wait(2)).
     package static func spawn(_ command: String, descriptors: [CInt: FileDescriptor], hasOwnGroup: Bool) throws(Errno) -> pid_t {

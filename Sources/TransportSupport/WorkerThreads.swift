@@ -21,7 +21,7 @@ public final class WorkerThreads: Sendable {
         queue.close()
     }
 
-    /// Runs a function on one of the threads, without waiting for it. Call it from any thread.
+    /// Runs a function on one of the threads, and returns before the function ends. Call this method on any thread.
     ///
     /// This object stays alive until the function returns. A function that hangs therefore still counts towards the limit.
     ///
@@ -42,7 +42,7 @@ public final class WorkerThreads: Sendable {
         }
     }
 
-    /// Like ``run(_:)``, but a cancelled caller does not wait for the function. Use it only for functions without side effects.
+    /// Like ``run(_:)``, but a cancelled caller does not wait for the function. Use this method only for functions without side effects.
     package func runUnlessCancelled<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
         let outcome = Once<Result>()
         try submit { outcome.resume(Swift.Result(catching: body)) }

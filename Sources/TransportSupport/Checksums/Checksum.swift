@@ -1,6 +1,6 @@
 package import TransferCore
 
-/// A checksum algorithm. The cases are in descending order of strength; the last two detect transmission errors, not deliberate changes.
+/// A checksum algorithm. The cases are in descending order of strength. SHA-1 and MD5 detect transmission errors, but not deliberate changes.
 package enum ChecksumAlgorithm: String, CaseIterable, Hashable, Sendable {
     case sha512, sha256, sha1, md5
 
@@ -34,7 +34,7 @@ package struct Checksum: Hashable, Sendable {
         self.bytes = bytes
     }
 
-    /// Parses hexadecimal digits; nil if they are not a checksum.
+    /// Parses hexadecimal digits; nil if their number does not match the algorithm, or if a character is not a digit.
     package init?(_ algorithm: ChecksumAlgorithm, digits: Substring) {
         let values = digits.utf8.count == 2 * algorithm.byteCount ? digits.compactMap(\.hexDigitValue) : []
         guard values.count == 2 * algorithm.byteCount else { return nil }
@@ -42,7 +42,7 @@ package struct Checksum: Hashable, Sendable {
         bytes = stride(from: 0, to: values.count, by: 2).map { UInt8(values[$0] << 4 | values[$0 + 1]) }
     }
 
-    /// Parses the format of receipts, `algorithm:hex`; nil if the text is not a checksum.
+    /// Parses a checksum in the format of receipts: the algorithm, a colon and hexadecimal digits. Nil if the text is not a checksum.
     package init?(_ text: String) {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, let algorithm = ChecksumAlgorithm(rawValue: parts[0].lowercased()) else { return nil }

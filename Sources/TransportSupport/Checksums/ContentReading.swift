@@ -34,7 +34,7 @@ extension WorkerThreads {
     /// Reads a range in blocks on these threads, and folds the blocks into a value, for example a ``RunningChecksum``.
     ///
     /// - Parameters:
-    ///   - read: Reads a block.
+    ///   - read: Reads a block of at most 1 MiB. Called on these threads.
     ///   - progress: Called before each block.
     ///   - update: Adds a block to the value. Called on these threads, in order.
     /// - Throws: The error of `read`; `CancellationError` immediately when the task is cancelled.

@@ -1,6 +1,6 @@
 import Crypto
 
-/// A checksum that is updated as bytes arrive.
+/// Computes the checksum of bytes that arrive one buffer at a time.
 package struct RunningChecksum: Sendable {
     package let algorithm: ChecksumAlgorithm
     private var hash: any HashFunction & Sendable

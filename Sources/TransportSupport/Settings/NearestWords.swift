@@ -1,6 +1,6 @@
 extension Sequence<String> {
-    /// Returns the words that a user may have meant by a misspelt word: the words that begin with it, or else the words with the fewest
-    /// differences. Ignores case.
+    /// Returns the words that a user may have meant by a misspelt word: the words that begin with the misspelt word, or otherwise the words with the
+    /// fewest differences. Ignores case.
     ///
     /// Returns no words if more than half of the letters, and more than one letter, differ.
     package func nearest(to word: String) -> [String] {

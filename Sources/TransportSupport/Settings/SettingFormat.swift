@@ -53,7 +53,7 @@ extension SettingFormat<Int> {
 }
 
 extension SettingFormat<Int64> {
-    /// A number of bytes, at most 64 PiB, so that adding it to a position in a file does not overflow.
+    /// A number of bytes. The maximum, 64 PiB, prevents an overflow when the number is added to a position in a file.
     package static func bytes(from minimum: Int64) -> Self {
         let range = minimum...1 << 56
         return Self(

@@ -28,7 +28,7 @@ package struct SettingTable<Options: Sendable>: Sendable {
 
     /// Reads the settings of an endpoint and of a session. The session's settings take precedence.
     ///
-    /// - Throws: A ``TransferError`` for the first invalid setting in alphabetical order, of the endpoint before the session. For an
+    /// - Throws: A ``TransferError`` for the first invalid setting. Settings of the endpoint come first, and the order is alphabetical. For an
     ///   unknown name, the error suggests the nearest names or lists the valid ones.
     package func read(_ endpoint: [String: String], session: [String: String] = [:]) throws(TransferError) -> Options {
         var options = standard
