@@ -1,6 +1,6 @@
 package import TransferKit
 
-/// A text that is not a timetable.
+/// The error for a text that is not a timetable.
 package struct TimetableError: Error {
     /// A human-readable message.
     package let message: String
@@ -53,6 +53,7 @@ extension BandwidthTimetable {
     private static func times(_ text: Substring) -> (start: Int, end: Int)? {
         let ends = text.split(separator: "-", omittingEmptySubsequences: false).map(minute)
         guard ends.count == 2, let start = ends[0], let end = ends[1], start < 1_440 else { return nil }
+        // At the end of a time, 00:00 means the end of the day.
         return (start, end == 0 ? 1_440 : end)
     }
 

@@ -7,7 +7,8 @@ package enum EventDescription {
     /// A line for an event; nil for events that users don't need, or that the caller displays differently.
     ///
     /// - Parameters:
-    ///   - reason: Why the session of the event waits, as text; nil if that is unknown.
+    ///   - name: The name of the event's session; nil if unknown.
+    ///   - reason: The reason why the event's session waits; nil if unknown.
     ///   - nextUse: The end of the back-off of the endpoint that the session used before; nil if that endpoint is available.
     ///   - file: The name of the event's file; nil to show its number in the session.
     package static func line(

@@ -1,7 +1,9 @@
 package import TransferKit
 
 extension JSONValue {
-    /// The output of `queue status`. `remaining` is the number of sessions that run or start automatically, `rate` is the current rate, and `rateLimit` is the limit.
+    /// The output of `queue status`. In the output, `rate` is the current rate, and `rateLimit` is its limit, in bytes per second.
+    ///
+    /// - Parameter remaining: The number of sessions that run or start automatically.
     package init(_ status: QueueStatus, _ remaining: Int, _ statistics: QueueStatistics) {
         let state: JSONValue = [
             "mode": .string(status.mode.rawValue),
