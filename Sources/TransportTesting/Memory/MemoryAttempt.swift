@@ -2,7 +2,7 @@ public import TransferCore
 
 /// One attempt of a ``MemoryTransport``.
 public struct MemoryAttempt: Sendable {
-    /// How an attempt ended.
+    /// The outcome of an attempt.
     public enum Outcome: Hashable, Sendable {
         /// The file is complete.
         case completed
@@ -14,7 +14,7 @@ public struct MemoryAttempt: Sendable {
         case failedOtherwise(String)
     }
 
-    /// The ID of the transfer.
+    /// The ID of the transfer; see ``/TransferCore/FileAttempt/transferID``.
     public let transferID: String
     /// The number of the attempt; see ``/TransferCore/FileAttempt/number``.
     public let number: Int
@@ -28,6 +28,6 @@ public struct MemoryAttempt: Sendable {
     public internal(set) var startOffset: Int64
     /// The number of bytes that the attempt has moved so far.
     public internal(set) var bytesMoved: Int64 = 0
-    /// How the attempt ended; nil while it is running.
+    /// The outcome of the attempt; nil while the attempt is running.
     public internal(set) var outcome: Outcome?
 }

@@ -6,10 +6,10 @@ public enum MemoryFault: Hashable, Sendable {
     /// Fails with this error before the first byte.
     case fail(TransferError)
 
-    /// Breaks the connection after the attempt has transferred `afterBytes` bytes, usually before a checkpoint covers the last of them.
+    /// Breaks the connection after the attempt has transferred `afterBytes` bytes, usually before a checkpoint covers the last of these bytes.
     ///
-    /// If at most `afterBytes` bytes of an upload remain, all of them arrive, the remote file is complete, and the response is lost. For a
-    /// listing, breaks the connection after `afterBytes` entries, rounded up to a multiple of 100.
+    /// If at most `afterBytes` bytes of an upload remain, all of these bytes arrive, and the remote file is complete, but the response is lost. In a
+    /// listing, the connection breaks after `afterBytes` entries, rounded up to a multiple of 100.
     case cut(afterBytes: Int64)
 
     /// The other end loses the content of an unfinished upload, or changes the version of a downloaded file. An attempt with a checkpoint
@@ -23,7 +23,7 @@ public final class MemoryFaultList: Sendable {
 
     init() {}
 
-    /// Adds a fault at the end of the list. Call it from any thread.
+    /// Adds a fault at the end of the list. Call this method from any thread.
     ///
     /// - Parameters:
     ///   - fault: The fault.

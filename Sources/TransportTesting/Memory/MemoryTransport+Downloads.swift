@@ -76,8 +76,8 @@ extension MemoryTransport {
 
     /// Returns the current remote file.
     ///
-    /// - Throws: A ``TransferError``. Its class is ``FailureClass/resumeLost`` if the file's version differs from the given version or, if none is
-    ///   given, from the version in the checkpoint.
+    /// - Parameter version: The version that the file must have; nil for the version in the attempt's checkpoint, if any.
+    /// - Throws: A ``TransferError``. Its class is ``FailureClass/resumeLost`` if the file has another version.
     private func find(_ attempt: FileAttempt, version: String? = nil) throws(TransferError) -> MemoryStore.RemoteFile {
         let path = attempt.remotePath.description
         guard let file = state.withLock({ $0.store.remoteFile(path) }) else {

@@ -29,8 +29,9 @@ extension MemoryTransport: FormUploading {
     /// The complete forms, in the order in which they arrived. A form that was sent twice occurs twice.
     public var forms: [MemoryForm] { state.withLock { $0.forms } }
 
-    /// Receives a form. Like a form handler, keeps nothing of an incomplete form. The positions of gates and cuts count the bytes of all
-    /// files, one after the other.
+    /// Receives a form. Like the form handler of a web server, keeps nothing of an incomplete form.
+    ///
+    /// The positions of gates and cuts count the bytes of all files, one after the other.
     func send(
         _ form: UploadForm, _ attempt: FileAttempt, _ index: Int, _ reporter: AttemptReporter, _ fault: MemoryFault?
     ) async throws -> TransferReceipt {

@@ -9,7 +9,7 @@ public protocol DownloadingFixture: TransportFixture {
     func provide(_ content: Data, as path: RemotePath) async throws
 }
 
-/// A requirement that every transport for downloads must meet. Check it like a ``TransportPromise``.
+/// A promise that every transport for downloads must keep. Check the promise as shown in ``TransportPromise``.
 public enum DownloadPromise: String, CaseIterable, Sendable, CustomStringConvertible {
     // Content
     /// A downloaded file is intact, whatever its size.
@@ -56,7 +56,7 @@ public enum DownloadPromise: String, CaseIterable, Sendable, CustomStringConvert
     /// The promise, as a sentence.
     public var description: String { rawValue }
 
-    /// Checks the promise for a transport. Call it from any executor.
+    /// Checks the promise for a transport. Call this method from any executor.
     ///
     /// - Parameters:
     ///   - fixture: Connects the check to a server.

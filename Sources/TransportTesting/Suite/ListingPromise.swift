@@ -6,7 +6,7 @@ public protocol ListingFixture: DownloadingFixture {
     func makeFolder(_ path: RemotePath) async throws
 }
 
-/// A requirement that every transport that lists folders (`FolderListing`) must meet. Check it like a ``TransportPromise``.
+/// A promise that every transport that lists folders (`FolderListing`) must keep. Check the promise as shown in ``TransportPromise``.
 public enum ListingPromise: String, CaseIterable, Sendable, CustomStringConvertible {
     /// Each entry of a folder is listed once, with its kind and size.
     case entriesAreComplete = "Each entry of a folder is listed once, with its kind and size"
@@ -28,7 +28,7 @@ public enum ListingPromise: String, CaseIterable, Sendable, CustomStringConverti
     /// The promise, as a sentence.
     public var description: String { rawValue }
 
-    /// Checks the promise for a transport. Call it from any executor.
+    /// Checks the promise for a transport. Call this method from any executor.
     ///
     /// - Parameters:
     ///   - fixture: Connects the check to a server.

@@ -92,7 +92,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         try await expect(.resumeLost, "When the part file was removed") { try await receive(download, from: checkpoint) }
     }
 
-    /// Returns an unfinished download with a checkpoint that covers bytes.
+    /// Returns an unfinished download with a checkpoint that covers at least one byte.
     private func halfReceived() async throws -> (Download, Checkpoint) {
         let download = try await makeDownload(Self.largeSize)
         let recorder = AttemptRecorder(allowance: 2_000_000)

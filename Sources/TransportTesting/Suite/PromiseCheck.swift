@@ -8,6 +8,7 @@ struct PromiseCheck<Fixture: TransportFixture>: Sendable {
     /// The promise, as a sentence.
     let promise: String
     let fixture: Fixture
+    /// The time after which an attempt counts as hung.
     let deadline: Duration
 
     /// A file size that exceeds any buffer of a transport, so that tests can stop an attempt half-way.
@@ -81,7 +82,7 @@ struct PromiseCheck<Fixture: TransportFixture>: Sendable {
         throw violation("\(situation), the attempt returned a receipt.")
     }
 
-    /// The error that an attempt threw.
+    /// Returns the error that an attempt threw as a `TransferError`.
     ///
     /// - Throws: A violation if the attempt threw an error of another type.
     @discardableResult

@@ -1,6 +1,6 @@
 import TransferCore
 
-/// A requirement that every transport for growing sources must meet. Check it like a ``TransportPromise``.
+/// A promise that every transport for growing sources must keep. Check the promise as shown in ``TransportPromise``.
 public enum StreamPromise: String, CaseIterable, Sendable, CustomStringConvertible {
     /// A source that grows only after its earlier bytes are confirmed arrives intact.
     case growingSourceArrives = "A source that grows only after its earlier bytes are confirmed arrives intact"
@@ -14,7 +14,7 @@ public enum StreamPromise: String, CaseIterable, Sendable, CustomStringConvertib
     /// The promise, as a sentence.
     public var description: String { rawValue }
 
-    /// Checks the promise for a transport. Call it from any executor.
+    /// Checks the promise for a transport. Call this method from any executor.
     ///
     /// - Parameters:
     ///   - fixture: Connects the check to a server.

@@ -15,7 +15,7 @@ public protocol TransportFixture: Sendable {
     /// An endpoint that refuses connections, with the same credentials.
     var unreachableEndpoint: Endpoint { get }
 
-    /// Reads the secrets.
+    /// The provider from which the transport reads the secrets.
     var credentials: any CredentialProvider { get }
 
     /// The values of the secrets, which must not appear in errors, receipts and checkpoints. Choose values that an error can't contain by chance.
@@ -36,7 +36,7 @@ public protocol TransportFixture: Sendable {
     /// Returns the remote content of a file, complete or partial; nil if there is no content. Called while no attempt for the file is running.
     func storedContent(of path: RemotePath) async throws -> Data?
 
-    /// Returns the remote size of a file in bytes, complete or partial; 0 if there is no file. The suite calls it during attempts as well.
+    /// Returns the remote size of a file in bytes, complete or partial; 0 if there is no file. The suite also calls this method during attempts.
     func storedSize(of path: RemotePath) async throws -> Int64
 
     /// Returns whether the other end has a file and considers the file complete.

@@ -57,7 +57,7 @@ public enum TransportPromise: String, CaseIterable, Sendable, CustomStringConver
     /// The promise, as a sentence.
     public var description: String { rawValue }
 
-    /// Checks the promise for a transport. Call it from any executor.
+    /// Checks the promise for a transport. Call this method from any executor.
     ///
     /// - Parameters:
     ///   - fixture: Connects the check to a server.
