@@ -1,4 +1,4 @@
-/// The features and limits of a loopback server.
+/// The features and limits of a loopback server. An option marked with IETF applies only to the IETF's protocol; see ``LoopbackDialect``.
 public struct LoopbackOptions: Hashable, Sendable {
     /// The protocol.
     public var dialect: LoopbackDialect
@@ -31,7 +31,7 @@ public struct LoopbackOptions: Hashable, Sendable {
     /// The minimum number of content bytes of a request that does not complete the upload (IETF); nil for no limit.
     public var minimumAppendSize: Int64?
 
-    /// Whether to send interim responses (104). Without them, the server behaves as if it were behind a proxy that drops interim responses (IETF).
+    /// Whether to send interim responses (104). If not, the server behaves as if a proxy dropped the interim responses (IETF).
     public var sendsInterimResponses: Bool
 
     /// The number of received bytes after which an interim response reports the offset (IETF); nil for no such responses.

@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// The connections with requests in progress. The server interrupts them when it stops.
+/// The connections with requests in progress. When the server stops, it interrupts these requests.
 final class OpenRequests: Sendable {
     private let state = Locked(State())
 

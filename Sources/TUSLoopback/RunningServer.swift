@@ -34,7 +34,7 @@ final class RunningServer: Sendable {
                 },
                 onServerRunning: { listener in
                     handler.arrivalOrder.setListener(listener)
-                    // Fails only if the listener is already closed.
+                    // The call fails only if the listener is already closed.
                     try? await listener.eventLoop.submit {
                         try listener.pipeline.syncOperations.addHandler(SocketShutdownHandler(), position: .first)
                     }.get()

@@ -8,11 +8,11 @@ import TransferCore
     #error("The loopback server needs a trait. Add to your dependency on this package: traits: [\"LoopbackServer\"]")
 #endif
 
-/// A small server for resumable uploads on 127.0.0.1, for experiments and tests. It speaks tus 1.0.0, or a version of the IETF's *Resumable Uploads
-/// for HTTP* (``LoopbackOptions/dialect``).
+/// A small server for resumable uploads on 127.0.0.1, for experiments and tests. The server supports tus 1.0.0, or a version of the IETF's
+/// *Resumable Uploads for HTTP* (``LoopbackOptions/dialect``).
 ///
-/// With tus, the server supports the core protocol and all extensions. With the IETF's protocol, it supports interim responses, limits, digests and
-/// problem types. See ``LoopbackOptions``. It does not authenticate clients. Complete uploads can be downloaded with GET.
+/// With tus, the server supports the core protocol and all extensions. With the IETF's protocol, the server supports interim responses, limits,
+/// digests and problem types. See ``LoopbackOptions``. The server does not authenticate clients. Clients can download complete uploads with GET.
 ///
 /// An upload consists of two files in the folder: `<id>.bin` with the received bytes, and `<id>.json` with its length, its decoded
 /// metadata, and whether it is complete. Received bytes are kept, even after a broken connection, and survive a restart of the server.

@@ -39,7 +39,7 @@ final class ArrivalOrder: Sendable {
         state.withLock { $0.listener = listener }
     }
 
-    /// Adds a connection. Call it on the connection's event loop.
+    /// Adds a connection. Call this method on the connection's event loop.
     func join(_ channel: any Channel) {
         state.withLock { state in
             state.accepted += 1
@@ -47,17 +47,17 @@ final class ArrivalOrder: Sendable {
         }
     }
 
-    /// Removes a connection. Call it on the connection's event loop.
+    /// Removes a connection. Call this method on the connection's event loop.
     func leave(_ channel: any Channel) {
         change { $0.connections[ObjectIdentifier(channel)] = nil }
     }
 
-    /// Records the head of a request. Call it on the connection's event loop.
+    /// Records the head of a request. Call this method on the connection's event loop.
     func arrived(_ path: String, hasContent: Bool, on channel: any Channel) {
         state.withLock { $0.connections[ObjectIdentifier(channel)]?.arrivals.append(Arrival(path: path, hasContent: hasContent)) }
     }
 
-    /// Records the end of the request whose head arrived last. Call it on the connection's event loop.
+    /// Records the end of the request whose head arrived last. Call this method on the connection's event loop.
     func ended(with trailers: HTTPFields?, on channel: any Channel) {
         state.withLock { state in
             guard var pending = state.connections[ObjectIdentifier(channel)], !pending.arrivals.isEmpty else { return }
@@ -71,8 +71,8 @@ final class ArrivalOrder: Sendable {
         state.withLock { $0.connections[ObjectIdentifier(channel)]?.arrivals.first?.trailers }
     }
 
-    /// Unblocks the requests that wait for the connection's request. Call it when the request has access to the upload, is queued for
-    /// access, or has a response.
+    /// Unblocks the requests that wait for the connection's request. Call this method when the connection's request has access to the upload, is
+    /// queued for access, or has a response.
     func beginHandling(on channel: any Channel) {
         change { $0.connections[ObjectIdentifier(channel)]?.isHandling = true }
     }

@@ -68,14 +68,14 @@ final class Connection: Sendable {
         }
     }
 
-    /// The number of body bytes read from the connection, handled or not; nil if the connection is closed. Read it on the event loop only.
+    /// The number of body bytes read from the connection, handled or not; nil if the connection is closed. Read this property only on the event loop.
     private var received: Int64? {
         try? channel.pipeline.syncOperations.handler(type: ArrivalHandler.self).received
     }
 
     /// Closes the connection without a response.
     func close() async {
-        // Fails only if the connection is already closed.
+        // The call fails only if the connection is already closed.
         try? await channel.close()
     }
 }

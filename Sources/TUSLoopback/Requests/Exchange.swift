@@ -16,7 +16,7 @@ final class Exchange {
     let bodyLength: Int64?
     /// Whether the whole body was read.
     private(set) var isBodyAtEnd: Bool
-    /// `http://host`, with the host name that the client used. It can be a proxy's name (RFC 9110, section 7.2).
+    /// `http://host`, with the host name that the client used. The name can be a proxy's name (RFC 9110, section 7.2).
     let origin: String
     /// Whether the request has no host name, or a host name that always means this machine (RFC 6761, section 6.3).
     let hasLoopbackHost: Bool

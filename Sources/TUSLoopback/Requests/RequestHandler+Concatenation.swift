@@ -52,7 +52,7 @@ extension RequestHandler {
         guard !upload.isComplete, let parts = upload.record.parts else { return }
         let found = parts.compactMap { if case .found(let part) = store.lookUp($0), part.isComplete { part } else { nil } }
         guard found.count == parts.count else { return }
-        // After a failure, the upload stays incomplete. The next request for the upload retries.
+        // After a failure, the upload stays incomplete. The next request for the upload retries the concatenation.
         try? await NIOThreadPool.singleton.runIfActive {
             try upload.concatenate(found)
             try upload.change { $0.expires = nil }

@@ -211,7 +211,7 @@ extension RequestHandler {
         }
     }
 
-    /// Sends an interim response with the upload's offset, if the options require one after the stored bytes (IETF).
+    /// Sends an interim response with the upload's offset, if enough bytes were stored since the last one (IETF).
     @concurrent
     private func reportProgress(_ upload: Upload, _ reported: inout Int64, _ exchange: Exchange) async throws {
         guard options.dialect != .tus, options.sendsInterimResponses, let interval = options.progressInterval,
@@ -222,7 +222,7 @@ extension RequestHandler {
     }
 
     private func limitRate(after bytes: Int, on connection: Connection) async {
-        // The received bytes of an interrupted connection are not delayed, because another request waits until this one ends.
+        // The received bytes of an interrupted connection are not delayed, because another request waits for the end of the interrupted request.
         guard let rate = options.bytesPerSecond, !connection.isInterrupted else { return }
         try? await Task.sleep(for: .seconds(Double(bytes) / Double(max(rate, 1))))
     }

@@ -68,7 +68,7 @@ extension RequestHandler {
             complete: length == 0)
     }
 
-    /// Returns the announced length; nil if it is deferred (tus 1.0.0, "Creation Defer Length").
+    /// Returns the announced length; nil if the client defers the length (tus 1.0.0, "Creation Defer Length").
     private func length(_ exchange: Exchange) throws(ErrorResponse) -> Int64? {
         if options.offers(.creationDeferLength), let deferred = exchange["Upload-Defer-Length"] {
             guard deferred == "1", exchange["Upload-Length"] == nil else {

@@ -60,6 +60,7 @@ struct Content: Sendable {
     let range: Range<Int64>
     /// The number of bytes before the connection is cut; nil for no cut.
     let cut: Int64?
+    /// The maximum number of bytes per second; nil for no limit.
     let rate: Int64?
     /// The faults that can stop the transfer of the content.
     let faults: FaultScript

@@ -10,7 +10,7 @@ extension RequestHandler {
     static let uploads = "/uploads/"
     static let interopHeader = "Upload-Draft-Interop-Version"
 
-    /// - Returns: The response; nil if the connection must be closed without a response.
+    /// Returns the response to a request; nil if the connection must be closed without a response.
     @concurrent
     func dispatchResource(_ exchange: Exchange) async throws -> Response? {
         let isUpload = exchange.path.hasPrefix(Self.uploads)
@@ -82,7 +82,7 @@ extension RequestHandler {
         }
         let entry = recorder.begin("POST", offset: 0, for: upload)
         let location = (options.usesRelativeLocation ? "" : exchange.origin) + Self.uploads + upload.id
-        // Acquire the upload before the client learns its URL, so that a request for its state waits for this request.
+        // Acquire the upload before the client learns its URL, so that a request for the upload's state waits for this request.
         await upload.acquire(for: exchange.connection)
         defer { upload.release() }
         if options.sendsInterimResponses {
@@ -129,7 +129,8 @@ extension RequestHandler {
 
     /// Stores the content of a request, and completes the upload if the request is the last one.
     ///
-    /// - Returns: The response, with the status 204 if the content was stored; nil if a simulated fault ended the connection.
+    /// - Returns: The response, with the status 204 or 201 if the content was stored; nil if a simulated fault or the server's shutdown ended the
+    ///   connection.
     @concurrent
     private func receiveResource(
         _ exchange: Exchange, _ checksum: ChecksumLocation?, into upload: Upload, _ entry: StatisticsRecorder.Entry, isLast: Bool

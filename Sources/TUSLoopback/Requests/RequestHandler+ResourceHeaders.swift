@@ -39,7 +39,7 @@ extension RequestHandler {
         }
     }
 
-    /// Returns the length of the upload that a request announces; nil if it announces none.
+    /// Returns the length of the upload that a request announces; nil if the request announces no length.
     func announcedLength(_ exchange: Exchange, at offset: Int64, isLast: Bool) throws(ErrorResponse) -> Int64? {
         let implied = isLast ? exchange.bodyLength.map { offset + $0 } : nil
         guard let text = exchange["Upload-Length"] else { return implied }
@@ -77,7 +77,7 @@ extension RequestHandler {
         return .header(checksum)
     }
 
-    /// Returns the header with the checksum of a complete upload, if a request wants it (RFC 9530, "Want-Repr-Digest").
+    /// Returns the header with the checksum of a complete upload, if a request asks for the checksum (RFC 9530, "Want-Repr-Digest").
     func digest(of upload: Upload, for exchange: Exchange) async -> [(String, String)] {
         guard options.reportsDigests, upload.isComplete, exchange["Want-Repr-Digest"]?.contains("sha-256") == true,
             let digest = await sha256(of: upload)

@@ -92,7 +92,7 @@ final class RequestHandler: Sendable {
             return Response(404, body: "Not found. Create uploads at \(Self.root).\n")
         }
         if exchange.method == "OPTIONS" { return optionsResponse() }
-        // Downloads don't need tus.
+        // A download is a plain GET, which needs no headers of tus.
         guard exchange.method == "GET" || exchange["Tus-Resumable"] == Self.tusVersion else {
             return Response(412, [("Tus-Version", Self.tusVersion)], body: "Tus-Resumable must be \(Self.tusVersion).\n")
         }

@@ -21,7 +21,7 @@ struct StoredUpload: Codable, Hashable, Sendable {
     var unverifiedFrom: Int64?
     /// Whether a request has completed the upload (IETF); nil for a tus upload, which is complete when it has its length.
     var isClosed: Bool?
-    /// Whether all bytes are stored. Only scripts read it; the server itself checks the size of the file.
+    /// Whether all bytes are stored. Only scripts read this property; the server itself checks the size of the file.
     var complete = false
 
     var isPartial: Bool { uploadConcat == "partial" }

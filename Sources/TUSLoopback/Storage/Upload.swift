@@ -74,7 +74,7 @@ final class Upload: Sendable {
         }
     }
 
-    /// Ends the exclusive access. The next waiting request gets access.
+    /// Ends the exclusive access. The next waiting request gets access. If further requests wait, also interrupts the request that gets access.
     func release() {
         let (next, interrupted) = state.withLock { state in
             guard !state.waiting.isEmpty else {
