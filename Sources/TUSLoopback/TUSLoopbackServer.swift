@@ -30,6 +30,8 @@ public final class TUSLoopbackServer: Sendable {
     private let faults = FaultScript()
     private let recorder = StatisticsRecorder()
     private let running = Locked<RunningServer?>(nil)
+    /// Whether a call of ``start()`` has the folder. A second server on the folder would truncate uploads that the first one is writing.
+    private let isStarted = Locked(false)
 
     /// Creates a server without starting it.
     ///
@@ -56,19 +58,21 @@ public final class TUSLoopbackServer: Sendable {
     /// - Returns: The URL for creating uploads, `http://127.0.0.1:port/files/`.
     /// - Throws: A ``LoopbackError`` if the folder or the port can't be used, or the server is already running.
     public func start() async throws -> URL {
-        let store = try await NIOThreadPool.singleton.runIfActive { [folder] in try UploadStore(folder: folder) }
-        let handler = RequestHandler(store: store, options: options, faults: faults, recorder: recorder, now: now)
-        let server = try await RunningServer(port: port, handler: handler)
-        let isFirst = running.withLock { running in
-            guard running == nil else { return false }
-            running = server
-            return true
+        let wasStarted = isStarted.withLock { isStarted in
+            defer { isStarted = true }
+            return isStarted
         }
-        guard isFirst else {
-            await server.stop()
-            throw LoopbackError("The server is already running. Stop it first.")
+        guard !wasStarted else { throw LoopbackError("The server is already running. Stop it first.") }
+        do {
+            let store = try await NIOThreadPool.singleton.runIfActive { [folder] in try UploadStore(folder: folder) }
+            let handler = RequestHandler(store: store, options: options, faults: faults, recorder: recorder, now: now)
+            let server = try await RunningServer(port: port, handler: handler)
+            running.withLock { $0 = server }
+            return server.url
+        } catch {
+            isStarted.withLock { $0 = false }
+            throw error
         }
-        return server.url
     }
 
     /// Cuts all connections and returns when the received bytes are stored. The server can be started again.
@@ -77,7 +81,9 @@ public final class TUSLoopbackServer: Sendable {
             defer { running = nil }
             return running
         }
-        await server?.stop()
+        guard let server else { return }
+        await server.stop()
+        isStarted.withLock { $0 = false }
     }
 
     /// The requests since the server was created.

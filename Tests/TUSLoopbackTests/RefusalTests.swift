@@ -30,6 +30,23 @@ import Testing
         }
     }
 
+    @Test func `a running server rejects a second start`() async throws {
+        try await withFolder { folder in
+            let first = TUSLoopbackServer(folder: folder)
+            let port = try #require(try await first.start().port.flatMap(UInt16.init(exactly:)))
+            await first.stop()
+            let server = TUSLoopbackServer(folder: folder, port: port)
+            let url = try await server.start()
+            let error = await #expect(throws: LoopbackError.self) { try await server.start() }
+            #expect(error?.description == "The server is already running. Stop it first.")
+            let path = try await onThread { try RawConnection(to: url).createUpload(length: 1) }
+            #expect(try await onThread { try RawConnection(to: url).offset(path) } == 0)
+            await server.stop()
+            #expect(try await server.start() == url)
+            await server.stop()
+        }
+    }
+
     @Test func `a rejected PATCH changes nothing`() async throws {
         try await withServer { server, url in
             let connection = try RawConnection(to: url)
