@@ -47,6 +47,22 @@ func measure(_ arguments: [String], input: String = "/dev/null") throws -> Resou
         cpuSeconds: seconds(usage.ru_utime) + seconds(usage.ru_stime), peakKiB: usage.ru_maxrss)
 }
 
+/// Runs a program until it exits, and returns its standard output.
+func output(_ arguments: [String]) throws -> String {
+    let process = Process()
+    let output = Pipe()
+    process.executableURL = URL(fileURLWithPath: arguments[0])
+    process.arguments = Array(arguments.dropFirst())
+    process.standardOutput = output
+    try process.run()
+    let text = output.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    guard process.terminationStatus == 0 else {
+        throw BenchmarkError.failed("\(arguments.joined(separator: " ")) exited with \(process.terminationStatus)")
+    }
+    return String(decoding: text, as: UTF8.self)
+}
+
 /// A program that runs during a benchmark, usually a server. It prints its port, or another number, when it is ready.
 final class Server {
     let port: Int

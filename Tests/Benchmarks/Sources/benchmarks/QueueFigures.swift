@@ -148,19 +148,4 @@ struct QueueFigures {
         }
         return values
     }
-
-    private func output(_ arguments: [String]) throws -> String {
-        let process = Process()
-        let output = Pipe()
-        process.executableURL = URL(fileURLWithPath: arguments[0])
-        process.arguments = Array(arguments.dropFirst())
-        process.standardOutput = output
-        try process.run()
-        let text = output.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else {
-            throw BenchmarkError.failed("\(arguments.joined(separator: " ")) exited with \(process.terminationStatus)")
-        }
-        return String(decoding: text, as: UTF8.self)
-    }
 }
