@@ -11,8 +11,8 @@ import TransportSupport
     import Darwin
 #endif
 
-/// A program that is killed on request, when this object is released, or when the test process ends. A shell waits for a line from a pipe
-/// or the end of the pipe, and then kills the program.
+/// A program that is killed on request, when this object is released, or when the test process ends. A shell reads a line from a pipe, and then
+/// kills the program. The read also returns when this process closes the pipe or ends.
 package final class GuardedProcess: Sendable {
     private struct State {
         var shell: pid_t?
@@ -91,7 +91,7 @@ package final class GuardedProcess: Sendable {
         return (text[text.index(after: start)..<end], fields[0], parent)
     }
 
-    // Uses `systemKill`, because a method with the same name hides the system's `kill`.
+    // Uses `systemKill`, because the method `kill(named:)` hides the system's `kill`.
     private static func signal(_ process: pid_t, _ number: CInt) -> Bool { systemKill(process, number) == 0 }
 
     private static func isAlive(_ process: pid_t) -> Bool { status(of: process).map { $0.state != "Z" } ?? false }

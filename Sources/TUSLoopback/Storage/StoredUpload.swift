@@ -19,9 +19,10 @@ struct StoredUpload: Codable, Hashable, Sendable {
     /// The offset of the first byte that awaits verification by a checksum; nil if there is no such byte. A restarted server discards the
     /// unverified bytes.
     var unverifiedFrom: Int64?
-    /// Whether a request has completed the upload (IETF); nil for a tus upload, which is complete when it has its length.
+    /// Whether a request has completed the upload (IETF); nil for a tus upload, which is complete when its offset equals
+    /// ``length``.
     var isClosed: Bool?
-    /// Whether all bytes are stored. Only scripts read this property; the server itself checks the size of the file.
+    /// Whether the upload is complete. The record has this property for scripts and tests; the server uses ``Upload/isComplete``.
     var complete = false
 
     var isPartial: Bool { uploadConcat == "partial" }

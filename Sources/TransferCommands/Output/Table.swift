@@ -34,13 +34,13 @@ struct Table {
 
     /// A step that makes a table narrower.
     enum Narrowing {
-        /// Truncates the texts of a column, if necessary down to a width.
+        /// Truncates the texts of a column as far as necessary, but not below a width.
         case truncate(column: Int, to: Int)
         /// Omits a column.
         case omit(column: Int)
     }
 
-    /// Applies steps in their order, until each row fits into a number of terminal columns.
+    /// Applies steps in order, until each row fits into a number of terminal columns.
     mutating func fit(into columns: Int, by steps: [Narrowing]) {
         var omitted: Set<Int> = []
         for step in steps {

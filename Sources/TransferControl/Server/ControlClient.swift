@@ -16,7 +16,8 @@ struct ControlClient: Sendable {
     /// The maximum size of a request, in bytes.
     let requestLimit: Int
 
-    /// Serves the client's request, and returns when the request is complete, even if the client disconnects earlier.
+    /// Serves the client's request, and returns when the request is complete. If the client disconnects earlier, cancels a request that can
+    /// wait forever (``ControlRequest/isWait``), but still completes any other request.
     ///
     /// - Parameters:
     ///   - didReceive: Called after the first message.

@@ -6,8 +6,8 @@ package import TransferKit
 /// The encodable form of a list of sessions.
 ///
 /// Encoding and decoding a `SessionStatus` as JSON takes 50 µs, so a list of 100,000 sessions would take five seconds. Instead, this type
-/// encodes each shared value once, and all other values as bytes. A number takes eight little-endian bytes. The length of a text precedes
-/// the text. A byte that is 1 precedes an optional value; the byte is 0 if the value is nil.
+/// encodes each combination of shared properties once, and the other properties of each session as bytes. A number takes eight
+/// little-endian bytes. The length of a text precedes the text. A byte that is 1 precedes an optional value; a nil value is a byte that is 0.
 package struct SessionRows: Codable, Sendable {
     /// Sessions with only the properties that many sessions share.
     private var templates: [SessionStatus] = []
@@ -60,7 +60,7 @@ package struct SessionRows: Codable, Sendable {
     }
 }
 
-/// Encodes the properties of sessions that are not shared.
+/// Encodes the properties that the template of a session lacks.
 private struct RowWriter {
     private(set) var bytes = Data()
 

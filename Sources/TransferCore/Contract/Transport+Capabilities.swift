@@ -53,14 +53,14 @@ public protocol FormUploading: Transport {
     func validateForms(with options: AttemptOptions, at endpoint: Endpoint) throws(TransferError)
 }
 
-/// A transport whose endpoints store files under their remote names, so files with the same name can collide.
+/// A transport whose endpoints store files under their remote names, so files with the same name can clash.
 ///
 /// The queue assumes that the endpoints of other transports keep all files, even with the same name.
 public protocol FileNaming: Transport {
     /// Returns what happens if two files with the same remote name are sent to an endpoint.
     ///
     /// The queue calls this method on its callers' executors, before it stores a session and before it adds items to a session. The queue
-    /// rejects files that would be lost. If names in a session collide, the queue also calls this method in a separate task, before each
+    /// rejects files that would be lost. If names in a session clash, the queue also calls this method in a separate task, before each
     /// attempt.
     ///
     /// - Parameters:

@@ -12,7 +12,7 @@ extension TransferQueue {
     }
 
     /// Rejects requests that the endpoints of their account can't perform (``Swift/Sequence/check(by:)``), and requests whose remote names
-    /// collide (``NameCheck``). Ignores requests with an unknown account.
+    /// clash (``NameCheck``). Ignores requests with an unknown account.
     ///
     /// For a request with a deduplication key, this method stores the error in the request's draft. The scheduler throws the error later,
     /// and only if the queue has no session with the key.
@@ -61,7 +61,7 @@ extension TransferQueue {
         return try await body()
     }
 
-    /// Rejects new items whose remote names collide with each other or with existing items of the session; see ``NameCheck``.
+    /// Rejects new items whose remote names clash with each other or with existing items of the session; see ``NameCheck``.
     ///
     /// - Parameter replaced: Existing items that the new items replace; nil if they replace all items.
     nonisolated func checkNames(
@@ -130,10 +130,10 @@ extension TransferQueue {
         if try await store.hasForms(of: record.key) { try checkForms(requirements, at: account) }
         let names = NameCheck(transports: transports, folders: store.sources)
         guard let refusal = names.refusal(of: requirements.options, at: account) else { return }
-        let colliding = try await store.itemsWithCollidingNames(of: record.key)
-        let folder = colliding.lazy.compactMap(\.source).first?.removingLastComponent()
+        let clashing = try await store.itemsWithClashingNames(of: record.key)
+        let folder = clashing.lazy.compactMap(\.source).first?.removingLastComponent()
         try await BlockingIO.run(for: folder.map { .folder($0) }) { () throws(QueueError) in
-            try names.check([], after: colliding, refusal)
+            try names.check([], after: clashing, refusal)
         }
     }
 

@@ -3,16 +3,16 @@ import GRDB
 import SystemPackage
 import TransferCore
 
-/// Rejects uploads whose items have the same remote name, if an endpoint would replace, skip or refuse one of them; see
+/// Rejects uploads whose items have the same remote name, if an endpoint would replace, skip or reject one of them; see
 /// ``NameClashes/loss(ofContents:)``. The transports report what happens to two files with the same name.
 struct NameCheck: Sendable {
     let transports: [TransportID: any Transport]
     let folders: SourceFolders
 
-    /// Rejects session drafts whose remote names collide. Blocks.
+    /// Rejects session drafts whose remote names clash. Blocks.
     ///
     /// Compares the names of all drafts for the same account with each other. Drafts with a deduplication key are an exception, because the
-    /// store may already contain their sessions. Such a draft is checked only for clashes among its own names, and a clash is recorded in
+    /// queue may already contain their sessions. Such a draft is checked only for clashes among its own names, and a clash is recorded in
     /// ``SessionDraft/refusal``. The scheduler throws that error only if the queue has no session with the key.
     func check(_ drafts: inout [SessionDraft], _ accounts: [String: Account]) throws(QueueError) {
         var names: [String: RemoteNames] = [:]
@@ -37,12 +37,12 @@ struct NameCheck: Sendable {
         }
     }
 
-    /// Rejects items whose remote names collide with each other. Blocks.
+    /// Rejects items whose remote names clash with each other or with those of existing items. Blocks.
     ///
     /// - Parameters:
     ///   - items: The new items.
-    ///   - existing: The items of the session whose remote names may collide with the names of a new item, or with each other.
-    ///   - refusal: The collisions to reject; see ``refusal(of:at:)``.
+    ///   - existing: The items of the session whose remote names may clash with the names of a new item, or with each other.
+    ///   - refusal: The clashes to reject; see ``refusal(of:at:)``.
     func check(_ items: [ItemDraft], after existing: [NamedItem], _ refusal: NameRefusal) throws(QueueError) {
         var names = RemoteNames()
         for item in existing {
@@ -51,7 +51,7 @@ struct NameCheck: Sendable {
         try refusal.check(items, in: folders, &names)
     }
 
-    /// Returns the name collisions to reject at an account; nil if all collisions are accepted.
+    /// Returns the name clashes to reject at an account; nil if all clashes are accepted.
     func refusal(of options: SessionOptions, at account: Account) -> NameRefusal? {
         var attemptOptions = AttemptOptions(options, uploadURL: nil)
         let clashes = NameClashes(at: account.endpoints) { endpoint throws(TransferError) in
@@ -72,12 +72,14 @@ struct NameCheck: Sendable {
     }
 }
 
-/// The name collisions that are rejected at an account, and the reason.
+/// The name clashes that are rejected at an account, and the reason.
 struct NameRefusal: Sendable {
+    /// An endpoint at which a clash is an error, and what would happen there.
     typealias Loss = (endpoint: Endpoint, clash: NameClash)
 
+    /// The reason to reject a clash of the items themselves.
     let loss: Loss
-    /// The loss for a clash with ``RemoteNameClash/isOfContents``; nil to accept such a clash.
+    /// The reason to reject a clash with ``RemoteNameClash/isOfContents``; nil to accept such a clash.
     let lossOfContents: Loss?
     /// Whether the overwrite policy `rename` would keep all files.
     let isKeptByRenaming: Bool
@@ -94,13 +96,13 @@ struct NameRefusal: Sendable {
 
     /// Adds the names of items. Blocks.
     ///
-    /// - Throws: The error for the first rejected collision.
+    /// - Throws: The error for the first rejected clash.
     func check(_ items: [ItemDraft], in folders: SourceFolders, _ names: inout RemoteNames) throws(QueueError) {
         if let clash = names.add(items, in: folders, refusing: refuses) { throw error(clash) }
     }
 }
 
-/// An item of a stored session, with the properties that determine whether its remote name collides.
+/// An item of a stored session, with the properties that determine whether its remote name clashes with another.
 struct NamedItem: Sendable {
     var name: Data
     /// The local file or folder; nil for in-memory data and streams.
@@ -109,7 +111,7 @@ struct NamedItem: Sendable {
 }
 
 extension QueueStore {
-    /// Returns the items of a session whose remote names can collide with the given names. These are items with one of the names, items
+    /// Returns the items of a session whose remote names can clash with the given names. These are items with one of the names, items
     /// with a name inside one of the names, and items whose name is a folder that contains one of the names. Ignores the files and folders
     /// inside an added folder.
     ///
@@ -129,8 +131,8 @@ extension QueueStore {
         }
     }
 
-    /// Whether the first item of a download session is the endpoint's folder, whose content arrives directly in the download folder. The local name
-    /// of that folder is empty, so its row has an empty `source` in each table.
+    /// Whether the first item of a download session is the endpoint's folder, whose content arrives directly in the download folder. The endpoint's
+    /// folder has no local name, so its row has an empty `source` in each table.
     func hasEndpointFolder(_ key: SessionKey) async throws -> Bool {
         try await read { db in
             try Bool.fetchOne(
@@ -143,9 +145,9 @@ extension QueueStore {
         }
     }
 
-    /// Returns the items of a session whose remote names can collide with each other. These are items with the same name, added folders, and items
-    /// with a name inside an added folder's name. Ignores the files and folders inside an added folder. Returns no items if no names can collide.
-    func itemsWithCollidingNames(of key: SessionKey) async throws -> [NamedItem] {
+    /// Returns the items of a session whose remote names can clash with each other. These are items with the same name, added folders, and items
+    /// with a name inside an added folder's name. Ignores the files and folders inside an added folder. Returns no items if no names can clash.
+    func itemsWithClashingNames(of key: SessionKey) async throws -> [NamedItem] {
         try await read { [sources] db in
             let rows = try StoredRow.fetchCursor(
                 db.cachedStatement(

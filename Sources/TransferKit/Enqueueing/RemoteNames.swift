@@ -13,7 +13,7 @@ package struct RemoteNames {
         /// Whether the item is a folder. Blocks.
         var isCertainlyFolder: Bool { isFolder ?? source.map(RemoteNames.isFolder) ?? false }
 
-        /// Whether another item is the file or folder at a path inside this folder, so that both have the same content.
+        /// Whether another item's source is the file or folder at a path inside this folder. Both items then send the same content to that path.
         func contains(_ other: Owner?, at path: Data) -> Bool {
             guard let source, let inner = other?.source else { return false }
             return source.pushing(FilePath(bytes: path)).lexicallyNormalized() == inner.lexicallyNormalized()
@@ -82,7 +82,7 @@ package struct RemoteNames {
 
     /// Adds the remote names of drafts, except drafts with an upload URL. Blocks.
     ///
-    /// - Returns: The first clash that is refused; otherwise nil.
+    /// - Returns: The first rejected clash; nil if no clash is rejected.
     mutating func add(
         _ drafts: [ItemDraft], in folders: SourceFolders, refusing isRefused: (RemoteNameClash) -> Bool
     ) -> RemoteNameClash? {
@@ -114,7 +114,7 @@ struct NameKey: Hashable, Sendable {
 
 /// Two uploaded items with the same remote name, or an item whose remote name is inside a folder's remote name.
 package struct RemoteNameClash: CustomStringConvertible, Sendable {
-    /// The remote name that both items use.
+    /// The remote name of both items or, if ``folder`` is not nil, of the second item.
     let name: Data
     fileprivate let first: FilePath?
     fileprivate let second: FilePath?
@@ -200,7 +200,7 @@ extension NameClash {
     package var consequence: String {
         switch self {
         case .bothKept: "both would be kept"
-        case .refused: "the second one would be refused, because existing files are not replaced"
+        case .refused: "the second one would be rejected, because existing files are not replaced"
         case .skipped: "the second one would be skipped, because a file with its name would already exist"
         case .replaced: "one could replace the other"
         }
@@ -210,7 +210,7 @@ extension NameClash {
     fileprivate var consequenceOfContents: String {
         switch self {
         case .bothKept: "all files would be kept"
-        case .refused: "files whose names already exist would be refused"
+        case .refused: "files whose names already exist would be rejected"
         case .skipped: "files whose names already exist would be skipped"
         case .replaced: "a file of one could replace a file of the other"
         }

@@ -215,7 +215,7 @@ import TransferCore
 
     /// The message explains what would happen to the second file.
     @Test(arguments: [
-        ("never", "second one would be refused"), ("skip", "second one would be skipped"), ("always", "replace the other"),
+        ("never", "second one would be rejected"), ("skip", "second one would be skipped"), ("always", "replace the other"),
         ("newer", "replace the other"), ("different", "replace the other"),
     ])
     func explainsRejectedNames(policy: String, words: String) async throws {
@@ -229,7 +229,7 @@ import TransferCore
     }
 
     /// A fallback endpoint may never be used. A name clash at this endpoint is rejected only if a file would be lost there.
-    @Test(arguments: [("sftp://me@two.example/", 0, "refused"), ("https+put://two.example/", 2, "replace the other")])
+    @Test(arguments: [("sftp://me@two.example/", 0, "rejected"), ("https+put://two.example/", 2, "replace the other")])
     func rejectsClashAtFallbackOnlyIfFileIsLost(address: String, status: Int32, words: String) async throws {
         let program = try program()
         try await program.succeed("account", "add", "place", "https://one.example/", address)

@@ -10,7 +10,7 @@ import TransferCore
 final class OwnerLockWatch: Sendable {
     private let events: FileDescriptor
 
-    /// Starts watching. The owner of the folder must already have opened the lock.
+    /// Starts watching. The process that owns the queue must already have opened the lock file.
     init(store: FilePath) throws {
         let descriptor = inotify_init1(CInt(IN_CLOEXEC))
         guard descriptor >= 0 else { throw Errno(rawValue: errno) }
@@ -21,7 +21,7 @@ final class OwnerLockWatch: Sendable {
 
     deinit { try? events.close() }
 
-    /// Returns once another process has opened the lock. Blocks.
+    /// Returns once another process has opened the lock file. Blocks.
     func waitForOpening() throws {
         var event = [UInt8](repeating: 0, count: 4096)
         _ = try unsafe event.withUnsafeMutableBytes { unsafe try events.read(into: $0) }

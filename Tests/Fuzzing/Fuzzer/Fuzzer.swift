@@ -14,7 +14,7 @@ import Foundation
         "content-disposition": { unsafe run(HTTPTargets.contentDisposition, $0, $1) },
         "control-frames": { unsafe run(ControlTargets.frames, $0, $1) },
         "control-requests": { unsafe run(ControlTargets.requests, $0, $1) },
-        "http-answers": { unsafe run(HTTPTargets.answer, $0, $1) },
+        "http-responses": { unsafe run(HTTPTargets.responses, $0, $1) },
         "http-ranges": { unsafe run(HTTPTargets.ranges, $0, $1) },
         "known-hosts": { unsafe run(SSHTargets.knownHosts, $0, $1) },
         "retry-after": { unsafe run(HTTPTargets.retryAfter, $0, $1) },
@@ -22,7 +22,7 @@ import Foundation
         "sftp-packets": { unsafe run(SFTPTargets.packets, $0, $1) },
         "store-events": { unsafe run(StoreTargets.event, $0, $1) },
         "store-rows": { unsafe run(StoreTargets.rows, $0, $1) },
-        "tus-answers": { unsafe run(TUSTargets.answer, $0, $1) },
+        "tus-responses": { unsafe run(TUSTargets.responses, $0, $1) },
         "webdav-listings": { unsafe run(WebDAVTargets.listing, $0, $1) },
         "words": { unsafe run(SettingsTargets.words, $0, $1) },
     ]

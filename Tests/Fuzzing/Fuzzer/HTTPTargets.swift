@@ -12,7 +12,7 @@ enum HTTPTargets {
     private static let secrets = ["Basic dXNlcjpwYXNzd29yZA==", "Bearer token", "signature"]
 
     /// The input is a response, as libcurl passes it to the engine: the lines of the header sections, an empty line, and the body.
-    static func answer(_ input: [UInt8]) {
+    static func responses(_ input: [UInt8]) {
         guard let response = response(input), let origin = URL(string: "https://example.com/").flatMap(Origin.init) else { return }
         _ = (response.location, response.refusesClientCertificate, response.requiresTLS)
         if let target = response.redirection(ofGet: true, from: origin, or: []) {
@@ -22,8 +22,8 @@ enum HTTPTargets {
             require(words.unicodeScalars.count <= 200 && !words.repeats(secrets), "Messages are short and repeat no secret.")
         }
         for method in ["PUT", "POST", "GET"] {
-            let answer = reply(response, to: method, from: origin)
-            _ = (answer.forReceipt(), answer.uploadFailure(isGivenURL: true), answer.failure("upload"))
+            let parsed = endpointResponse(response, to: method, from: origin)
+            _ = (parsed.forReceipt(), parsed.uploadFailure(isGivenURL: true), parsed.failure("upload"))
         }
         let head = HTTPResponseHead(status: response.status, headers: response.headers)
         let remote = RemoteFile(head)
@@ -34,7 +34,7 @@ enum HTTPTargets {
         require(!remote.differs(from: remote, response.headers), "A file is the same version as itself.")
     }
 
-    static func reply(_ response: HTTPResponse, to method: String, from origin: Origin) -> EndpointResponse {
+    static func endpointResponse(_ response: HTTPResponse, to method: String, from origin: Origin) -> EndpointResponse {
         EndpointResponse(
             response: response, method: method, origin: origin, latency: .zero, secrets: secrets, sentCredentials: method == "PUT",
             withheldCredentials: false, credentialsWereAccepted: method == "POST", proxyDescription: nil, credentials: [])

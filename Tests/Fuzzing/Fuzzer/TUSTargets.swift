@@ -15,22 +15,23 @@ enum TUSTargets {
         resources: TransportResources(
             client: ClientResources(disks: DiskThreads(limit: 1), hook: nil), profiles: profiles, dialect: .tus))
 
-    /// The input is a response, in the same form as for ``HTTPTargets/answer(_:)``. It is parsed as the response to each kind of request.
-    static func answer(_ input: [UInt8]) {
+    /// The input is a response, in the same form as for ``HTTPTargets/responses(_:)``. It is parsed as the response to each kind of request.
+    static func responses(_ input: [UInt8]) {
         guard let response = HTTPTargets.response(input), let server else { return }
         if let features = TUSFeatures(response.headers, in: .tus) {
             require(features.maximumSize ?? 0 >= 0, "A size is not negative.")
             _ = (features.offers(.creation), ChecksumAlgorithm.best(of: features.checksumAlgorithms))
         }
         for request in [TUSRequest.options, .create, .head, .patch, .delete, .get] {
-            let answer = TUSResponse(request, HTTPTargets.reply(response, to: request.rawValue, from: server.origin), server: server)
-            require(answer.offset ?? 0 >= 0 && answer.length ?? 0 >= 0, "A position is not negative.")
-            _ = (answer.isSuccess, answer.expires, answer.serverTime, answer.location, answer.refusesCertificate)
-            require(answer.failure().retryAfter ?? .zero >= .zero, "A wait is not negative.")
+            let parsed = TUSResponse(
+                request, HTTPTargets.endpointResponse(response, to: request.rawValue, from: server.origin), server: server)
+            require(parsed.offset ?? 0 >= 0 && parsed.length ?? 0 >= 0, "A position is not negative.")
+            _ = (parsed.isSuccess, parsed.expires, parsed.serverTime, parsed.location, parsed.refusesCertificate)
+            require(parsed.failure().retryAfter ?? .zero >= .zero, "A wait is not negative.")
         }
     }
 
-    /// The input is a stored checkpoint. Its first eight bytes are the file's size.
+    /// The input is the file's size in eight bytes, and a stored checkpoint.
     static func checkpoint(_ input: [UInt8]) {
         var reader = InputReader(input)
         let size = min(max(0, reader.number()), 1 << 56)

@@ -144,6 +144,15 @@ import TransportTesting
         #expect(done.withLock { $0 } == 200)
     }
 
+    @Test(arguments: [
+        (1, ""), (2, " Another file of the session also waits."), (3, " 2 other files of the session also wait."),
+    ])
+    func longReadWarningCountsOtherFiles(count: Int, others: String) {
+        let warning = LocalReads.warning(about: "/in/a", count: count)
+        #expect(warning.hasPrefix("Reading /in/a has taken more than 30"))
+        #expect(warning.hasSuffix("Its disk or network share may not respond.\(others)"))
+    }
+
     /// The files of many sessions hang. Another session with other files completes, and new sessions can be added.
     @Test func hangingFilesDoNotAffectOtherSessions() async throws {
         let fixture = try QueueFixture()

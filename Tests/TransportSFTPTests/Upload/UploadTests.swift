@@ -54,7 +54,7 @@ import TransportSFTP
         }
     }
 
-    /// SFTP can't express the time, so the time of the upload remains.
+    /// SFTP can't express a modification time before 1970. The transport then sets no time, so the file keeps the time of the upload.
     @Test func doesNotRoundTimeBefore1970Up() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture, overwrite: .different)
@@ -96,7 +96,7 @@ import TransportSFTP
         }
     }
 
-    @Test func rejectsFolder() async throws {
+    @Test func failsIfRemoteNameIsFolder() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture, overwrite: .always)
             try FileManager.default.createDirectory(at: fixture.server.appending(path: "a.bin"), withIntermediateDirectories: true)

@@ -123,10 +123,10 @@ struct DownloadState {
                 var chunk = gathering ?? WriteBuffer(storage: spares.popLast() ?? TransferBuffer(count: Self.chunkSize))
                 if chunk.count == 0 { laneLimit = Self.chunkSize - Int(truncatingIfNeeded: sink.offset % Int64(Self.chunkSize)) }
                 let end = unsafe min(chunk.count + rest.count, laneLimit)
-                let piece = unsafe rest.prefix(end - chunk.count)
+                let added = unsafe rest.prefix(end - chunk.count)
                 unsafe UnsafeMutableRawBufferPointer(rebasing: chunk.storage.bytes[chunk.count..<end])
-                    .copyMemory(from: UnsafeRawBufferPointer(rebasing: piece))
-                unsafe rest = rest.dropFirst(piece.count)
+                    .copyMemory(from: UnsafeRawBufferPointer(rebasing: added))
+                unsafe rest = rest.dropFirst(added.count)
                 chunk.count = end
                 gathering = chunk
                 if end == laneLimit { try writeGathered(turn) }

@@ -102,7 +102,7 @@ extension FleetTransaction {
 
     /// The next session for a member with a free slot. It is the first in line among the first sessions of all accounts with a free slot.
     ///
-    /// The query does not read the sessions of a full account, so its time does not depend on their number.
+    /// The query does not read the sessions of an account that has reached its session limit, so its duration does not depend on their number.
     private func next(for member: String, _ places: [String]) throws -> SessionID? {
         try link.query(
             """

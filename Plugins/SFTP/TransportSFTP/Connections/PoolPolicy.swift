@@ -2,7 +2,8 @@ import TransferCore
 
 /// The rules for sharing connections to endpoints, and their time limits.
 package struct PoolPolicy: Sendable {
-    /// The number of files per connection at which the pool opens another connection. A busy connection counts as having this many files.
+    /// The number of files per connection at which the pool opens another connection. A connection is busy while at least 128 KiB
+    /// of content are in flight. It then counts as having at least this many files.
     package var filesPerConnection = 2
     /// The maximum number of connections that the pool opens at the same time after the first one. OpenSSH's server by default allows 10
     /// unauthenticated connections from all clients together (`MaxStartups`, sshd_config(5)).
@@ -15,10 +16,10 @@ package struct PoolPolicy: Sendable {
     /// The time limit for opening a connection. The individual steps have shorter limits.
     package var connectTime = Duration.seconds(180)
     /// The time limit for the start of SFTP after the login. The account's shell may hang, which the SSH server does not detect. The limit
-    /// is shorter than the queue's limit for stalled attempts (60 s), so the error reports this cause.
+    /// is shorter than the queue's stall timeout (60 s), so the error reports this cause.
     package var beginTime = Duration.seconds(50)
-    /// The time without a response after which a connection gets no more files. Shorter than the queue's limit for stalled attempts (60 s), so the
-    /// next attempt uses another connection.
+    /// The time without a response after which a connection gets no more files. Shorter than the queue's stall timeout (60 s), so the next
+    /// attempt uses another connection.
     package var silence = Duration.seconds(45)
     /// Like ``silence``, but for a connection on which an attempt was cancelled.
     package var silenceAfterCancellation = Duration.seconds(5)

@@ -29,7 +29,7 @@ extension FolderTransport {
                 reporter.report(sent: position, confirmed: confirmed)
             }
         } catch let error as TransferError {
-            // Keep the bytes that arrived. A cancelled attempt throws another error and skips this step, because it has no time to sync the bytes.
+            // Keep the bytes that arrived. Cancellation throws `CancellationError`, which skips this step: a cancelled attempt must end quickly.
             if (try? await writer.sync(upTo: position)) != nil { try await reporter.save(checkpoint(position)) }
             throw error
         }

@@ -114,7 +114,8 @@ extension FileRunner {
             guard let size = active.size, receipt.bytes == size else {
                 throw TransferError(
                     .protocolViolation, .invalidResponse,
-                    "\(file.shownName) has \(active.size ?? 0) bytes, but \(receipt.bytes) bytes arrived according to the receipt.")
+                    "\(file.shownName) has \(active.size ?? 0) bytes, but the transport \"\(prepared.endpoint.transport)\" reports \(receipt.bytes) "
+                        + "transferred bytes.")
             }
             let report = RunEvent.Content.file(position: file.position, .completed(receipt, endpoint: prepared.endpoint))
             // The bytes of a stream must be kept until its completion is stored. If the other end records each successful attempt, the

@@ -1,8 +1,8 @@
 import Logging
-import SystemPackage
+package import SystemPackage
 
 /// The calls with which a run reads local files and folders. Finds calls that may hang, because the disk or the network share does not respond.
-struct LocalReads: Sendable {
+package struct LocalReads: Sendable {
     /// The duration from which a call counts as long.
     static let limit = Duration.seconds(30)
 
@@ -36,6 +36,21 @@ struct LocalReads: Sendable {
         isReported = true
         return (longest.path, long.count)
     }
+
+    /// Returns the warning about long calls.
+    ///
+    /// - Parameters:
+    ///   - path: The path of the longest call.
+    ///   - count: The number of long calls, including the longest one.
+    package static func warning(about path: FilePath, count: Int) -> String {
+        let others =
+            switch count {
+            case ...1: ""
+            case 2: " Another file of the session also waits."
+            default: " \(count - 1) other files of the session also wait."
+            }
+        return "Reading \(path) has taken more than \(limit). Its disk or network share may not respond.\(others)"
+    }
 }
 
 extension RunContext {
@@ -54,8 +69,6 @@ extension RunContext {
     /// Logs a warning if calls that read local files have been running for a long time.
     func reportLongReads() {
         guard let (path, count) = live.newLongReads(at: clock.now()) else { return }
-        let others = count > 1 ? " \(count - 1) more files of the session wait as well." : ""
-        logger.warning(
-            "Reading \(path) has taken more than \(LocalReads.limit). Its disk or network share may not respond.\(others)")
+        logger.warning("\(LocalReads.warning(about: path, count: count))")
     }
 }

@@ -4,12 +4,12 @@ import TransferCore
 
 /// Finds the files of one run that an endpoint would lose because of their remote names.
 ///
-/// The queue rejects such items when they are added. However, endpoints at which files with the same name collide can be added to the account
+/// The queue rejects such items when they are added. However, endpoints at which files with the same name clash can be added to the account
 /// later.
 final class RunNames: Sendable {
-    /// The collisions of the session's names, by the remote name that both items use; nil until an endpoint needs the collisions. The
-    /// collisions stay the same during a run, because a run begins with the expansion of new items.
-    private let collisions = Locked<[NameKey: RemoteNameClash]?>(nil)
+    /// The clashes of the session's names, by the remote name that both items use; nil until an endpoint needs the clashes. The
+    /// clashes stay the same during a run, because a run begins with the expansion of new items.
+    private let clashes = Locked<[NameKey: RemoteNameClash]?>(nil)
 
     /// Checks that an endpoint would not lose a file because of its name.
     ///
@@ -17,24 +17,24 @@ final class RunNames: Sendable {
     ///   store.
     func check(_ file: PendingFile, at endpoint: Endpoint, _ transport: any Transport, in context: RunContext) async throws {
         guard !file.kind.isDownload, file.uploadCapability == nil, let transport = transport as? any FileNaming else { return }
-        let collisions = try await collisions(in: context)
-        guard !collisions.isEmpty else { return }
+        let clashes = try await clashes(in: context)
+        guard !clashes.isEmpty else { return }
         let name = Data(file.destination)
         guard
-            let collision = collisions[NameKey(name)] ?? RemoteNames.folders(above: name).lazy.compactMap({ collisions[NameKey($0)] }).first
+            let clash = clashes[NameKey(name)] ?? RemoteNames.folders(above: name).lazy.compactMap({ clashes[NameKey($0)] }).first
         else { return }
         let loss = transport.nameClash(
             AttemptOptions(context.options, uploadURL: nil, creationURL: file.creationCapability), at: endpoint)
         guard loss.losesFiles else { return }
         throw TransferError(
             .unsupported, .unsafeName,
-            "\(collision), and at \(endpoint.location) \(collision.consequence(loss)). The file is not sent there. "
-                + "\(collision.remedy), in a new session.")
+            "\(clash), and at \(endpoint.location) \(clash.consequence(loss)). The file is not sent there. "
+                + "\(clash.remedy), in a new session.")
     }
 
-    private func collisions(in context: RunContext) async throws -> [NameKey: RemoteNameClash] {
-        if let known = collisions.withLock({ $0 }) { return known }
-        let items = try await context.store.itemsWithCollidingNames(of: context.key)
+    private func clashes(in context: RunContext) async throws -> [NameKey: RemoteNameClash] {
+        if let known = clashes.withLock({ $0 }) { return known }
+        let items = try await context.store.itemsWithClashingNames(of: context.key)
         var names = RemoteNames()
         var found: [NameKey: RemoteNameClash] = [:]
         // Adds outer folders first, so that each item inside one of them is found.
@@ -43,7 +43,7 @@ final class RunNames: Sendable {
             // Does not block: `isFolder` comes from the store, so `add` does not inspect the path.
             if let clash = names.add(item.name, item.source, isFolder: item.isFolder) { found[NameKey(clash.name)] = clash }
         }
-        collisions.withLock { [found] in $0 = found }
+        clashes.withLock { [found] in $0 = found }
         return found
     }
 }

@@ -135,11 +135,11 @@ extension Scenario {
         Step("set the session limit") { try await $0.queue.setMaxConcurrentSessions(5) },
         Step("enqueue data items") { stage in
             _ = try await stage.queue.enqueue(
-                (1...4).map { try stage.request("b\($0)", [stage.blob("b\($0)"), stage.blob("b\($0)-more")]) })
+                (1...4).map { try stage.request("b\($0)", [stage.dataItem("b\($0)"), stage.dataItem("b\($0)-more")]) })
         },
-        Step("enqueue a data item with a deduplication key") { _ = try await $0.queue.enqueue($0.blobWithKey("b5")) },
-        Step("enqueue a data item with the same deduplication key") { _ = try await $0.queue.enqueue($0.blobWithKey("b6")) },
-        Step("add a data item") { try await $0.queue.addItems([$0.blob("b1-late")], to: .id(Stage.id("b1"))) },
+        Step("enqueue a data item with a deduplication key") { _ = try await $0.queue.enqueue($0.dataItemWithKey("b5")) },
+        Step("enqueue a data item with the same deduplication key") { _ = try await $0.queue.enqueue($0.dataItemWithKey("b6")) },
+        Step("add a data item") { try await $0.queue.addItems([$0.dataItem("b1-late")], to: .id(Stage.id("b1"))) },
         Step("remove a waiting session") { try await $0.queue.remove(Stage.id("b2")) },
         Step("start the queue") { stage in
             for name in ["b1", "b1-more", "b1-late", "b3", "b3-more", "b4", "b4-more", "b5"] { stage.server.close(name) }
@@ -208,7 +208,7 @@ extension Scenario {
         Step("enqueue sessions") { stage in
             // The queue deletes a data item's bytes once they are uploaded. So r2, which runs twice, has no data item.
             _ = try await stage.queue.enqueue(
-                (1...5).map { try stage.request("r\($0)", [stage.item("r\($0)")] + ($0 == 2 ? [] : [stage.blob("r\($0)-blob")])) })
+                (1...5).map { try stage.request("r\($0)", [stage.item("r\($0)")] + ($0 == 2 ? [] : [stage.dataItem("r\($0)-data")])) })
         },
         Step("enqueue a dependent of the first session") { stage in
             var request = try stage.upload("r6")
@@ -266,8 +266,8 @@ extension Scenario {
 
 extension Stage {
     /// Returns a request for one data item. All requests that this function returns have the same deduplication key.
-    fileprivate func blobWithKey(_ name: String) throws -> SessionRequest {
-        var request = try request(name, [blob(name)])
+    fileprivate func dataItemWithKey(_ name: String) throws -> SessionRequest {
+        var request = try request(name, [dataItem(name)])
         request.deduplicationKey = "bytes"
         return request
     }

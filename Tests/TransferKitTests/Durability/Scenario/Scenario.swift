@@ -106,18 +106,18 @@ enum Scenario: String, CaseIterable, Sendable {
         Step("update them again") {
             try await $0.queue.update(Stage.id("many2"), SessionUpdate(account: "b", notBefore: .remove, dependency: .remove))
         },
-        Step("save a draft") { _ = try await $0.queue.save(draft: $0.request("draft", [$0.item("draft"), $0.blob("draft-blob")])) },
+        Step("save a draft") { _ = try await $0.queue.save(draft: $0.request("draft", [$0.item("draft"), $0.dataItem("draft-data")])) },
         Step("change the account of a draft") { try await $0.queue.update(Stage.id("draft"), SessionUpdate(account: "b")) },
         Step("replace all items of a draft") { stage in
             let items = [
-                try stage.item("draft-1"), try stage.blob("draft-2"), try stage.folder("draft-folder", 2), try stage.item("draft-3"),
+                try stage.item("draft-1"), try stage.dataItem("draft-2"), try stage.folder("draft-folder", 2), try stage.item("draft-3"),
             ]
             try await stage.queue.replaceItems(.all, with: items, in: .id(Stage.id("draft")))
         },
         Step("replace items of a draft") { stage in
-            try await stage.queue.replaceItems(.at([1, 3]), with: [stage.blob("draft-4")], in: .id(Stage.id("draft")))
+            try await stage.queue.replaceItems(.at([1, 3]), with: [stage.dataItem("draft-4")], in: .id(Stage.id("draft")))
         },
-        Step("save another draft") { _ = try await $0.queue.save(draft: $0.request("removed", [$0.blob("removed")])) },
+        Step("save another draft") { _ = try await $0.queue.save(draft: $0.request("removed", [$0.dataItem("removed")])) },
         Step("remove a draft") { try await $0.queue.remove(Stage.id("removed")) },
         Step("enqueue a draft") { try await $0.queue.enqueue(draft: Stage.id("draft"), to: .index(2)) },
     ]

@@ -71,7 +71,7 @@ final class Stage: Sendable {
     }
 
     /// A data item whose content depends on its name.
-    func blob(_ name: String) throws -> TransferItem {
+    func dataItem(_ name: String) throws -> TransferItem {
         .data(Self.content(name, size: 10_000), as: try RemotePath(name))
     }
 

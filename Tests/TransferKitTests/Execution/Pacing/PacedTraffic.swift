@@ -19,8 +19,8 @@ struct PacedTraffic {
         var impatience: Double?
     }
 
-    /// A summary of the allowances that one file received.
-    struct Answers: Equatable {
+    /// A summary of the pacer's responses to the requests of one file.
+    struct Responses: Equatable {
         var granted = 0
         var refused = 0
         var smallest = Int.max
@@ -35,7 +35,7 @@ struct PacedTraffic {
     private let files: [File]
     private var nextRequest: [Double]
     private(set) var now = 0.0
-    private(set) var answers: [Answers]
+    private(set) var responses: [Responses]
     /// For each file, the number of bytes that the pacer granted in each hundredth of a second.
     private(set) var ledger: [[Int]]
     private var random = UInt64(1)
@@ -45,7 +45,7 @@ struct PacedTraffic {
         let clock = clock
         pacer = Pacer(clock: EngineClock(now: { clock.withLock { $0 } }, date: { .distantPast }, sleep: { _ in }))
         nextRequest = files.indices.map { Double($0) * 1e-6 }
-        answers = files.map { _ in Answers() }
+        responses = files.map { _ in Responses() }
         ledger = files.map { _ in [] }
     }
 
@@ -67,15 +67,15 @@ struct PacedTraffic {
         let settings = files[file]
         let allowance = pacer.allowance(upTo: settings.read, session: settings.session, account: settings.account)
         guard allowance.bytes > 0 else {
-            answers[file].refused += 1
-            answers[file].longestWait = max(answers[file].longestWait, allowance.retryAfter)
+            responses[file].refused += 1
+            responses[file].longestWait = max(responses[file].longestWait, allowance.retryAfter)
             if let impatience = settings.impatience { return nextRequest[file] = now + impatience }
             // Like libcurl, waits for whole milliseconds, and slightly longer.
             nextRequest[file] = now + ((allowance.retryAfter.inSeconds * 1_000).rounded(.up) + settings.lateness * fraction()) / 1_000
             return
         }
-        answers[file].granted += 1
-        answers[file].smallest = min(answers[file].smallest, allowance.bytes)
+        responses[file].granted += 1
+        responses[file].smallest = min(responses[file].smallest, allowance.bytes)
         let slot = Int(now * Double(Self.resolution))
         if ledger[file].count <= slot { ledger[file] += Array(repeating: 0, count: slot + 1 - ledger[file].count) }
         ledger[file][slot] += allowance.bytes

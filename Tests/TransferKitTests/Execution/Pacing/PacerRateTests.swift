@@ -121,10 +121,10 @@ import TransferKit
         var traffic = PacedTraffic(Layout(sessions: 3, filesEach: 2, read: 65_536).files)
         traffic.pacer.setQueueRate(100 << 20)
         traffic.run(until: 10)
-        for answers in traffic.answers {
-            #expect(answers.smallest >= 65_536)
-            #expect(answers.refused <= 100 * 10)
-            #expect(answers.longestWait <= .milliseconds(500))
+        for responses in traffic.responses {
+            #expect(responses.smallest >= 65_536)
+            #expect(responses.refused <= 100 * 10)
+            #expect(responses.longestWait <= .milliseconds(500))
         }
     }
 
@@ -132,7 +132,7 @@ import TransferKit
         var traffic = PacedTraffic([.init(session: 1, impatience: 0.000_1), .init(session: 2)])
         traffic.pacer.setQueueRate(1 << 20)
         traffic.run(until: 12)
-        #expect(traffic.answers[0].smallest >= 1_024)
+        #expect(traffic.responses[0].smallest >= 1_024)
         #expect(traffic.extremes(rate: 1 << 19) { $0.session == 2 }.lowerBound >= 0.95)
         #expect(traffic.extremes(rate: 1 << 20).upperBound <= 1.05)
     }

@@ -181,7 +181,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func sendsBytesLostByServerAgain() async throws {
+    @Test func restartsFileIfServerLostItsBytes() async throws {
         let queue = try await fixture.openWithAccounts()
         memory.faults.append(.cut(afterBytes: 5_000))
         memory.faults.append(.forget)

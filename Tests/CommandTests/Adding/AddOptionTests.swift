@@ -12,8 +12,8 @@ import TransferKit
     import Darwin
 #endif
 
-/// The options of `add`.
-@Suite(.serialized) struct BatchTests {
+/// `add` with its options, and transfers of the added sessions.
+@Suite(.serialized) struct AddOptionTests {
     @Test(arguments: [nil, "day/one"] as [String?])
     func uploadsFolder(to: String?) async throws {
         try await LoopbackStudio.with { studio in
