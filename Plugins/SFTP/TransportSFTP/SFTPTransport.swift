@@ -100,7 +100,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
 
     /// Creates a transport with a policy for its connections.
     package init(policy: PoolPolicy) {
-        self.init(makePool: { SSHConnectionPool(SSHConnector(), policy: policy) }, disks: DiskThreads(limit: 4))
+        self.init(makePool: { SSHConnectionPool(SSHConnector(policy), policy: policy) }, disks: DiskThreads(limit: 4))
     }
 
     /// Creates a transport that uses the caller's connector and threads.

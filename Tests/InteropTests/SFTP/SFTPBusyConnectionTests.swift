@@ -77,12 +77,18 @@ struct SFTPBusyConnectionTests {
     /// The large file's connection stalls, so all later requests on that connection stall too. The small files use another connection.
     @Test(arguments: [true, false]) func smallFilesOvertakeLargeFile(isUpload: Bool) async throws {
         let interop = try InteropFixture()
-        let folder = try await SFTPServerFolder()
+        var policy = PoolPolicy()
+        // By default, the stalled connection counts as silent and as lost after 45 s, and the large file then gets a third connection. A busy
+        // machine may need longer for the small files.
+        (policy.silence, policy.keepaliveInterval) = (.seconds(3_600), .seconds(3_600))
+        // A small file must not use the stalled connection because a new connection takes longer than this interval.
+        policy.activityInterval = .seconds(3_600)
+        let folder = try await SFTPServerFolder(policy: policy)
         let (source, target) = isUpload ? (folder.local, folder.files) : (folder.files, folder.local)
         let path = StallingPath(isUpload ? .fromClient : .fromServer) { TransferGate.partSize(in: target) ?? 0 >= 4 << 20 }
         let relay = try RawServer.relay(to: folder.server.port, passes: path.passes)
         let account = Account("real", endpoints: [try folder.endpoint(port: relay.port, ["maxConnections": "2"])])
-        let queue = try await interop.openQueue(account, transports: [SFTPTransport()])
+        let queue = try await interop.openQueue(account, transports: [folder.transport])
         try await queue.setMaxConcurrentSessions(2)
         let content = Data.nonRepeating(48 << 20)
         try content.write(to: source.appending(path: "large"))

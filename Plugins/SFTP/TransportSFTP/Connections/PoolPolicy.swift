@@ -23,6 +23,9 @@ package struct PoolPolicy: Sendable {
     package var silence = Duration.seconds(45)
     /// Like ``silence``, but for a connection on which an attempt was cancelled.
     package var silenceAfterCancellation = Duration.seconds(5)
+    /// How long a server may be silent before a connection sends a keepalive request. After three times this interval, the connection counts as
+    /// lost.
+    package var keepaliveInterval = Duration.seconds(15)
     /// The interval at which tasks that wait for a connection report activity. Without the reports, the queue's stall timeout would end all
     /// attempts that wait for the same connection. Waiting needs no stall timeout, because the steps of connecting have their own limits.
     /// After one interval, a file stops waiting for a new connection if it can use a busy one.

@@ -9,17 +9,22 @@ import TransferCore
 struct SSHConnector: SFTPConnector {
     /// The HTTP client that connects through proxies. Its thread starts with the first connection.
     private let engine = CurlEngine()
+    private let keepaliveInterval: Duration
 
     /// The time to wait for a proxy program to exit after its connection broke.
     private static let endTime = Duration.seconds(2)
 
+    init(_ policy: PoolPolicy) { keepaliveInterval = policy.keepaliveInterval }
+
     func connect(to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger) async throws -> any SFTPLink {
         let server = try SFTPServer(endpoint)
+        var settings = SSHSettings(server)
+        settings.keepaliveInterval = keepaliveInterval
         let current = Locked<ProxyProgram?>(nil)
         let connection: SSHConnection
         do {
             connection = try await SSHConnection.open(
-                SSHSettings(server),
+                settings,
                 over: { [engine] in
                     current.withLock { $0 }?.end()
                     let route = try await server.route.open(
