@@ -75,6 +75,15 @@ package struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertib
     /// acted on the request.
     package internal(set) var isUnanswered = false
 
+    /// The maximum number of body bytes that this machine and a forwarder can buffer before the server receives the first byte.
+    static let maximumBuffered: Int64 = 4 << 20
+
+    /// Whether the server may have closed the reused connection while it was idle, before it received the request. False if more than 4 MiB
+    /// of the request's body were sent, or if the server can't be reached any longer.
+    package var mayResultFromIdleConnection: Bool {
+        kind == .outcomeUnknown && !wasServerGone && sent.accepted <= Self.maximumBuffered
+    }
+
     /// Whether the failure is an error of HTTP/2, such as a stream that the server or a proxy reset. A proxy that can't forward an interim response
     /// over HTTP/2 fails like this each time. Can be true only for the kind ``Kind/connectionLost``.
     package internal(set) var isHTTP2Failure = false

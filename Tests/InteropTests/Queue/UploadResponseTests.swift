@@ -87,8 +87,11 @@ struct UploadResponseTests {
         for (id, number, count) in sessions {
             let status = try await queue.session(id).status
             if size > 0 { #expect(status.state != .completed, "\(Self.claims[number])") }
-            // The server closes each connection, which can end the attempt of a file that was about to use it.
-            if size == 0, number == 0, count == 1 { #expect(status.state == .completed, "\(status)") }
+            if size == 0, number == 0, status.state != .completed {
+                // The server closes each connection, even while another request begins to use it. The transport does not repeat a form that the
+                // server may have handled.
+                #expect(kind.mode == "form" && status.error?.message.contains("unknown whether") == true, "\(count) files: \(status)")
+            }
             #expect((0...FileSize.sessionMaximum).contains(status.statistics.bytesKnown))
             if status.state == .completed { continue }
             #expect(status.why?.description.hasSuffix(".") ?? status.error?.message.hasSuffix(".") == true, "\(status)")

@@ -64,8 +64,10 @@ extension Transfer {
 
     private func error(_ code: CURLcode) -> CurlEngineError {
         let error = plainError(code)
-        guard requestsBegun > 0, !isRepeatable, error.isConnectFailure else { return error }
-        // libcurl sent the request, lost the connection, and tried to establish another one.
+        // Either a reused connection broke while the request was sent, or libcurl sent the request, lost the connection, and tried to establish
+        // another one.
+        let isReuseFailure = isWithoutResponse(error) && handle.get(CURLINFO_NUM_CONNECTS) == 0
+        guard requestsBegun > 0, !isRepeatable, error.isConnectFailure || isReuseFailure else { return error }
         var unknown = CurlEngineError(
             .outcomeUnknown, "The connection broke after the request was sent, before any response arrived.", cause: error.cause)
         unknown.wasServerGone = code == CURLE_COULDNT_CONNECT && error.kind == .refused
@@ -90,18 +92,18 @@ extension Transfer {
             return CurlEngineError(.invalidResponse, "The server's response has a line that is too long.", cause: handle.describe(code))
         }
         var error = CurlEngineError(code, text: handle.describe(code))
-        error.isUnanswered = error.isHandshakeCut || isConnectionUnanswered(error, code)
+        error.isUnanswered = error.isHandshakeCut || isConnectionUnanswered(error)
         return error
     }
 
-    /// The maximum number of body bytes that this machine and a forwarder can buffer before the server receives the first byte.
-    private static let maximumBuffered: Int64 = 4 << 20
+    /// Whether the request used a new connection that ended before any byte of a response.
+    private func isConnectionUnanswered(_ error: CurlEngineError) -> Bool {
+        isWithoutResponse(error) && handle.get(CURLINFO_NUM_CONNECTS) > 0 && upload.sent.accepted <= CurlEngineError.maximumBuffered
+    }
 
-    /// Whether the request used a new connection that ended before any byte of a response. HTTP/2 errors do not count, because the server
-    /// has sent frames before them.
-    private func isConnectionUnanswered(_ error: CurlEngineError, _ code: CURLcode) -> Bool {
-        error.kind == .connectionLost && code != CURLE_HTTP2 && code != CURLE_HTTP2_STREAM && response.isEmpty
-            && handle.get(CURLINFO_NUM_CONNECTS) > 0 && upload.sent.accepted <= Self.maximumBuffered
+    /// Whether the connection ended before any byte of a response. HTTP/2 errors do not count, because the server has sent frames before them.
+    private func isWithoutResponse(_ error: CurlEngineError) -> Bool {
+        error.kind == .connectionLost && !error.isHTTP2Failure && response.isEmpty
     }
 }
 

@@ -27,7 +27,8 @@ package struct RequestContext: Sendable {
 /// Adds the headers of the endpoint, the session, the credentials and the app's hook to each request for a trusted origin, except after a
 /// redirect to another origin. Follows redirects that keep the method and lead to a trusted origin or to the request's own origin (RFC
 /// 9110, section 15.4). Repeats a request once after a 401 or 403 if the app has a header hook, and once after a 400 that a broken
-/// connection may have caused.
+/// connection may have caused. Repeats an idempotent request once if the server may have closed the reused connection before it received the
+/// request.
 package struct EndpointClient: Sendable {
     private static let maximumRedirects = 5
 
@@ -105,6 +106,9 @@ package struct EndpointClient: Sendable {
             } catch let error as CurlEngineError where error.kind == .expectationRefused {
                 quirks.recordRefusedExpectation(target)
                 throw error
+            } catch let error as CurlEngineError where outgoing.canRepeat(after: error) {
+                outgoing.request.needsNewConnection = true
+                continue
             }
             // The server can respond with 417 after the content was sent, because the client waits only briefly for 100 (Continue).
             if outgoing.request.expectsContinue, response.status == 417 { quirks.recordRefusedExpectation(target) }
