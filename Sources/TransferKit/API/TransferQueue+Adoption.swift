@@ -38,7 +38,7 @@ extension TransferQueue {
             try await runsEnded.wait(after: version)
         }
         do {
-            while try await mailbox.send(.command(.withdraw(id))).isIncomplete {}
+            _ = try await mailbox.send(.command(.withdraw(id)))
         } catch {
             guard error.code == .noSuchSession else { throw error }
         }

@@ -63,16 +63,16 @@ extension TransferQueue {
             if !refused.isEmpty { target = .found(found, of: group) }
             return try await send(operation, to: target).sessions
         }
-        var (ids, operation) = try await check(operation, onAll: found, of: group)
+        let (ids, checked) = try await check(operation, onAll: found, of: group)
+        var operation = checked
         if case .move(let destination) = operation { return try await move(ids, of: group, to: destination) }
         // The removal is forced, because a later part may contain sessions that depend on a session of this part. The check above has already
         // rejected a group on which other sessions depend.
         if case .remove = operation { operation = .remove(isForced: true) }
         var changed: [SessionID] = []
         var mark: Int64?
-        while !ids.isEmpty {
-            let part = Array(ids.prefix(Self.groupSize))
-            ids.removeFirst(part.count)
+        for start in stride(from: 0, to: ids.count, by: Self.groupSize) {
+            let part = Array(ids[start..<min(start + Self.groupSize, ids.count)])
             let target = mark.map { SessionTarget.more(part, of: group, mark: $0) } ?? .found(part, of: group)
             let result = try await send(operation, to: target)
             changed += result.sessions
@@ -85,16 +85,8 @@ extension TransferQueue {
         return changed
     }
 
-    /// Sends an operation until it is complete. A removal needs several transactions if very many sessions depend on the removed sessions.
-    /// If this process is killed between these transactions, no session is removed, and the dependents that were not released still wait.
     private nonisolated func send(_ operation: SessionOperation, to target: SessionTarget) async throws(QueueError) -> InputResult {
-        var result = try await mailbox.send(.command(.perform(operation, target)))
-        while result.isIncomplete {
-            // Between the transactions, indices and states may change, and sessions may be removed.
-            let ids = result.sessions
-            result = try await mailbox.send(.command(.perform(operation, .found(ids, of: .sessions(ids)))))
-        }
-        return result
+        try await mailbox.send(.command(.perform(operation, target)))
     }
 
     /// Moves a large group in several parts. Each part is moved to the position after the previous part.

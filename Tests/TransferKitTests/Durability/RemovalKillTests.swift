@@ -1,11 +1,13 @@
 import Foundation
 import GRDB
 import Locking
+import Logging
 import ProcessFixture
 import SystemPackage
 import Testing
 import TransferCore
 import TransferKit
+import TransportTesting
 
 #if canImport(Glibc)
     import Glibc
@@ -49,6 +51,40 @@ import TransferKit
             }
             try await Self.check(operation, folder.path, "killed at kill point \(killPoint)")
         }
+    }
+
+    /// Kills the process after the first transaction of a removal of a session on which very many others depend. The session is already removed, and
+    /// the next process releases the other dependents.
+    @Test(arguments: ["remove", "withdraw"]) func nextProcessCompletesRemovalOfSessionWithManyDependents(_ operation: String) async throws {
+        let fixture = try QueueFixture()
+        let (first, dependents) = try await fixture.storeSessions(dependents: 25_000)
+        await #expect(processExitsWith: .signal(SIGKILL)) {
+            [root = fixture.folder.path.string as String, operation = operation as String] in
+            let hasRemoved = Locked(false)
+            var configuration = QueueConfiguration()
+            configuration.logger.logLevel = .critical
+            configuration.storeObserver = { step in
+                guard case .after(let sql) = step else { return }
+                if sql.hasPrefix("DELETE FROM session ") { hasRemoved.withLock { $0 = true } }
+                if sql.hasPrefix("COMMIT"), hasRemoved.withLock(\.self) { kill(getpid(), SIGKILL) }
+            }
+            let queue = try await TransferQueue(
+                storage: .folder(FilePath(root).appending("store")), transports: [MemoryTransport(chunkSize: 1_000)],
+                configuration: configuration)
+            let first = await queue.sessionIDs()[0]
+            if operation == "remove" { try await queue.remove(first, isForced: true) } else { try await queue.withdraw(first) }
+        }
+        let queue = try await fixture.open()
+        let left = await queue.sessionIDs()
+        #expect(left == dependents && !left.contains(first))
+        // The queue releases dependents in the order of their keys.
+        while case .after? = try await queue.status(of: dependents[24_999]).why, left == dependents { await Task.yield() }
+        #expect(await queue.status().held == 0)
+        #expect(try await queue.storeHealth().problems.isEmpty)
+        await queue.shutdown()
+        let reopened = try await fixture.open()
+        #expect(try await reopened.sessions(in: .state(.waiting)).allSatisfy { $0.why == .queueNotRunning })
+        await reopened.shutdown()
     }
 
     private static func open(_ root: FilePath, observer: (@Sendable (StoreStep) -> Void)? = nil) async throws -> QueueStore {

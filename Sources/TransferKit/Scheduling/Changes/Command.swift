@@ -62,9 +62,6 @@ package struct InputResult: Sendable, Equatable {
     package var held: [SessionID] = []
     /// For a probe: whether the run may contact the endpoint. For ``Command/replaceAccount(_:with:)``: whether the account was saved.
     package var isGranted = false
-    /// Whether the sender must send the command again for the same ``sessions``, because the command needs more than one transaction. Only
-    /// a removal needs this: each of its transactions releases some of the sessions that depend on the sessions to remove.
-    package var isIncomplete = false
     /// The values for the command of the next part, if a large group is processed one part at a time.
     package var part = Part()
 

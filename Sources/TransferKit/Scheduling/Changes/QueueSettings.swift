@@ -6,10 +6,12 @@ package struct QueueSettings: Sendable, Equatable {
     package var retention: Retention?
     package var diskFloor: Int64?
     package var timetable: BandwidthTimetable?
+    /// The completed or removed sessions with dependents that have not been released yet.
+    package var releases: [SessionID] = []
 
     package init(
         orderRevision: UInt64 = 0, maxConcurrentSessions: Int? = nil, rateLimit: Int64? = nil, retention: Retention? = nil,
-        diskFloor: Int64? = nil, timetable: BandwidthTimetable? = nil
+        diskFloor: Int64? = nil, timetable: BandwidthTimetable? = nil, releases: [SessionID] = []
     ) {
         self.orderRevision = orderRevision
         self.maxConcurrentSessions = maxConcurrentSessions
@@ -17,5 +19,6 @@ package struct QueueSettings: Sendable, Equatable {
         self.retention = retention
         self.diskFloor = diskFloor
         self.timetable = timetable
+        self.releases = releases
     }
 }

@@ -3,17 +3,14 @@ import TransferCore
 extension Scheduler {
     // MARK: Removing
 
-    /// Removes sessions. If very many other sessions depend on them, only releases some of the dependents and sets ``InputResult/isIncomplete``.
-    /// The sender of the command then sends the command again.
+    /// Removes sessions, and releases the sessions that depend on them. If there are very many dependents, the next transactions release the rest;
+    /// after a kill, the next opening does.
     mutating func remove(_ keys: [SessionKey], isForced: Bool, _ transaction: inout Transaction) throws(QueueError) {
         guard !keys.isEmpty else { return }
         if !isForced { try checkDependents(of: keys) }
-        guard releaseDependents(of: keys) else {
-            transaction.result.isIncomplete = true
-            transaction.result.sessions = keys.compactMap { sessionIndex[$0]?.id }
-            return
-        }
+        let ids = keys.compactMap { sessionIndex[$0]?.id }
         removeEntries(keys, &transaction)
+        for id in ids { satisfyDependents(of: id, isCompleted: true) }
     }
 
     /// Removes sessions from the queue. Does not change the dependencies of other sessions on them.
@@ -41,8 +38,7 @@ extension Scheduler {
         transaction.result.sessions = ids + draftIDs
     }
 
-    /// Removes a session, but keeps its unfinished content, because another queue resumes the session. If very many sessions depend on this one,
-    /// takes several commands, like ``remove(_:isForced:_:)``.
+    /// Removes a session like ``remove(_:isForced:_:)``, but keeps its unfinished content, because another queue resumes the session.
     mutating func withdraw(_ key: SessionKey, _ transaction: inout Transaction) throws(QueueError) {
         guard let entry = sessionIndex[key] else { return }
         guard sessionIndex.details(key).run == 0 else { throw invalidTransition(entry, "withdrawn") }
@@ -52,9 +48,8 @@ extension Scheduler {
                 "The interrupted run of the session \(entry.id) has not ended, so it may still send. A disk, a network share or a transport does not respond."
             )
         }
-        guard releaseDependents(of: [key]) else { return transaction.result.isIncomplete = true }
         transaction.writes.append(.dropCheckpoints(key))
-        removeEntries([key], &transaction)
+        try remove([key], isForced: true, &transaction)
     }
 
     /// Checks that no other session depends on one of these sessions.
@@ -85,23 +80,10 @@ extension Scheduler {
 
     // MARK: Dependents
 
-    /// Releases the dependents of sessions that are about to be removed.
-    ///
-    /// - Returns: True if no other session depends on them any more; false if the transaction has reached its limit of released sessions.
-    private mutating func releaseDependents(of keys: [SessionKey]) -> Bool {
-        let removed = Set(keys)
-        for id in keys.compactMap({ sessionIndex[$0]?.id }) {
-            for other in sessionIndex.dependents[id, default: []].subtracting(removed).sorted() {
-                guard released < Self.maximumPerTransaction else { return false }
-                released += 1
-                dropDependency(other)
-            }
-        }
-        return true
-    }
-
     /// Releases the dependents of an ended session that accept its outcome. If there are very many, the next transactions release the rest;
     /// after a kill, the next opening releases them.
+    ///
+    /// - Parameter isCompleted: Whether the session completed, or was removed, so that its dependents accept any outcome.
     mutating func satisfyDependents(of id: SessionID, isCompleted: Bool) {
         for key in sessionIndex.dependents[id, default: []].sorted() {
             guard let dependency = sessionIndex.details(key).dependency, isCompleted || dependency.acceptsAnyEnd else { continue }
@@ -165,6 +147,6 @@ extension Scheduler {
 /// An ended or missing session with dependents that have not been released yet.
 package struct PendingRelease: Sendable, Equatable {
     var session: SessionID
-    /// Whether the session completed; nil if its outcome is unknown, so its dependents are held instead.
+    /// Whether the session completed or was removed; nil if its outcome is unknown, so its dependents are held instead.
     var isCompleted: Bool?
 }

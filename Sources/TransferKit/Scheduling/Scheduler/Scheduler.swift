@@ -157,6 +157,7 @@ package struct Scheduler: Sendable {
         flags.retention = stored.retention
         flags.diskFloor = stored.diskFloor
         flags.timetable = stored.timetable
+        flags.releases = stored.releases.map { PendingRelease(session: $0, isCompleted: true) }
         storedSettings = stored
         sessionIndex.keepEnds(retention != .keepAll)
     }
@@ -165,7 +166,8 @@ package struct Scheduler: Sendable {
     private var currentSettings: QueueSettings {
         QueueSettings(
             orderRevision: flags.orderRevision, maxConcurrentSessions: flags.maxConcurrentSessions, rateLimit: flags.rateLimit,
-            retention: flags.retention, diskFloor: flags.diskFloor, timetable: flags.timetable)
+            retention: flags.retention, diskFloor: flags.diskFloor, timetable: flags.timetable,
+            releases: flags.releases.filter { $0.isCompleted == true }.map(\.session))
     }
 
     /// Sets which sessions have begun. Called before ``load(_:_:)`` loads the sessions.
@@ -223,7 +225,14 @@ package struct Scheduler: Sendable {
         for preemptor in sessionIndex.displacedByPreemptor.keys.sorted() where !canPreempt(preemptor) {
             restoreDisplaced(of: preemptor, &ignored)
         }
+        let satisfied = Set(flags.releases.map(\.session))
+        flags.releases = []
         for id in sessionIndex.dependents.keys {
+            // The last process may have exited after it removed the session, before it released all dependents.
+            guard !satisfied.contains(id) else {
+                satisfyDependents(of: id, isCompleted: true)
+                continue
+            }
             guard let other = sessionIndex.key(of: id).flatMap({ sessionIndex[$0] }) else {
                 foundOrphaned += holdDependents(of: id, &ignored)
                 continue

@@ -16,6 +16,8 @@ extension QueueStore {
         /// The beginning of the names of a timetable's rules. A rule is stored as four settings: the days as a bit field, the start, the
         /// end, and the rate; a rate of 0 means no limit.
         static let timetable = "timetable."
+        /// The beginning of the names of ``QueueSettings/releases``. The rest of a name is the session's ID.
+        static let release = "release."
     }
 
     static func store(_ settings: QueueSettings, in db: Database) throws {
@@ -40,6 +42,8 @@ extension QueueStore {
             }
             try store(rule.rateLimit ?? 0, as: "\(Name.timetable)\(number).rate", in: db)
         }
+        try execute(db, "DELETE FROM setting WHERE name BETWEEN ? AND ?", [Name.release, Name.release + "~"])
+        for session in settings.releases { try store(1, as: Name.release + session.description, in: db) }
     }
 
     /// The stored timetable; nil if the store has no timetable, or if the timetable is damaged.
@@ -80,7 +84,10 @@ extension QueueStore {
                 rateLimit: values[Name.rateLimit].flatMap { $0 >= 1 ? $0 : nil },
                 retention: retention(count: values[Name.keptCount], time: values[Name.keptTime]),
                 diskFloor: values[Name.diskFloor].flatMap { (0...FileSize.maximum).contains($0) ? $0 : nil },
-                timetable: timetable(values)))
+                timetable: timetable(values),
+                releases: values.keys.filter { $0.hasPrefix(Name.release) }.sorted().compactMap {
+                    SessionID(String($0.dropFirst(Name.release.count)))
+                }))
         if let seen = values[Name.clockSeen].flatMap(calendarDate), let steady = values[Name.clockSteady].flatMap(calendarDate) {
             scheduler.load(seen: seen, steady: steady)
         }

@@ -1,0 +1,26 @@
+import Foundation
+import SystemPackage
+import TransferCore
+import TransferKit
+
+extension QueueFixture {
+    /// Creates a store with a session and others that depend on it.
+    ///
+    /// - Parameter isMissing: Whether to leave out the session on which the others depend.
+    func storeSessions(dependents: Int, isMissing: Bool = false) async throws -> (first: SessionID, dependents: [SessionID]) {
+        let store = try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)
+        let first = SessionDraft.draft()
+        let drafts = (0..<dependents).map { _ in SessionDraft.draft() }
+        let entry = Entry(id: first.id, key: 1, rank: 0, account: 1, state: .waiting)
+        var details = ScheduleRow(entry: entry).details
+        details.dependency = .after(first.id)
+        var sessions = NewSessions(drafts: (isMissing ? [] : [first]) + drafts, createdAt: .now)
+        if !isMissing { sessions.append(entry) }
+        for (index, draft) in drafts.enumerated() {
+            sessions.append(Entry(id: draft.id, key: Int64(index) + 2, rank: Int64(index) + 1, account: 1, state: .waiting), details)
+        }
+        try await store.commit([.saveAccount(1, .memory("a")), .insertSessions(sessions)])
+        await store.close()
+        return (first.id, drafts.map(\.id))
+    }
+}
