@@ -23,6 +23,9 @@ package struct RankedKeys: Sendable {
 
     package var isEmpty: Bool { chunks.isEmpty }
 
+    /// The maximum number of keys that an insertion or a removal moves.
+    package var largestPart: Int { chunks.map(\.count).max() ?? 0 }
+
     /// The session with the lowest rank.
     package var first: SessionKey? { chunks.first?.first }
 

@@ -41,6 +41,12 @@ extension SessionIndex {
     /// The number of lines that are set aside.
     package var linesAside: Int { heads.asideCount }
 
+    /// The maximum number of keys that a change of one session moves in an ordered container.
+    package var largestPart: Int {
+        let containers = [order, unfinished, prioritized.keys] + lines.values.flatMap { [$0.prioritized.keys, $0.inOrder] }
+        return containers.map(\.largestPart).max() ?? 0
+    }
+
     /// The number of eligible sessions of an account.
     func eligible(of account: AccountKey) -> Int {
         [false, true].reduce(0) { $0 + (lines[LineKey(account: account, needsCheapNetwork: $1)]?.count ?? 0) }

@@ -71,6 +71,29 @@ import TransferKit
         }
     }
 
+    /// Each change looks up few ranks, and moves the keys of one chunk at most. Inserts 300,000 keys at the front, and removes them there.
+    @Test func changesAtFrontNeedLittleWork() {
+        let count = 300_000
+        var lookUps = 0
+        var keys = RankedKeys()
+        for number in 1...count {
+            keys.insert(SessionKey(count - number)) { key in
+                lookUps += 1
+                return key
+            }
+        }
+        // Twice the binary logarithm of the number of keys, and the key itself and the last key.
+        #expect(lookUps <= count * 40 && keys.largestPart <= 1_024, "\(lookUps)")
+        lookUps = 0
+        for number in 0..<count {
+            keys.remove(SessionKey(number)) { key in
+                lookUps += 1
+                return key
+            }
+        }
+        #expect(lookUps <= count * 40 && keys.isEmpty, "\(lookUps)")
+    }
+
     @Test func equalityComparesContent() {
         let keys: [SessionKey] = Array(1...3_000)
         var appended = RankedKeys()
