@@ -61,6 +61,9 @@ public struct QueueConfiguration: Sendable {
     /// Receives each step of a change to the store. Tests set it.
     package var storeObserver: (@Sendable (StoreStep) -> Void)?
 
+    /// The maximum number of rows that one transaction deletes or moves for a removed or quarantined session.
+    package var rowsPerSweep = QueueStore.maximumRowsPerSweep
+
     /// Called before a run inspects a local file or folder, on the thread that inspects it. Tests set it.
     package var localReadObserver: (@Sendable (FilePath) -> Void)?
 

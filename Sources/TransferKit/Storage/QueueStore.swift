@@ -17,21 +17,26 @@ package final class QueueStore: Sendable {
     /// Whether the store is in memory, so that its folder is deleted with the store.
     private let isInMemory: Bool
     let databaseFile: OpenDatabaseFile
+    /// The maximum number of rows that one transaction deletes or moves for a removed or quarantined session.
+    let rowsPerSweep: Int
     /// Whether the path of the database still leads to the file that this store opened, and has done so at each commit. Blocks.
     package var isInPlace: Bool { databaseFile.problem == nil }
 
     /// Opens or creates the store in a folder. If another process owns the folder, waits up to ``Storage/ownerTimeout``.
     ///
-    /// - Parameter observer: Receives each step of a change to the store, on the thread that executes the step. For tests.
+    /// - Parameters:
+    ///   - observer: Receives each step of a change to the store, on the thread that executes the step. For tests.
+    ///   - rowsPerSweep: The maximum number of rows that one transaction deletes or moves for a removed or quarantined session.
     /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable` or `storageDamaged`. A store that is
     ///   damaged or too new stays unchanged.
     package static func open(
-        _ storage: Storage, clock: EngineClock, observer: (@Sendable (StoreStep) -> Void)? = nil
+        _ storage: Storage, clock: EngineClock, observer: (@Sendable (StoreStep) -> Void)? = nil, rowsPerSweep: Int = maximumRowsPerSweep
     ) async throws(QueueError) -> QueueStore {
         let (folder, lock) = try await lockedFolder(storage, clock)
         return try await BlockingIO.run(.storage) { () throws(QueueError) in
             do {
-                return try QueueStore(storage, in: folder, lock: lock, clock: clock, observer: observer)
+                return try QueueStore(
+                    storage, in: folder, lock: lock, clock: clock, observer: observer, rowsPerSweep: rowsPerSweep)
             } catch {
                 if storage.folder == nil { MemoryFolder.remove(folder) }
                 // Released explicitly, because the last reference to the lock can outlive this call, and the caller may retry immediately.
@@ -41,6 +46,12 @@ package final class QueueStore: Sendable {
         }
     }
 
+    /// Opens or creates the store of a queue; see ``open(_:clock:observer:rowsPerSweep:)``.
+    static func open(_ storage: Storage, _ configuration: QueueConfiguration) async throws(QueueError) -> QueueStore {
+        try await open(
+            storage, clock: configuration.clock, observer: configuration.storeObserver, rowsPerSweep: configuration.rowsPerSweep)
+    }
+
     private static func lockedFolder(_ storage: Storage, _ clock: EngineClock) async throws(QueueError) -> (FilePath, OwnerLock) {
         guard let folder = storage.folder else { return try await MemoryFolder.make(clock) }
         try await BlockingIO.run(.storage) { () throws(QueueError) in try StorageFolder.prepare(folder) }
@@ -48,7 +59,8 @@ package final class QueueStore: Sendable {
     }
 
     private init(
-        _ storage: Storage, in folder: FilePath, lock: OwnerLock, clock: EngineClock, observer: (@Sendable (StoreStep) -> Void)?
+        _ storage: Storage, in folder: FilePath, lock: OwnerLock, clock: EngineClock, observer: (@Sendable (StoreStep) -> Void)?,
+        rowsPerSweep: Int
     ) throws {
         let path = folder.appending("queue.sqlite")
         guard FilePath(path.string) == path else {
@@ -68,6 +80,7 @@ package final class QueueStore: Sendable {
         do {
             try Self.prepare(pool, at: path)
             self.folder = folder
+            self.rowsPerSweep = rowsPerSweep
             isInMemory = storage.folder == nil
             self.pool = pool
             self.clock = clock

@@ -8,7 +8,11 @@ import TransportTesting
 
 /// Sessions with more rows of one kind than the queue changes in one transaction. The queue deletes or moves such rows in the background.
 @Suite struct LargeSessionTests {
-    private static let count = QueueStore.maximumRowsPerSweep + 1
+    /// The maximum number of rows that one transaction deletes or moves. With the product's limit of 10,000 rows, the suite would take minutes, so
+    /// only a durability run uses it.
+    private static let limit =
+        ProcessInfo.processInfo.environment["TRANSFERKIT_DURABILITY"] == "all" ? QueueStore.maximumRowsPerSweep : 1_000
+    private static let count = limit + 1
 
     /// A kind of row. The large session of a test has very many rows of this kind.
     enum Content: String, CaseIterable, Sendable {
@@ -78,6 +82,10 @@ import TransportTesting
 
     private var database: FilePath { fixture.folder.path.appending("store").appending("queue.sqlite") }
 
+    private func open(retention: Retention = .keepAll) async throws -> TransferQueue {
+        try await fixture.open(retention: retention, rowsPerSweep: Self.limit)
+    }
+
     /// Executes statements in a store that no queue has open.
     private func change(_ sql: String...) throws {
         let queue = try DatabaseQueue(path: database.string)
@@ -91,7 +99,7 @@ import TransportTesting
     ///
     /// - Parameter write: The change. The key of the large session is 1.
     private func prepare(_ content: Content, _ write: StoreWrite) async throws {
-        var store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)
+        var store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system, rowsPerSweep: Self.limit)
         try await store.commit([
             .saveAccount(1, .memory("a")), .session(1, rank: 0, .draft()), .session(2, rank: 1, .draft()),
         ])
@@ -105,7 +113,7 @@ import TransportTesting
             ) SELECT n FROM all_numbers
             """, rows, "DROP TABLE numbers")
         if content.isDownload { try change("UPDATE session SET direction = 'download', folder = CAST('/to' AS BLOB) WHERE key = 1") }
-        store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)
+        store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system, rowsPerSweep: Self.limit)
         try await store.commit([write])
         await store.close()
     }
@@ -117,7 +125,7 @@ import TransportTesting
     /// An earlier process removed the session, but ended before it had deleted all rows.
     @Test(arguments: Content.allCases) func deletesRemainingRowsOfRemovedSessionAfterOpening(_ content: Content) async throws {
         try await prepare(content, .deleteSession(1))
-        let queue = try await fixture.open()
+        let queue = try await open()
         await queue.deferredDeletion.waitUntilDone()
         #expect(try await queue.sessions().map(\.name) == ["test"])
         for table in ["removal", "checkpoint", "directory", "item", "session_tag", "quarantine"] {
@@ -130,7 +138,7 @@ import TransportTesting
 
     @Test(arguments: Content.allCases) func quarantineKeepsAllRows(_ content: Content) async throws {
         try await prepare(content, .quarantine(1, "for a test"))
-        let queue = try await fixture.open()
+        let queue = try await open()
         await queue.deferredDeletion.waitUntilDone()
         #expect(try await queue.sessions().count == 1)
         #expect(try count("removal") == 0)
@@ -142,7 +150,7 @@ import TransportTesting
     /// Very many rows of any kind do not make the queue report the store as damaged or unreadable.
     @Test(arguments: Content.allCases) func showsAndRemovesLargeSession(_ content: Content) async throws {
         try await prepare(content, .settings(QueueSettings()))
-        let queue = try await fixture.open(retention: .count(0))
+        let queue = try await open(retention: .count(0))
         let ids = await queue.sessionIDs()
         #expect(try await queue.sessions().count == 2)
         _ = try await queue.items(of: ids[0])
@@ -160,7 +168,7 @@ import TransportTesting
         let tree = try FolderTree(fixture.folder.path.appending("tree"))
         try tree.folder("deep/er")
         for number in 0..<Self.count { try tree.file("deep/er/\(number)") }
-        let queue = try await fixture.open(retention: .count(0))
+        let queue = try await open(retention: .count(0))
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
         try await queue.enqueue(.upload([tree.root], to: "a"))
         try await queue.start()
@@ -175,7 +183,7 @@ import TransportTesting
     @Test(arguments: Content.allCases) func expiresLargeSession(_ content: Content) async throws {
         try await prepare(content, .settings(QueueSettings()))
         try change("UPDATE schedule SET state = 'completed', completed_at = 1 WHERE session = 1")
-        let queue = try await fixture.open(retention: .count(0))
+        let queue = try await open(retention: .count(0))
         while await queue.sessionIDs().count > 1 { await Task.yield() }
         await queue.deferredDeletion.waitUntilDone()
         for table in ["removal", "checkpoint", "directory", "item", "session_tag", "quarantine"] {
@@ -190,7 +198,7 @@ import TransportTesting
     @Test(arguments: [Content.files, .blobs, .downloads, .waitingFolders]) func removesLargeDraft(_ content: Content) async throws {
         try await prepare(content, .settings(QueueSettings()))
         try change("UPDATE schedule SET state = 'draft' WHERE session = 1")
-        let queue = try await fixture.open()
+        let queue = try await open()
         let draft = try #require(try await queue.sessions(in: .state(.draft)).first)
         #expect(await queue.sessionIDs().count == 1)
         try await queue.remove(draft.id)
@@ -206,7 +214,7 @@ import TransportTesting
         try await prepare(content, .settings(QueueSettings()))
         // A folder that can't be listed is a failed item, too, so the expansion of remote folders must continue after it.
         if content != .waitingRemoteFolders { try change("UPDATE session SET options = '{\"onItemFailure\":\"failSession\"}'") }
-        let queue = try await fixture.open()
+        let queue = try await open()
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
         try await queue.start()
         await queue.waitUntilIdle()
@@ -227,7 +235,7 @@ import TransportTesting
             INSERT INTO checkpoint(session, position, endpoint, generation, data, confirmed, identity)
             SELECT session, position, 'memory://a/', 1, x'00', 1, 'null' FROM file
             """)
-        let queue = try await fixture.open()
+        let queue = try await open()
         try await queue.apply(.remove(), to: .all)
         #expect(await queue.sessionIDs().isEmpty)
         await queue.deferredDeletion.waitUntilDone()

@@ -20,7 +20,8 @@ struct QueueFixture {
     func open(
         transports: [any Transport]? = nil, delegate: (any TransferQueueDelegate)? = nil, changeLogLimit: Int = 100_000,
         ordering: QueueOrdering = .inOrder, retention: Retention = .keepAll, logger: Logger? = nil,
-        localReadObserver: (@Sendable (FilePath) -> Void)? = nil, storeObserver: (@Sendable (StoreStep) -> Void)? = nil
+        localReadObserver: (@Sendable (FilePath) -> Void)? = nil, storeObserver: (@Sendable (StoreStep) -> Void)? = nil,
+        rowsPerSweep: Int = QueueStore.maximumRowsPerSweep
     ) async throws -> TransferQueue {
         var configuration = QueueConfiguration(ordering: ordering, retention: retention, changeLogLimit: changeLogLimit)
         configuration.logger.logLevel = .critical
@@ -29,6 +30,7 @@ struct QueueFixture {
         configuration.randomFraction = { 1 }
         configuration.localReadObserver = localReadObserver
         configuration.storeObserver = storeObserver
+        configuration.rowsPerSweep = rowsPerSweep
         return try await TransferQueue(
             storage: .folder(folder.path.appending("store")), transports: transports ?? [memory], configuration: configuration,
             delegate: delegate)

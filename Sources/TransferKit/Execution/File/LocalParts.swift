@@ -161,7 +161,7 @@ package struct LocalParts: Sendable {
         var failures: [Int: TransferError] = [:]
         var folders: [FilePath: FileDescriptor] = [:]
         defer { for folder in folders.values { try? folder.close() } }
-        var removed: [FilePath: [(index: Int, path: FilePath)]] = [:]
+        var removed: [FilePath: [Int]] = [:]
         for (index, checkpoint) in checkpoints.enumerated() {
             guard let (root, part) = paths(in: checkpoint), let last = part.lastComponent, last.kind == .regular else { continue }
             let name = FilePath(root: nil, components: last)
@@ -181,7 +181,7 @@ package struct LocalParts: Sendable {
                     let result = unsafe name.withPlatformString { unsafe unlinkat(opened.rawValue, $0, 0) }
                     guard result == 0 || errno == ENOENT else { throw .destinationUnavailable(root.pushing(part), errno: errno) }
                 }
-                removed[parent, default: []].append((index, root.pushing(part)))
+                removed[parent, default: []].append(index)
             } catch {
                 if error.code != .noSuchFile, error.code != .unsafeName { failures[index] = error }
             }
@@ -191,7 +191,10 @@ package struct LocalParts: Sendable {
         for (parent, folder) in folders {
             guard let parts = removed[parent], sync(folder) != 0 else { continue }
             let code = errno
-            for (index, path) in parts { failures[index] = .destinationUnavailable(path, errno: code) }
+            for index in parts {
+                guard let (root, part) = paths(in: checkpoints[index]) else { continue }
+                failures[index] = .destinationUnavailable(root.pushing(part), errno: code)
+            }
         }
         return failures
     }

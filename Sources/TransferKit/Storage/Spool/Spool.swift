@@ -81,12 +81,14 @@ package struct Spool: Sendable {
     /// Returns the path of a file.
     ///
     /// - Returns: The path; nil for a name that could lead out of the folder. The queue never creates such a name.
-    func path(of name: some Collection<UInt8>) -> FilePath? {
-        let component = FilePath(bytes: name)
-        guard component.components.count == 1, component.components.first?.kind == .regular, component.bytes.count == name.count,
-            !name.contains(UInt8(ascii: "/"))
-        else { return nil }
-        return folder.pushing(component)
+    func path(of name: Data) -> FilePath? {
+        Self.isComponent(name) ? FilePath(bytes: folder.bytes + [UInt8(ascii: "/")] + name) : nil
+    }
+
+    /// Whether a name is the name of a file in a folder, and not a path, the folder itself or its parent.
+    private static func isComponent(_ name: Data) -> Bool {
+        let dot = UInt8(ascii: ".")
+        return !name.isEmpty && name != Data([dot]) && name != Data([dot, dot]) && !name.contains { $0 == 0 || $0 == UInt8(ascii: "/") }
     }
 
     private static func write(_ content: Data, to path: FilePath) throws {
@@ -117,9 +119,15 @@ package struct Spool: Sendable {
 
     /// Deletes files. If a file can't be deleted now, the next opening removes it as an orphan.
     private func delete(_ names: [Data]) {
-        for name in names {
-            guard let path = path(of: name) else { continue }
-            _ = unsafe path.withPlatformString { unsafe unlink($0) }
+        guard !names.isEmpty, let descriptor = try? FileDescriptor.open(folder, .readOnly, options: [.directory, .noFollow, .closeOnExec])
+        else { return }
+        defer { try? descriptor.close() }
+        for name in names where Self.isComponent(name) {
+            unsafe (name + [0]).withUnsafeBytes { bytes in
+                // The buffer holds at least the NUL, so it has a base address.
+                guard let start = bytes.baseAddress else { return }
+                _ = unsafe unlinkat(descriptor.rawValue, start.assumingMemoryBound(to: CChar.self), 0)
+            }
         }
     }
 

@@ -102,10 +102,13 @@ extension QueueStore {
 
     /// Deletes at most `limit` rows of one removed session, or moves them into quarantine.
     ///
-    /// - Parameter skipped: Sessions to ignore.
+    /// - Parameters:
+    ///   - limit: The maximum number of rows; nil for ``rowsPerSweep``.
+    ///   - skipped: Sessions to ignore.
     /// - Returns: Whether there may be more rows.
-    package func sweep(_ limit: Int = maximumRowsPerSweep, leavingOut skipped: Set<SessionKey> = []) async throws(SweepFailure) -> Bool {
+    package func sweep(_ limit: Int? = nil, leavingOut skipped: Set<SessionKey> = []) async throws(SweepFailure) -> Bool {
         let session = Locked<SessionKey?>(nil)
+        let limit = limit ?? rowsPerSweep
         do {
             let now = clock.date()
             let freed = try await writeInPlace { db -> [Data]? in

@@ -24,8 +24,8 @@ extension QueueStore {
         let now = clock.date()
         let (freed, pending): ([Data], PendingMaintenance)
         do {
-            (freed, pending) = try await writeInPlace { db in
-                var transaction = StoreTransaction(now: now, rowsToSweep: Self.maximumRowsPerSweep)
+            (freed, pending) = try await writeInPlace { [rowsPerSweep] db in
+                var transaction = StoreTransaction(now: now, rowsToSweep: rowsPerSweep)
                 var totals = TotalsUpdater(db)
                 for (index, write) in writes.enumerated() {
                     do {
