@@ -29,15 +29,25 @@ struct ReportedSizeTests {
     /// The modification time of the remote files, which is later than the times of the local files.
     private static let modified = (date: "Sat, 01 Jan 2050 00:00:00 GMT", seconds: 2_524_608_000)
 
-    /// The numbers of files per session. Includes 200 only if the endpoint does not fail. After a failure, each remaining file would wait
-    /// for the endpoint's circuit breaker.
-    private static func counts(_ policy: OverwritePolicy, _ size: Int64) -> [Int] {
-        policy == .skip && size <= FileSize.maximum ? [1, 17, 200] : [1, 17]
+    /// The sizes that a server also reports for 200 files of one session. Each transport has one such session for each size. The field, the direction
+    /// and the overwrite policy differ from size to size.
+    private static func sizesOfManyFiles(_ field: Field, _ policy: OverwritePolicy, isUpload: Bool) -> [Int64] {
+        let policies = OverwritePolicy.allCases
+        return sizes.indices.filter { index in
+            let isChosen =
+                switch field {
+                case .contentLength: index.isMultiple(of: 2)
+                case .contentRange: !index.isMultiple(of: 2)
+                case .tus: index.isMultiple(of: 2) == isUpload
+                case .sftp: index.isMultiple(of: 2) != isUpload
+                }
+            return isChosen && policies[index % policies.count] == policy
+        }.map { sizes[$0] }
     }
 
     @Test(arguments: Field.allCases, OverwritePolicy.allCases)
     func toleratesAnyReportedDownloadSize(_ field: Field, _ policy: OverwritePolicy) async throws {
-        try await transfer(field, policy) { queue, interop, size, count, options in
+        try await transfer(field, policy, isUpload: false) { queue, interop, size, count, options in
             let target = interop.folder.appending(path: "\(size) of \(count)")
             try FileManager.default.createDirectory(at: target, withIntermediateDirectories: false)
             if policy != .never {
@@ -59,7 +69,7 @@ struct ReportedSizeTests {
     /// Excludes plain HTTP, whose servers do not report the size of an upload.
     @Test(arguments: [Field.tus, .sftp], OverwritePolicy.allCases)
     func toleratesAnyReportedUploadSize(_ field: Field, _ policy: OverwritePolicy) async throws {
-        try await transfer(field, policy) { queue, interop, size, count, options in
+        try await transfer(field, policy, isUpload: true) { queue, interop, size, count, options in
             let files = try (0..<count).map { try interop.file("\($0)", size: 3) }
             return try await queue.enqueue(.upload(files, to: "\(size)", options: options))
         } check: { status, size, count in
@@ -70,7 +80,7 @@ struct ReportedSizeTests {
 
     /// Runs sessions in one queue, one for each combination of a size and a number of files. Then reopens the queue.
     private func transfer(
-        _ field: Field, _ policy: OverwritePolicy,
+        _ field: Field, _ policy: OverwritePolicy, isUpload: Bool,
         enqueue: (TransferQueue, InteropFixture, Int64, Int, SessionOptions) async throws -> TransferSession,
         check: (SessionStatus, Int64, Int) throws -> Void
     ) async throws {
@@ -80,14 +90,13 @@ struct ReportedSizeTests {
         let accounts = Self.sizes.map { Account("\($0)", endpoints: [server.endpoint($0)]) }
         var queue = try await interop.openQueue(accounts[0], transports: [server.transport], clock: clock.engineClock)
         for account in accounts.dropFirst() { try await queue.save(account) }
-        // If the endpoint may fail, a session has at most 17 files, so all its files are in flight at the same time. Each file that started
-        // later would wait for the endpoint's circuit breaker.
+        let manySizes = Self.sizesOfManyFiles(field, policy, isUpload: isUpload)
         let options = SessionOptions(
             retry: RetryPolicy(base: .zero, maximumAttempts: 1), filesInFlight: 17, segmentsPerFile: field == .contentRange ? 4 : 1,
             overwrite: policy)
         var sessions: [(id: SessionID, size: Int64, count: Int)] = []
         for size in Self.sizes {
-            for count in Self.counts(policy, size) {
+            for count in [1, 17] + (manySizes.contains(size) ? [200] : []) {
                 sessions.append((try await enqueue(queue, interop, size, count, options).id, size, count))
             }
         }
