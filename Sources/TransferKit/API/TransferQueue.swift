@@ -95,7 +95,8 @@ public actor TransferQueue: ControllableQueue {
         var configuration = configuration
         configuration.logger[metadataKey: "queue"] = "\(storage.name)"
         self.configuration = configuration
-        store = try await QueueStore.open(storage, configuration)
+        store = try await QueueStore.open(
+            storage, clock: configuration.clock, observer: configuration.storeObserver, rowsPerSweep: configuration.rowsPerSweep)
         var settings = Scheduler.Settings(
             transports: Set(byID.keys), ordering: configuration.ordering, maxConcurrentSessions: configuration.maxConcurrentSessions,
             retention: configuration.retention, network: configuration.network,

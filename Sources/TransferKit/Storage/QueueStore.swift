@@ -46,12 +46,6 @@ package final class QueueStore: Sendable {
         }
     }
 
-    /// Opens or creates the store of a queue; see ``open(_:clock:observer:rowsPerSweep:)``.
-    static func open(_ storage: Storage, _ configuration: QueueConfiguration) async throws(QueueError) -> QueueStore {
-        try await open(
-            storage, clock: configuration.clock, observer: configuration.storeObserver, rowsPerSweep: configuration.rowsPerSweep)
-    }
-
     private static func lockedFolder(_ storage: Storage, _ clock: EngineClock) async throws(QueueError) -> (FilePath, OwnerLock) {
         guard let folder = storage.folder else { return try await MemoryFolder.make(clock) }
         try await BlockingIO.run(.storage) { () throws(QueueError) in try StorageFolder.prepare(folder) }
