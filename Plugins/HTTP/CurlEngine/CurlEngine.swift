@@ -18,7 +18,7 @@ package final class CurlEngine: Sendable {
         package var maximumConnections = 256
         /// The time limit for establishing a connection, including TLS.
         package var connectTimeout: Duration = .seconds(30)
-        /// The maximum total size in bytes of a response's header sections, including interim responses.
+        /// The maximum size in bytes of the headers of one response, interim or final. The trailers of a final response count too.
         package var maximumResponseHeaders = 256 * 1024
         /// The maximum number of bytes of a response's body that are kept in memory; further bytes are dropped.
         package var maximumResponseBody = 64 * 1024

@@ -9,8 +9,8 @@ public import TransportSupport
 /// A plain HTTP server can't report how many bytes of a file it has, so an interrupted upload of a file restarts at byte 0. If the response
 /// to a complete upload is lost, the file is sent again. A form handler can recognize the second copy by a text field with the transfer's
 /// ID (``HTTPOptions/fields``). `PUT` sends a stream while the app produces it, in one request that can't resume, unless the server
-/// requires the length first. A form sends a stream after its end, because the request begins with its length. Create endpoints with
-/// `Endpoint.http`, whose documentation describes the upload methods.
+/// requires the length first. A form sends a stream only after the stream has ended, because the request begins with the length of the
+/// content. Create endpoints with `Endpoint.http`, whose documentation describes the upload methods.
 ///
 /// A large download uses several segments in parallel if the session allows that and the server supports ranges. A download resumes if the
 /// server still has the same version of the file, identified by a strong `ETag` or by `Last-Modified`. Otherwise, it restarts.

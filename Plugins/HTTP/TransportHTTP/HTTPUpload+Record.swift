@@ -4,9 +4,10 @@ import TransferCore
 
 /// Requests for which the server may create a record.
 extension HTTPUpload {
-    /// Sends a request. If the server may create a record for it, and the request must not be repeated then, reports this before the last bytes are
-    /// sent. Afterwards, reports whether the server can't have created a record. If the process ends before the report, the server has only
-    /// a part of the request, which a later attempt can safely send again.
+    /// Sends a request. If the server may create a record for the request, first reports this to the queue. If the request must not be
+    /// repeated after a takeover, reports that too, before the last bytes are sent. After a failure, reports whether the server can't have
+    /// created a record. If the process ends before the report that precedes the last bytes, the server has only a part of the request,
+    /// which a later attempt can safely send again.
     ///
     /// - Parameters:
     ///   - length: The length of the request's body in bytes.

@@ -43,7 +43,8 @@ struct HTTPUpload {
         server.plan.contentType ?? server.options.contentType ?? MediaType.ofFile(named: name)
     }
 
-    /// Sends a file by `PUT` or `POST`, or in a form, whose additional files are not counted.
+    /// Sends a file by `PUT` or `POST`, or in a form with the additional files of the settings. The progress does not count these
+    /// additional files.
     func run(_ source: UploadSource) async throws -> TransferReceipt {
         // Some form handlers silently drop a part whose name they can't decode.
         guard !isForm || String(validating: attempt.remotePath.bytes, as: UTF8.self) != nil else {

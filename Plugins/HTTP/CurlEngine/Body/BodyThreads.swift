@@ -49,7 +49,7 @@ struct BodyThreads {
         }
     }
 
-    /// Creates the state of a download; returns nil if the response's body is kept in memory.
+    /// Creates the state of a download; returns nil if the request is not a download.
     func download(_ pending: PendingRequest) -> DownloadState? {
         guard case .download(let sink, let threads) = pending.purpose else { return nil }
         let id = pending.id

@@ -14,7 +14,7 @@ struct FileReadBuffer: Sendable {
     /// The position of the chunk in the file.
     var offset: Int64
     let storage: TransferBuffer
-    /// The number of bytes to read.
+    /// The maximum number of bytes to read.
     let limit: Int
     /// The number of bytes that were read into the storage.
     var count = 0
@@ -125,7 +125,7 @@ final class FileBody {
         try readOnThread(FileReadBuffer(offset: offset, storage: storage, limit: limit))
     }
 
-    /// Fills a chunk from the disk, and passes it to the observer. Called on a reader thread, because it blocks.
+    /// Fills a chunk from the disk, and passes the bytes that were read to the observer. Called on a reader thread, because it blocks.
     static func fill(_ chunk: FileReadBuffer, from file: FileReader, observedBy observe: (@Sendable (RawSpan) -> Void)?) -> FileReadBuffer {
         var chunk = chunk
         let bytes = unsafe chunk.storage.bytes

@@ -36,14 +36,14 @@ package final class HTTPBodyStream: Sendable {
 
     /// Creates an empty stream.
     ///
-    /// - Parameter capacity: The number of unsent bytes above which ``write(_:)`` waits. Memory also holds the bytes of waiting writes, and
-    ///   bytes that the engine has taken but not sent.
+    /// - Parameter capacity: The number of bytes, not yet taken by the engine, above which ``write(_:)`` waits. Memory can hold more bytes:
+    ///   those of waiting writes, and those that the engine has taken but not sent.
     package init(capacity: Int = 1024 * 1024) {
         self.capacity = max(1, capacity)
     }
 
-    /// Adds bytes, and waits while the unsent bytes exceed the capacity. Can be called from any task, even before the request is sent, but
-    /// not after ``finish()`` or ``fail(_:)``.
+    /// Adds bytes, and waits while the bytes that the engine has not taken exceed the capacity. Can be called from any task, even before
+    /// the request is sent, but not after ``finish()`` or ``fail(_:)``.
     ///
     /// - Throws: A ``CurlEngineError`` of the kind ``CurlEngineError/Kind/requestEnded`` if the request has ended; or `CancellationError`,
     ///   after which the bytes may still be sent.
@@ -115,7 +115,7 @@ extension HTTPBodyStream {
         }
     }
 
-    /// Removes and returns all unsent bytes, and resumes the writers.
+    /// Removes and returns all bytes of the stream, and resumes the writers.
     func take() -> Supply {
         let (supply, writers) = state.withLock { state -> (Supply, [CheckedContinuation<Void, any Error>]) in
             if let failure = state.failure { return (.failed(failure), []) }

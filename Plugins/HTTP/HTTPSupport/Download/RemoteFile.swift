@@ -9,7 +9,7 @@ package struct RemoteFile: Codable, Sendable, Hashable {
     static let maximumLength: Int64 = 1 << 56
 
     /// The strong validator of this version of the file (RFC 9110, section 8.8): a strong entity tag, or a modification time that counts as strong.
-    /// Nil if the server sends neither.
+    /// Nil if the server sends neither, or does not send ranges of the file.
     var validator: String?
     /// The length in bytes; nil if the server does not send it.
     var length: Int64?
