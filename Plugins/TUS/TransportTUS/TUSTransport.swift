@@ -32,9 +32,9 @@ public import TransportSupport
 /// | 413 | At most half as many bytes, repeatedly, down to 256 KiB. The limit also applies to later requests to this endpoint. |
 /// | 460 | The same content, up to three times in total. |
 ///
-/// The transport assumes that a proxy buffers whole requests if more than 1 MiB of the last `PATCH` had left this machine, but `HEAD` shows that none
-/// of it arrived. The next `PATCH` then has at most half as many bytes. The checkpoint stores the interruption and the size, so they survive a killed
-/// process.
+/// The transport assumes that a proxy buffers whole requests if the network accepted more than 1 MiB of the last `PATCH`, but `HEAD` shows
+/// that none of it arrived. The next `PATCH` then has at most half as many bytes. The checkpoint stores the interruption and the size, so
+/// they survive a killed process.
 ///
 /// An attempt that starts with `HEAD` also sends `Expect` with its first `PATCH`. The transport stops sending `Expect` to a server that responds with
 /// 417.

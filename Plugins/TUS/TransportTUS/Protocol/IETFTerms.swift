@@ -106,7 +106,8 @@ extension Dialect {
         return index.map { Self.ietfVersions[($0 + 1)...] } ?? []
     }
 
-    /// Returns the version that a response names, or the next lower one; nil if the response names no version of a draft, or only older ones.
+    /// Returns the version that a response names, or the next lower one; nil if the response names no version of a draft, or one that is
+    /// older than all supported versions.
     package static func draft(namedIn headers: HTTPHeaders) -> Dialect? {
         guard let text = headers[interopHeader], case .integer(let version)? = StructuredFields.item(text) else { return nil }
         return ietfVersions.first { Int64($0.version).map { $0 <= version } ?? false }

@@ -56,9 +56,8 @@ struct TUSFeatures: Hashable, Sendable {
     }
 
     /// Replaces the extensions that the server lists.
-    ///
-    /// If the extensions contain `checksum`, and the server lists no algorithms, SHA-1 is assumed, which each such server supports (tus 1.0.0,
-    /// "Checksum").
+    /// If the extensions contain `checksum` or `checksum-trailer`, and the server lists no algorithms, SHA-1 is assumed, which each such
+    /// server supports (tus 1.0.0, "Checksum").
     mutating func replaceExtensions(_ replacement: [TUSExtension]) {
         extensions = replacement.map(\.rawValue)
         if checksumAlgorithms.isEmpty, offers(.checksum) || offers(.checksumTrailer) {

@@ -11,7 +11,8 @@ extension TUSServer {
     /// The time after which a request without a response counts as unanswered.
     static let patience = Duration.seconds(10)
 
-    /// Returns the server's features (tus 1.0.0, "OPTIONS"). All attempts use the cached result for a day.
+    /// Returns the server's features (tus 1.0.0, "OPTIONS"). All attempts use the cached result for a day, or a cached guess for ten
+    /// minutes.
     ///
     /// If a server does not report its features, or did not respond to the last two requests for them, this method assumes the core protocol
     /// and *creation*. The endpoint's ``TUSOptions/extensions`` replace the extensions that the server announces.
