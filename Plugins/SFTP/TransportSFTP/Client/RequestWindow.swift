@@ -43,8 +43,8 @@ package final class RequestWindow: Sendable {
     private let state: Locked<State>
 
     /// - Parameters:
-    ///   - bytes: The maximum number of bytes in flight.
-    ///   - requests: The maximum number of unanswered requests for content.
+    ///   - bytes: The initial maximum number of bytes in flight.
+    ///   - requests: The initial maximum number of unanswered requests for content.
     ///   - growth: The maximum numbers of bytes and requests by which the window grows while it is used.
     ///   - pace: Limits the use of the window; nil to use the whole window.
     package init(bytes: Int, requests: Int, growth: (bytes: Int, requests: Int) = (0, 0), pace: RequestPace? = nil) {
