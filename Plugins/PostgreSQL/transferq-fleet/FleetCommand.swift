@@ -26,7 +26,7 @@ struct FleetCommand: ParsableCommand {
     @Flag(help: "Print JSON, one object per line.") var json = false
 
     func validate() throws {
-        if (action == .evict) != (name != nil) { throw ValidationError("Only evict needs a name, and it needs one.") }
+        if (action == .evict) != (name != nil) { throw ValidationError("evict needs the name of a member. Other actions take no name.") }
     }
 
     /// - Returns: The exit status.

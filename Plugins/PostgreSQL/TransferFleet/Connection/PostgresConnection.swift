@@ -84,7 +84,8 @@ package actor PostgresConnection {
     private func connected() throws -> PostgresLink {
         if let link, !link.isLost { return link }
         let link = try PostgresLink(url)
-        // Without statistics of the tables, PostgreSQL would compile some statements first (jit), which takes a hundred times as long as they do.
+        // Without statistics of the tables, PostgreSQL would compile some statements first (jit), which takes a hundred times as long as
+        // running them.
         try link.execute(
             "SET TimeZone = 'UTC'; SET jit = off; SET statement_timeout = '7s'; SET idle_in_transaction_session_timeout = '10s'")
         try check(link)

@@ -19,9 +19,9 @@ package struct PostgresError: Error, CustomStringConvertible {
     /// deadlock_detected.
     var isConflict: Bool { [.statement(state: "40001"), .statement(state: "40P01")].contains(kind) }
 
-    /// Whether the server refused a statement because of its values, so that a repetition would fail in the same way. False for states of the server
-    /// or of the connection, and for missing tables, missing privileges and internal errors, which an administrator can repair: classes 08, 25, 40,
-    /// 42, 53, 55, 57, 58 and XX.
+    /// Whether the server rejected a statement because of its values, so that a repetition would fail in the same way. False for states of
+    /// the server or of the connection, and for missing tables, missing privileges and internal errors, which an administrator can repair:
+    /// classes 08, 25, 40, 42, 53, 55, 57, 58 and XX.
     var isRejection: Bool {
         guard case .statement(let state) = kind else { return false }
         return !["08", "25", "40", "42", "53", "55", "57", "58", "XX"].contains(state.prefix(2))

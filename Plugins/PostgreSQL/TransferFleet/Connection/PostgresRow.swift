@@ -66,7 +66,8 @@ package struct PostgresRow: Sendable {
         }
     }
 
-    /// A value that is stored as JSON, or nil for NULL and for a value that can't be read. Records the error, so that a list can show the other rows.
+    /// A value that is stored as JSON, or nil for NULL and for a value that can't be read. Stores the first error in `problem`, so that a
+    /// list can show the other rows.
     func readable<Value: Decodable>(_ type: Value.Type, _ column: Int, _ problem: inout TransferError?) throws(PostgresError) -> Value? {
         guard try optional(column) != nil else { return nil }
         do throws(PostgresError) {

@@ -56,7 +56,7 @@ extension FleetMember {
             }
             // If the run has ended, the report of its outcome checks the lease.
         }
-        // Without a lease, the shares can be those of a time before the last take.
+        // If no lease was renewed, the answer contains no shares.
         if !requests.isEmpty { await apply(answer.rates) }
         for (id, request) in requests { follow(request, id) }
     }

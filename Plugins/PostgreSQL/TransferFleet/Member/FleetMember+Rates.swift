@@ -1,7 +1,7 @@
 import Logging
 import TransferKit
 
-/// The member's shares of the rate limits. Its queue limits the sum of its sessions to them.
+/// The member's shares of the rate limits. The member's queue limits the total rate of its sessions to these shares.
 extension FleetMember {
     /// Applies new shares to the queue. A call during an earlier one only replaces the shares that the earlier call applies. After an error, the next
     /// heartbeat retries this.

@@ -4,7 +4,7 @@ package import TransferKit
 
 /// The life of a session on a member: taken, run, and reported or given back.
 extension FleetMember {
-    /// The delay before a session that a member could not add to its queue starts elsewhere.
+    /// The delay before a session may start again, after a member could not add the session to its queue.
     private static let adoptionRetryDelay = Duration.seconds(30)
     /// The delay before the member asks its queue again to remove a session.
     private static let withdrawalRetryDelay = Duration.seconds(1)
@@ -33,7 +33,7 @@ extension FleetMember {
         guard held[lease.id]?.lease == lease.reference, held[lease.id]?.phase == .running else { return }
         let adoption = Task {
             await recorder.begin(lease.reference)
-            // The queue would wait for the transport.
+            // Without this check, the queue would keep the session, and wait for the missing transport.
             guard lease.account.endpoints.contains(where: { transports.contains($0.transport) }) else {
                 let names = Set(lease.account.endpoints.map(\.transport.rawValue)).sorted().joined(separator: ", ")
                 throw QueueError(
@@ -51,7 +51,7 @@ extension FleetMember {
         do {
             try await adoption.value
             if held[lease.id]?.lease == lease.reference { held[lease.id]?.isAdopted = true }
-            // The fleet may have requested a pause before.
+            // The fleet may have requested a pause before the queue had the session.
             heartbeatRequest.yield()
         } catch {
             guard held[lease.id]?.lease == lease.reference else { return }
@@ -109,7 +109,7 @@ extension FleetMember {
         if isDone { held[id]?.isPaused = pauses }
     }
 
-    /// Reports the end of a session to the fleet, then removes it from the queue.
+    /// Reports the end of a session to the fleet, then removes the session from the queue.
     func report(_ outcome: Outcome, of id: SessionID) async throws {
         guard let session = held[id], !session.isLost, session.phase == .running else {
             outcomes[id] = nil
@@ -207,7 +207,7 @@ extension FleetMember {
         do {
             try await store.leave(description)
         } catch {
-            logger.warning("Cannot leave the fleet, so its sessions continue after 15 s. \(error)")
+            logger.warning("Cannot leave the fleet, so this member's sessions continue on other members after 15 s. \(error)")
         }
     }
 
@@ -265,7 +265,7 @@ extension FleetMember {
         } catch {
             logger.warning("\(error)")
         }
-        // When the fleet offers the account again, saving it unblocks it in the queue.
+        // When the fleet offers the account again, the member saves it in the queue again, which unblocks it.
         accounts[account] = nil
         for (id, session) in held where session.account == account { stop(id) }
     }

@@ -68,7 +68,7 @@ extension Fleet {
         }
     }
 
-    /// Changes an account, without effect on the members that can't use it.
+    /// Changes an account. The members that can't use the account do not try it again.
     ///
     /// - Throws: ``/TransferKit/QueueError`` with the code `noSuchAccount`.
     func change(_ name: String, _ body: @Sendable (inout Account) -> Void) async throws {

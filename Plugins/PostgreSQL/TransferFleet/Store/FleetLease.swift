@@ -42,9 +42,9 @@ package enum LeaseRequest: Sendable, Equatable {
 
 /// The answer to a heartbeat.
 package struct HeartbeatAnswer: Sendable {
-    /// For each lease that is still valid, what its owner must do. Leases that are missing have ended.
+    /// For each lease that is still valid, what its owner must do. A lease that is missing here has ended.
     package var requests: [SessionID: LeaseRequest] = [:]
-    /// The member's shares of the rate limits.
+    /// The member's shares of the rate limits; empty if no lease was renewed.
     package var rates = RateShares()
 }
 

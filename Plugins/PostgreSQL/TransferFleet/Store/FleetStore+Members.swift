@@ -43,7 +43,8 @@ public struct FleetMemberStatus: Hashable, Sendable, Codable {
 }
 
 extension FleetStore {
-    /// Adds a member, or replaces the earlier process with the same identity and reclaims its sessions.
+    /// Adds a member. If an earlier process had the same identity, replaces that process, and reclaims its sessions. Also replaces a member
+    /// with the same name that is no longer live.
     ///
     /// - Throws: ``QueueError`` with the code `storageInUse` if another live member has the name.
     package func join(_ member: FleetMemberDescription) async throws {
@@ -195,7 +196,7 @@ extension FleetStore {
                 throw QueueError(.noSuchMember, "The fleet has no member named \"\(name)\".")
             }
             transaction.notify([name])
-            // Its preemptors no longer delay other sessions.
+            // If only this member could run a session, that session no longer displaces others.
             transaction.notify()
         }
     }

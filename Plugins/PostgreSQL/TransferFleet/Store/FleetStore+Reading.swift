@@ -20,7 +20,7 @@ struct FleetSessionRow: Sendable {
     var startedAt: Date?
     var endedAt: Date?
     var draft: SessionDraft
-    /// The account's limit is reached.
+    /// Whether the account's session limit is reached.
     var isAccountFull: Bool
     /// Whether a live member may run the session.
     var hasMember: Bool
@@ -114,7 +114,7 @@ extension FleetStore {
         package var events: [QueueEvent] = []
         /// The list contains all readable events up to this revision.
         package var end: UInt64 = 0
-        /// The statistics of all running sessions; nil if more events are recorded.
+        /// The statistics of all running sessions; nil if more events may follow ``end``.
         package var running: [SessionID: SessionStatistics]?
     }
 

@@ -1,10 +1,11 @@
 package import TransferKit
 
 extension FleetTransaction {
-    /// Interrupts one running session if a session that must run now lacks only a slot.
+    /// Interrupts one running session (the victim) if a session that must run now (the preemptor) lacks only a slot.
     ///
-    /// The victim is the last session in the order that runs on a member that may run the preemptor. If the account is full, the victim is a session
-    /// of this account. The victim waits until the preemptor releases its slot for any reason but a pause or an interruption.
+    /// The victim is the last session in the order that runs on a member that may run the preemptor. If the preemptor's account is full,
+    /// the victim is a session of this account. The victim waits until the preemptor releases its slot for any reason but a pause or an
+    /// interruption.
     package func displace(for id: SessionID) throws {
         guard
             let row = try link.query(

@@ -5,8 +5,9 @@ extension FleetTransaction {
     /// The distance between the positions of sessions that are added at the end.
     static let positionGap: Int64 = 1 << 20
 
-    /// Adds sessions. A session whose local files are all below shared folders may run anywhere. A draft whose deduplication key belongs to an
-    /// existing session adds no session.
+    /// Adds sessions. A session whose local files are all below shared folders may run anywhere. A draft adds no session if an earlier
+    /// draft or an existing session has the same deduplication key. A completed session counts only if the draft deduplicates completed
+    /// sessions.
     ///
     /// - Parameter orderRevision: The revision that the order must have, unless all drafts are duplicates; nil to accept any order.
     /// - Returns: For each draft, the ID of the new session, or of the session that it duplicates.

@@ -153,7 +153,8 @@ extension FleetTransaction {
 
     // MARK: Groups
 
-    /// Applies an operation to sessions, one after the other, for a limited time. Skips sessions whose state does not allow the operation.
+    /// Applies an operation to sessions, one after the other, for a limited time. Skips sessions to which the operation can't be applied,
+    /// for example because of their state.
     ///
     /// - Parameter limit: The time after which the operation is applied to no more sessions. Heartbeats wait for the rows of sessions that this
     ///   transaction has changed.

@@ -131,7 +131,7 @@ extension FleetTransaction {
         ).first?.session(0)
     }
 
-    /// Ends the leases that were not renewed in time. Their sessions continue on other members; this is not a failed attempt.
+    /// Ends the leases that were not renewed in time. Their sessions continue on other members. The end of a lease is not a failed attempt.
     ///
     /// - Parameter member: Also ends all leases of this member.
     package func reclaim(allOf member: String? = nil) throws {
