@@ -6,7 +6,7 @@ public enum LoopbackExtension: String, CaseIterable, Hashable, Sendable {
     case creationWithUpload = "creation-with-upload"
     /// An upload can be created before its length is known.
     case creationDeferLength = "creation-defer-length"
-    /// Uploads can be deleted.
+    /// Clients can remove uploads.
     case termination
     /// Content is compared with the checksum in `Upload-Checksum`. Without the extension, the header is ignored.
     case checksum

@@ -30,7 +30,8 @@ public final class TUSLoopbackServer: Sendable {
     private let faults = FaultScript()
     private let recorder = StatisticsRecorder()
     private let running = Locked<RunningServer?>(nil)
-    /// Whether a call of ``start()`` has the folder. A second server on the folder would truncate uploads that the first one is writing.
+    /// Whether the server uses the folder: from the call of ``start()`` until ``stop()`` has ended. If the server started twice, the second
+    /// start would truncate uploads that are being written.
     private let isStarted = Locked(false)
 
     /// Creates a server without starting it.

@@ -27,12 +27,14 @@ extension RequestHandler {
                     throw ErrorResponse(400, because: "The upload \(text) is not complete.")
                 }
                 let sum = size.addingReportingOverflow(part.record.length ?? 0)
-                guard !sum.overflow else { throw ErrorResponse(413, because: "The parts together exceed the maximum size of a file.") }
+                guard !sum.overflow else {
+                    throw ErrorResponse(413, because: "The partial uploads together exceed the maximum size of a file.")
+                }
                 size = sum.partialValue
                 parts.append(id)
             }
         }
-        guard !parts.isEmpty else { throw ErrorResponse(400, because: "Upload-Concat names no parts.") }
+        guard !parts.isEmpty else { throw ErrorResponse(400, because: "Upload-Concat names no partial uploads.") }
         try checkSize(size)
         return parts
     }

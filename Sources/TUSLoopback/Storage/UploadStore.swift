@@ -60,7 +60,7 @@ final class UploadStore: Sendable {
         all.filter { $0.record.parts?.contains(part.id) == true && !$0.isComplete }
     }
 
-    /// Deletes an upload. Requires exclusive access to the upload. Blocks.
+    /// Removes an upload and its files. Requires exclusive access to the upload. Blocks.
     func remove(_ upload: Upload) throws {
         try upload.remove()
         state.withLock { state in
