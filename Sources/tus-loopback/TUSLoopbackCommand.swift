@@ -12,7 +12,7 @@ struct TUSLoopbackCommand: AsyncParsableCommand {
         discussion: """
             Each upload consists of two files in the folder: <id>.bin with its bytes, and <id>.json with its metadata and whether it is \
             complete. GET downloads complete uploads and ranges of them. /statistics returns all requests as JSON. The server does not \
-            authenticate clients on this machine. Stop it with Ctrl-C.
+            authenticate clients: every program on this machine can use it. Stop it with Ctrl-C.
             """)
 
     @Option(help: "The folder for uploads, created if it is missing.")
