@@ -156,7 +156,7 @@ public struct CommandLineProgram: Sendable {
         }
     }
 
-    /// The next step after an error of the queue; empty if its message names it.
+    /// The next step after an error of the queue; empty if the error's message already names the step.
     private static func advice(for code: QueueError.Code) -> String {
         switch code {
         case .noSuchAccount: " To list accounts: transferq account list"

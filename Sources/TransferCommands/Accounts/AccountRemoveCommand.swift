@@ -43,7 +43,7 @@ struct AccountRemoveCommand: AsyncParsableCommand {
             do {
                 try await queue.deleteAccount(name, cascades: cascade)
             } catch let error as QueueError where error.code == .noSuchAccount && isRepeated {
-                // The owner removed the account during the first call, but exited before it responded.
+                // The queue's owner removed the account during the first call, but exited before it responded.
             }
         }
         if common.json { await CommandContext.current.output.write(["name": .string(name)] as JSONValue) }

@@ -79,7 +79,7 @@ struct AdmissionCheck {
         return ["--overwrite always has no effect: \(reason)."]
     }
 
-    /// Checks items with colliding remote names.
+    /// Checks items whose remote names clash.
     ///
     /// - Returns: A warning for the user; nil if only files in the items can have the same remote name, and no file would be lost.
     /// - Throws: A `CommandFailure` if one of the files would be lost.

@@ -49,7 +49,8 @@ struct PlacementOptions: ParsableArguments {
             if asDrafts { return try await queue.saveDrafts(requests) }
             return try await queue.add(requests, at: position.at, held: position.hold)
         } catch let error as QueueError where error.code == .invalidRequest {
-            // This call may be a retry. The previous owner may have added all sessions, or none, before it exited without responding.
+            // This call may be a retry. The queue's previous owner may have added all sessions, or none, before it exited without
+            // responding.
             for request in requests {
                 guard (try? await queue.status(of: request.id)) != nil else { throw error }
             }

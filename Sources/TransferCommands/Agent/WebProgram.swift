@@ -11,7 +11,7 @@ import TransferKit
     import Darwin
 #endif
 
-/// The web server of an agent: the program `transferq-web`, which is started again when it ends.
+/// The web server of an agent: the program `transferq-web`, which is restarted when it ends.
 final class WebProgram: Sendable {
     /// The first and the longest delay before a restart. After a run that lasted longer than the longest delay, the next delay is the first one.
     private static let delays = (first: Duration.seconds(1), longest: Duration.seconds(60))

@@ -43,8 +43,8 @@ struct SessionSelection {
 
     /// Applies an operation to the selected sessions.
     ///
-    /// - Parameter resolved: Receives the sessions that were selected by ID. If the owner exited before it responded, repeat the call with
-    ///   the same variable, because the owner may have completed the operation.
+    /// - Parameter resolved: Receives the sessions that were selected by ID. If the queue's owner exited before it responded, repeat the
+    ///   call with the same variable, because the owner may have completed the operation.
     /// - Returns: The changed sessions, and an error for each session that was selected by ID and rejected the operation.
     /// - Throws: A `CommandFailure` for an unknown ID, before any session is changed. If one ID selects a single session, the error of that
     ///   session.
@@ -85,7 +85,7 @@ struct SessionSelection {
         return operation.addingAdvice(to: error, of: session)
     }
 
-    /// Repeats an operation that the previous owner may have completed. Sessions already in the target state count as changed.
+    /// Repeats an operation that the queue's previous owner may have completed. Sessions already in the target state count as changed.
     private func repeatOperation(
         _ operation: SessionOperation, on sessions: [SessionID], in queue: any ControllableQueue
     ) async throws -> AppliedOperation {

@@ -31,8 +31,8 @@ enum Candidates {
 
     /// Looks up completions in the queue.
     ///
-    /// The shell must stay responsive, so this method returns no completions if there is no queue yet, or if the owner does not respond
-    /// within a second.
+    /// The shell must stay responsive, so this method returns no completions if there is no queue yet, or if the queue's owner does not
+    /// respond within a second.
     private static func find(
         _ words: [String], _ prefix: String, in lookUp: (any ControllableQueue) async throws -> [String]
     ) async -> [String] {

@@ -60,7 +60,8 @@ extension OperationCommand {
         var mode: QueueStatus.Mode?
         let applied = try await common.withQueue { queue in
             mode = startsSessions ? try await queue.ownedMode : .running
-            // Computed only once: if the owner exits, this command repeats the operation, and the sessions may already have their new states.
+            // Computed only once: if the queue's owner exits, this command repeats the operation, and the sessions may already have their
+            // new states.
             if !unchangedStates.isEmpty, unchanged == nil {
                 unchanged = Set(try await selection.sessions(in: queue).filter { unchangedStates.contains($0.state) }.map(\.id))
             }

@@ -20,7 +20,7 @@ actor BarProgress: ProgressDisplay {
         /// Whether the last report had the same byte counts as the report before, so that no bytes move.
         var isStill = false
 
-        /// What the session waits for after its last byte; nil before it.
+        /// What the session waits for after its last byte; nil until that byte was sent or received.
         var wait: BarLayout.FinalWait? { isStill && statistics.isSent ? (direction == .upload ? .server : .disk) : nil }
     }
 

@@ -65,7 +65,8 @@ extension QuarantineChange {
     func run() async throws {
         var done: [Int64] = []
         let change = { (queue: any ControllableQueue) in
-            // If the owner exits before it responds, this closure is called again, and skips the sessions that it has already changed.
+            // If the queue's owner exits before it responds, this closure is called again, and skips the sessions that it has already
+            // changed.
             for number in numbers where !done.contains(number) {
                 try await self.change(number, in: queue)
                 done.append(number)

@@ -53,7 +53,7 @@ struct RouteWatch {
     /// Ends when NetworkManager should have responded.
     fileprivate static func timer() -> Task<Void, Never> { Task { _ = try? await Task.sleep(for: patience) } }
 
-    /// Returns when one of two tasks has ended, and cancels the second one.
+    /// Returns when one of two tasks has ended, and cancels `other`.
     ///
     /// - Returns: Whether the first task ended first.
     static func wait<Value>(for task: Task<Value, Never>, or other: Task<Void, Never>) async -> Bool {

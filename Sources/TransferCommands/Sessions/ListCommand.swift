@@ -58,7 +58,7 @@ struct ListCommand: AsyncParsableCommand {
         }
     }
 
-    /// Returns the number of sessions in quarantine; 0 if it is unknown, for example because the owner is an older version.
+    /// Returns the number of sessions in quarantine; 0 if it is unknown, for example because the queue's owner is an older version.
     private static func quarantinedCount(_ queue: some ControllableQueue) async -> Int {
         (try? await queue.quarantinedCount()) ?? 0
     }

@@ -26,7 +26,7 @@ final class ProducerCommand: Sendable {
     init(_ text: String) throws {
         self.text = text
         (output, writing) = try FileDescriptor.pipe()
-        // The command gets only a copy of the writing end, so that it notices the end of this process.
+        // The command gets only a copy of the writing end, so that the command notices the end of this process.
         for end in [output, writing] { _ = fcntl(end.rawValue, F_SETFD, FD_CLOEXEC) }
     }
 
