@@ -63,7 +63,7 @@ public final class RemoteStreamWriter: Sendable {
         self.session = session
         self.isDuplicate = isDuplicate
         self.connection = connection
-        // The producer may be slow. Heartbeats show the owner that this process still runs.
+        // The producer may be slow. Heartbeats show the queue's owner that this process still runs.
         connection.sendHeartbeats(while: { [isOpen] in isOpen.withLock { $0 } }, orElse: {})
     }
 

@@ -32,8 +32,8 @@ public struct RemoteTransferQueue: ControllableQueue {
     ///   time.
     public func owner() async throws -> QueueOwner { try await call(.owner) }
 
-    /// Stops the owner if it is an agent. Returns after the owner has interrupted running sessions, saved their progress and released the storage
-    /// folder.
+    /// Stops the queue's owner if it is an agent. Returns after the owner has interrupted running sessions, saved their progress and
+    /// released the storage folder.
     ///
     /// - Throws: ``/TransferKit/QueueError`` with the code `invalidTransition` if the owner is not an agent.
     public func stopAgent() async throws {

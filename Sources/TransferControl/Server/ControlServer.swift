@@ -17,8 +17,8 @@ public import TransferKit
 /// The clients are `transferq` and ``RemoteTransferQueue``. The socket has mode 0600, and the server verifies each client's user. Each client has its
 /// own connection and dispatch queue, with limits and timeouts. A client that hangs, exits or sends invalid data therefore does not affect others.
 ///
-/// Open the server after the queue, and end both with ``shutDownQueue()``. A process that exits without this call leaves the socket file behind. The
-/// next owner replaces the file.
+/// Open the server after the queue, and end both with ``shutDownQueue()``. A process that exits without this call does not remove the
+/// socket file. The queue's next owner replaces the file.
 public final class ControlServer: Sendable {
     /// The maximum number of concurrent clients.
     private static let clientLimit = 64

@@ -2,7 +2,7 @@ import Foundation
 import SystemPackage
 import TransferKit
 
-/// The parts of one request that the owner has received so far.
+/// The parts of one request that the queue's owner has received so far.
 struct StagedBatch {
     /// The maximum size of an encoded request, in bytes. Limits the memory that clients can occupy.
     static let standardLimit = 256 << 20

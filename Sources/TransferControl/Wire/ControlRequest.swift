@@ -65,7 +65,7 @@ enum ControlRequest: Codable, Sendable {
 
     /// The response is followed by ``EventMessage``s until the queue shuts down. Without a revision, only new events are sent.
     case events(since: UInt64?)
-    /// Stops the owner, unless it rejects such requests. The owner responds after it has released the storage folder.
+    /// Stops the queue's owner, unless it rejects such requests. The owner responds after it has released the storage folder.
     case end
 
     /// Checks the numbers that the queue itself does not check.
