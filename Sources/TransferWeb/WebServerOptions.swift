@@ -62,9 +62,9 @@ package struct WebLimits: Sendable {
     package var eventClients = 64
     /// The maximum number of connections.
     package var connections = 256
-    /// The time for the headers of a request, in seconds.
+    /// The time within which the headers of a request must arrive, in seconds.
     package var headTime: Int64 = 10
-    /// The time for the body of a request, in seconds.
+    /// The time within which the body of a request must arrive, in seconds.
     package var bodyTime: Int64 = 30
     /// The time that a connection can be open between two requests, in seconds.
     package var idleTime: Int64 = 75
@@ -72,7 +72,7 @@ package struct WebLimits: Sendable {
     package var writeTime: Int64 = 30_000
     /// The interval of comments in a stream of events, which show that the server still runs.
     package var heartbeat = Duration.seconds(15)
-    /// The number of recent events for clients that reconnect.
+    /// The number of recent events that the server keeps for clients that reconnect.
     package var recentEvents = 4_096
     /// The time for which requests share the result of one read from the queue, unless the queue reports a change.
     package var snapshotAge = Duration.milliseconds(500)

@@ -60,7 +60,7 @@ struct ActionTargets: Sendable {
             return Applied(changed: try await queue.apply(try await request.operation(for: [], expecting: nil, in: queue), to: group))
         }
         if ids.count == 1 {
-            // If the only session refuses the operation, the whole request fails.
+            // If the operation is not possible for the only session, the whole request fails.
             try await queue.apply(try await request.operation(for: ids, expecting: order, in: queue), to: .id(ids[0]))
             return Applied(changed: ids)
         }

@@ -2,7 +2,8 @@ import Foundation
 import TransferKit
 import TransferOutput
 
-/// An action that the user requests with a form. The fields become the members of a request of the HTTP interface, so both have the same checks.
+/// An action that the user requests with a form. The fields become the members of a request of the HTTP interface, so the form and the HTTP
+/// interface have the same checks.
 struct FormAction {
     let fields: [(name: String, value: String)]
 

@@ -13,7 +13,8 @@ final class Admission: Sendable {
 
     let tokens: AccessTokens
     private let requestGuard: RequestGuard
-    /// Separate limits for clients with a valid token and for all other clients, so that the other clients can't use up the requests of the first.
+    /// Separate limits for clients with a valid token and for all other clients, so that the other clients can't use up the limit of the
+    /// clients with a token.
     private let (clients, strangers): (RequestRate, RequestRate)
     private let isReadOnly: Bool
     private let isSecure: Bool
