@@ -142,12 +142,14 @@ public final class FileWriter: Sendable {
     /// The position up to which the file is synced. A checkpoint must not cover later bytes.
     public var syncedPosition: Int64 { schedule.withLock { $0.synced } }
 
-    /// Whether 64 MiB were written since the last sync, or 5 s have passed. This method does not block. Call it on any thread.
+    /// Whether 64 MiB were written since the last sync, or fewer bytes and 5 s have passed. This method does not block. Call it on any
+    /// thread.
     ///
     /// - Parameter position: The position up to which all bytes are written.
     package func isSyncDue(upTo position: Int64) -> Bool { schedule.withLock { $0.isDue(position) } }
 
-    /// Syncs the file if 64 MiB were written since the last sync, or 5 s have passed. Call this method after each write, before a checkpoint.
+    /// Syncs the file if 64 MiB were written since the last sync, or fewer bytes and 5 s have passed. Call this method after each write,
+    /// before a checkpoint.
     ///
     /// - Parameter position: The position up to which all bytes are written.
     /// - Returns: Whether the file was synced. If so, a checkpoint may cover `position`.
@@ -202,7 +204,8 @@ public final class FileWriter: Sendable {
     ///   - modificationTime: The modification time of the file on the server, in nanoseconds since 1970; nil if unknown. The local file
     ///     gets the same time.
     ///   - staysPrivate: Whether the file keeps the permissions of a part file, which only this user can read and write. Use true if the transport
-    ///     sets the permissions itself. By default, the file gets the permissions that this process gives new files, within `permissions`.
+    ///     sets the permissions itself. By default, the file gets the permissions that this process gives new files, limited by
+    ///     `permissions`.
     ///   - permissions: The file's permissions on the server (inode(7)), if known. Other users get only permissions that they also have on the
     ///     server.
     /// - Returns: Whether the file has its final name; false if the policy kept an existing file.

@@ -28,8 +28,8 @@ package struct SettingTable<Options: Sendable>: Sendable {
 
     /// Reads the settings of an endpoint and of a session. The session's settings take precedence.
     ///
-    /// - Throws: A ``TransferError`` for the first invalid setting. Settings of the endpoint come first, and the order is alphabetical. For an
-    ///   unknown name, the error suggests the nearest names or lists the valid ones.
+    /// - Throws: A ``TransferError`` for the first invalid setting. The settings are read in alphabetical order, those of the endpoint
+    ///   first. For an unknown name, the error suggests the nearest names or lists the valid ones.
     package func read(_ endpoint: [String: String], session: [String: String] = [:]) throws(TransferError) -> Options {
         var options = standard
         for (name, text) in endpoint.sorted(by: { $0.key < $1.key }) {
