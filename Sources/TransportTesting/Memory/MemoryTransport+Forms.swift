@@ -10,7 +10,7 @@ public struct MemoryForm: Hashable, Sendable {
         public let field: String
         /// The name of the file; nil for a text field.
         public let name: String?
-        /// The media type that the app set; nil for a text field.
+        /// The media type that the app set, if any; nil for a text field.
         public let mediaType: String?
         /// The content of the file, or the text as UTF-8.
         public let content: Data
