@@ -86,7 +86,7 @@ extension TUSResponse {
         return error(.permanent, .unsupportedVersion, "\(what); this transport supports \(dialect.version)")
     }
 
-    /// The error for an upload that stays until it expires because the server refuses to remove it.
+    /// The error for an upload that stays until it expires because the server does not remove it.
     private func leftToExpire(_ code: TransferError.Code, _ what: String) -> TransferError { error(.unsupported, code, what) }
 
     /// The error for a `DELETE` to which another service in front of the tus server responded, for example with a login page. A later
