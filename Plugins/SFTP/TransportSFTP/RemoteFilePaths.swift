@@ -26,7 +26,8 @@ struct RemoteFilePaths: Sendable {
         path.bytes.indices.filter { path.bytes[$0] == Self.slash }.map { join(Array(path.bytes[..<$0])) }
     }
 
-    /// Returns the path of the part file, which is in the file's folder. Because both names are in one folder, the rename can be atomic.
+    /// Returns the path of the part file. The part file is in the folder of the final file, so that renaming it to the final name can be
+    /// atomic.
     func part(of transferID: String) throws(TransferError) -> [UInt8] {
         guard transferID.utf8.allSatisfy({ Self.isSafe($0) }), (1...64).contains(transferID.utf8.count) else {
             throw TransferError(.permanent, .internalFailure, "The transfer of \(name) has an ID that can't be part of a file name.")

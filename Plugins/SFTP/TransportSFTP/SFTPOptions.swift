@@ -59,7 +59,8 @@ public struct SFTPOptions: Hashable, Sendable {
     public var network: NetworkOptions
 
     /// Whether an uploaded file gets the modification time of its source. With the overwrite policies `different` and `newer`, an uploaded
-    /// file always gets this time. Streams have no modification time. A downloaded file always gets the modification time from the server.
+    /// file always gets this time. Streams have no modification time. A downloaded file gets the modification time that the server reports,
+    /// whatever this option is.
     public var keepTimes: Bool
 
     /// Whether a file gets the permissions of its source, except setuid, setgid and sticky bits. If the server or the system refuses them, the
