@@ -29,7 +29,7 @@ enum TransferQFleet {
         case ("fleet", _), ("web", _), ("agent", "run"), ("agent", "start"):
             return try await FleetProgramCommand.run(command, at: url, words, program)
         case ("agent", "stop"), ("agent", "status"):
-            // The member answers on the socket in its storage folder.
+            // The member responds on the socket in its storage folder.
             let hasFolder = command.contains { $0 == "--store" || $0.hasPrefix("--store=") }
             return await program.run(command + (hasFolder ? [] : ["--store", MemberOptions.defaultFolder.string]), on: nil)
         case ("agent", "unit"):

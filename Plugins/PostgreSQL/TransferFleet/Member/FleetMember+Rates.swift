@@ -3,8 +3,8 @@ import TransferKit
 
 /// The member's shares of the rate limits. The member's queue limits the total rate of its sessions to these shares.
 extension FleetMember {
-    /// Applies new shares to the queue. A call during an earlier one only replaces the shares that the earlier call applies. After an error, the next
-    /// heartbeat retries this.
+    /// Applies new shares to the queue. While an earlier call runs, a call only replaces the shares that the earlier call applies. After an
+    /// error, the next heartbeat retries this.
     func apply(_ shares: RateShares) async {
         rates.fleet = shares.fleet
         rates.accounts.merge(shares.accounts) { $1 }

@@ -258,7 +258,7 @@ extension FleetMember {
         }
     }
 
-    /// Reports that this member can't use an account, and gives its sessions back, so that other members run them.
+    /// Reports that this member can't use an account, and gives the account's sessions back, so that other members run them.
     func refuse(_ account: String, _ error: TransferError) async {
         do {
             try await store.refuse(account, error: error, by: description.name)

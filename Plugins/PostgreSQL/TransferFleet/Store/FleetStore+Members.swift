@@ -132,7 +132,8 @@ extension FleetStore {
         }
     }
 
-    /// The maximum length of a part's name, in bytes. A longer name is hashed, because the maximum size of an index key is about 2,700 bytes.
+    /// The maximum length, in bytes, of the name under which an event is stored (``FileEvent/part``). A longer name is hashed, because the
+    /// maximum size of an index key is about 2,700 bytes.
     private static var maximumPartLength: Int { 2_000 }
 
     /// Records progress of files, all or none for each session. The rows of the sessions stay locked until the progress is stored, so no other
