@@ -151,9 +151,9 @@ final class Upload: Sendable {
         try encoder.encode(record).write(to: URL(filePath: recordFile.string), options: .atomic)
     }
 
-    /// Deletes both files. Requires exclusive access. Blocks.
+    /// Removes both files. Requires exclusive access. Blocks.
     func remove() throws {
-        // The record is deleted first: if deleting the bytes fails, no record describes them, so a restarted server ignores them.
+        // The record is removed first: if removing the bytes fails, no record describes them, so a restarted server ignores them.
         try FileManager.default.removeItem(atPath: recordFile.string)
         try FileManager.default.removeItem(atPath: file.string)
     }
