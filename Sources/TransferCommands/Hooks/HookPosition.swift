@@ -14,7 +14,8 @@ import TransferKit
 ///
 /// Only one process at a time can have the file open. The lock ends with the process, so a killed process never blocks the next one.
 final class HookPosition: Sendable {
-    /// The number of digits of the largest revision. Revisions are padded to this length in the file, so each write replaces the whole earlier one.
+    /// The number of digits of the largest revision. Revisions are padded to this length in the file, so each write replaces the whole
+    /// earlier revision.
     private static let digits = 20
 
     private let path: FilePath

@@ -122,7 +122,7 @@ struct ForegroundRun {
     /// - Parameter scheduled: Whether to wait for sessions that start later.
     private func waitForEnd(scheduled: Bool) async {
         var events = queue.events.makeAsyncIterator()
-        // If the store refuses changes, a queue that was shut down keeps its mode.
+        // The mode is not sufficient: if changes can't be stored, a queue that was shut down keeps its mode.
         while !queue.isShutDown {
             await queue.waitUntilIdle(scheduled: scheduled)
             // waitUntilIdle also returns while the queue is stopping. Another process may then start the queue again.
