@@ -23,7 +23,7 @@ extension RemoteTransferQueue {
     ///
     /// - Throws: The session's `TransferError` if the session failed, or a `TransferError` with the code `cancelled` if the session was
     ///   cancelled. ``/TransferKit/QueueError`` with the code `noSuchSession` if the session was removed, or with `ownerUnreachable` or
-    ///   `ownerLost` if the owner exits first.
+    ///   `ownerLost` if the queue's owner exits first.
     public func value(of id: SessionID) async throws -> SessionStatus {
         // The subscription precedes the first read, so that the end can't be missed.
         var iterator = events.makeAsyncIterator()
@@ -69,9 +69,9 @@ extension RemoteTransferQueue {
 
 /// The events of a queue in another process, for one consumer.
 ///
-/// The subscription begins when the consumer requests the first event, and ends when the owner shuts down the queue. The owner buffers events
-/// for a slow consumer, with the same limit as ``/TransferKit/QueueEvents``. After a broken connection, the iterator reconnects and resumes
-/// after the last received event.
+/// The subscription begins when the consumer requests the first event, and ends when the queue's owner shuts down the queue. The owner
+/// buffers events for a slow consumer, with the same limit as ``/TransferKit/QueueEvents``. After a broken connection, the iterator
+/// reconnects and resumes after the last received event.
 public struct RemoteQueueEvents: AsyncSequence, Sendable {
     let queue: RemoteTransferQueue
     let since: UInt64?

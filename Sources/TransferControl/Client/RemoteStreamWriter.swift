@@ -75,7 +75,7 @@ public final class RemoteStreamWriter: Sendable {
     /// Appends a chunk. Waits until the queue accepts it, which can take until the session runs or is resumed.
     ///
     /// - Throws: ``/TransferKit/QueueError`` if the stream has ended, for example because the session failed or was cancelled, or if the
-    ///   owner exited or does not respond; `CancellationError` if the task is cancelled, which also ends the stream.
+    ///   queue's owner exited or does not respond; `CancellationError` if the task is cancelled, which also ends the stream.
     public func write(_ chunk: some DataProtocol) async throws {
         var rest = (chunk as? Data ?? Data(chunk))[...]
         while !rest.isEmpty {

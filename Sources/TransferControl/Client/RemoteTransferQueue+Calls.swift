@@ -58,7 +58,8 @@ extension RemoteTransferQueue {
         }
     }
 
-    /// Connects, sends a request, and receives the greeting of the owner. The caller then reads the response from the returned connection.
+    /// Connects, sends a request, and receives the greeting of the queue's owner. The caller then reads the response from the returned
+    /// connection.
     ///
     /// The owner closes the connection without reading anything in three cases: it is exiting, it has too many clients, or this process was suspended
     /// for longer than the owner's timeout. This method then repeats the request, until the owner has exited or the timeout has passed.
