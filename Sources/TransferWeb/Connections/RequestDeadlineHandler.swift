@@ -48,8 +48,8 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        // A client that closes its sending side no longer wants the events. Without this check, the server would notice that only when it sends
-        // the next event.
+        // A client that closes its sending side no longer wants the events. Without this check, the server would notice this only when it
+        // sends the next event.
         if isStream, case .inputClosed? = event as? ChannelEvent { context.close(promise: nil) }
         context.fireUserInboundEventTriggered(event)
     }

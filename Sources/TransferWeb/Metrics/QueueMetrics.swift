@@ -131,7 +131,7 @@ actor QueueMetrics {
             set("transferq_account_blocked", account.blockingError == nil ? 0 : 1, [("account", account.account.name)])
             set("transferq_account_unavailable", account.isUnavailable ? 1 : 0, [("account", account.account.name)])
         }
-        // Removes the metrics of deleted accounts.
+        // Removes the metrics of removed accounts.
         let names = Set(current.map(\.account.name))
         for name in accounts.subtracting(names) {
             for label in ["transferq_account_blocked", "transferq_account_unavailable"] {
