@@ -30,7 +30,7 @@ import Testing
         let sizes = names.map { $0 == "clip-08.mov" ? 3 << 20 : 64 << 10 }
         for (name, size) in zip(names, sizes) { try folder.file("clips/\(name)", size: size) }
         let url = try await tus.start().absoluteString
-        // The server loses the connection in the middle of the eighth file, and lets no other request continue there.
+        // The server cuts the connection in the middle of the eighth file. It then accepts no bytes after this position.
         tus.inject(.cut(afterBodyBytes: 2 << 20))
         tus.stopContent(at: 2 << 20)
 
@@ -76,7 +76,7 @@ import Testing
             ("pause 2", "d waiting, a waiting, b paused, c waiting"),
             ("undo", "d waiting, a waiting, b running, c waiting"),
         ]
-        // The first upload can't complete before it was paused.
+        // No upload can complete before the pause.
         tus.stopContent(at: 5_000)
         for (command, line) in steps {
             try sample.input(command)
@@ -93,7 +93,7 @@ import Testing
         await tus.stop()
     }
 
-    @Test func agentClientLeavesAndComesBack() async throws {
+    @Test func agentClientFollowsUploadOfEarlierLaunch() async throws {
         try folder.file("reel.mov", size: 3 << 20)
         let url = try await tus.start().absoluteString
         let store = folder.url.appending(path: "store").path
@@ -107,11 +107,11 @@ import Testing
         try #require(try await transferq("account", "add", "studio", url).status == 0)
         try #require(try await transferq("agent", "start").status == 0)
         do {
-            // The upload can't complete before the client is back.
+            // The upload can't complete before the second launch of the client.
             tus.stopContent(at: 2 << 20)
             let file = folder.url.appending(path: "reel.mov").path
             let left = try await Sample("AgentClient", store, "studio", file, in: folder).finish()
-            #expect(left.lines == ["The agent has the files. They no longer need this program."] && left.status == 0)
+            #expect(left.lines == ["The agent has stored the session. Its upload no longer needs this program."] && left.status == 0)
 
             let back = try Sample("AgentClient", store, in: folder)
             let lines = await back.lines(through: "reel.mov: ")
@@ -142,7 +142,7 @@ import Testing
         let metrics = try await curl("\(web)/metrics")
         #expect(metrics.contains("ingest_sessions{state=\"failed\"} 0") && metrics.contains { $0.hasPrefix("ingest_bytes_remaining ") })
 
-        // The upload is under way.
+        // Wait until the server has half of the file.
         while tus.statistics.bytesStored < 1 << 20 { _ = try await curl("\(web)/health") }
         first.send(SIGTERM)
         let stopped = await first.finish()
@@ -154,7 +154,7 @@ import Testing
         #expect(hasArrived("report.pdf", from: "report.pdf"))
         #expect(tus.statistics.bytesStored == 2 << 20, "no stored byte is sent again")
 
-        // The server no longer accepts the credentials.
+        // The server now rejects requests without credentials.
         for _ in 0..<4 { tus.inject(.answer(status: 401)) }
         _ = try await curl("--upload-file", folder.url.appending(path: "report.pdf").path, "\(second.web)/files/second.pdf")
         #expect(await second.sample.lines(through: "store is blocked: ").last?.hasPrefix("store is blocked: ") == true)

@@ -50,7 +50,7 @@ import Testing
     @Test func liveStreamArrives() async throws {
         let receiver = try await Receiver.start(in: folder)
         let sample = try Sample("LiveStream", "http+put://\(receiver.address)", in: folder)
-        // The server receives the stream before it ends.
+        // The receiver gets the first readings before the stream ends.
         #expect(try await receiver.nextLine() == "receiving /readings.csv")
         sample.endInput()
         let (lines, status) = await sample.finish()

@@ -19,7 +19,7 @@ struct AgentClient {
         do {
             if arguments.count > 2 {
                 try await agent.enqueue(.upload(Array(arguments[2...]), to: arguments[1], tags: [tag]))
-                print("The agent has the files. They no longer need this program.")
+                print("The agent has stored the session. Its upload no longer needs this program.")
             } else {
                 try await follow(agent)
             }

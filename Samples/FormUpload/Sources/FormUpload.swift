@@ -8,7 +8,7 @@ import TransportHTTP
 @main
 struct FormUpload {
     /// The response of this server. Yours has other fields.
-    struct Answer: Decodable {
+    struct FormResponse: Decodable {
         struct File: Decodable {
             var field, name, type: String
             var length: Int
@@ -38,9 +38,9 @@ struct FormUpload {
         try await queue.start()
 
         // Waits until the session has ended. The queue stores the response, so with a storage folder, it is also there after a restart.
-        let answer = try await session.response(as: Answer.self)
-        print("Fields: \(answer.fields.keys.sorted().joined(separator: ", "))")
-        for file in answer.files { print("\(file.field): \(file.name), \(file.type), \(file.length) bytes") }
+        let response = try await session.response(as: FormResponse.self)
+        print("Fields: \(response.fields.keys.sorted().joined(separator: ", "))")
+        for file in response.files { print("\(file.field): \(file.name), \(file.type), \(file.length) bytes") }
         await queue.shutdown()
     }
 }

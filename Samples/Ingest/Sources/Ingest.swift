@@ -48,7 +48,7 @@ struct Ingest {
                 throw HTTPError(.badRequest, message: error.message)
             }
         }
-        // For a load balancer or a container's health check. A blocked account needs new credentials.
+        // For a load balancer or a container's health check. A blocked account needs new credentials or a trusted server key.
         router.get("health") { _, _ in
             let isBlocked = await queue.accounts().contains { $0.blockingError != nil }
             let isHealthy = await queue.status().mode == .running && !isBlocked
@@ -71,14 +71,14 @@ struct Ingest {
     }
 }
 
-/// Runs the queue until the group stops it.
+/// Runs the queue until the service group stops it.
 struct QueueService: Service {
     let queue: TransferQueue
 
     func run() async throws {
         let events = queue.events
         try await queue.start()
-        // The loop ends when the group stops.
+        // The loop ends when the service group stops this service.
         for await event in events.cancelOnGracefulShutdown() {
             switch event.kind {
             case .completed(let id): print("\(await name(of: id)) arrived")

@@ -25,7 +25,7 @@ struct LiveStream {
     }
 }
 
-/// A sensor with a timer. The timer can't wait while the connection is slow, so it writes what fits, and keeps the rest for the next time.
+/// A sensor with a timer. The timer can't wait while the connection is slow, so it writes the bytes that fit, and keeps the rest for its next event.
 final class Sensor {
     private let writer: StreamWriter
     private let timer: any DispatchSourceTimer

@@ -23,7 +23,7 @@ final class Receiver: Sendable {
         self.files = files
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
-        // The program from a shell would run until it is interrupted. Here, it must also end if the test process crashes.
+        // From a shell, the program runs until it is interrupted. Here, it must end even if the test process crashes.
         let script = """
             import runpy, sys
             _, servers, *sys.argv = sys.argv

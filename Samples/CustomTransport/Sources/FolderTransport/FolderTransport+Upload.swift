@@ -24,13 +24,13 @@ extension FolderTransport {
         let size = try await size(of: source)
         let time = source.growth == nil ? source.identity.modificationTime : nil
         let name = attempt.remotePath
-        // The name contains the transfer's ID, so a late discard never removes the part file of a restarted upload. In a fleet, the name also
-        // contains the lease's number, so that two members never write into one file.
+        // The part file's name contains the transfer's ID, so a late discard never removes the part file of a restarted upload. In a fleet, it
+        // also contains the lease's number, so that two members never write into the same part file.
         let part = Array(name.bytes.dropLast(name.lastComponent.count)) + Array(".tq-\(attempt.partID).part".utf8)
         var stored =
             try attempt.checkpoint.map { try JSONDecoder().decode(UploadCheckpoint.self, from: $0.data) }
             ?? UploadCheckpoint(part: part)
-        // The former owner of an incomplete part file may still write into it.
+        // Another queue that began this part file may still write into it.
         if attempt.partID != attempt.transferID, stored.part != part, (attempt.checkpoint?.confirmed ?? 0) < size {
             throw TransferError(
                 .resumeLost, .uploadGone, "The upload of \(name) restarts, because another queue may still write into its part file.")

@@ -102,7 +102,7 @@ import TransferCore
         }
     }
 
-    /// The former owner may still have its part file open, for example a suspended member of a fleet.
+    /// The other queue may still have its part file open, for example a suspended member of a fleet.
     @Test func uploadNeverContinuesPartFileOfOtherQueue() async throws {
         let saved = SavedCheckpoints()
         try await fixture.cut(afterBytes: 50_000)
@@ -112,11 +112,11 @@ import TransferCore
         #expect(try Data(contentsOf: fixture.archive.appending(path: ".tq-1-0-1.part")).prefix(50_000) == content.prefix(50_000))
         try await upload(partID: "1-0-1-3")
         #expect(try Data(contentsOf: fixture.archive.appending(path: "reel.mov")) == content)
-        // The queue discards the part file of the former owner.
+        // The transport leaves the other queue's part file, because a queue later discards it.
         #expect(try names == [".tq-1-0-1.part", "reel.mov"])
     }
 
-    /// The former owner exited between the last byte and the report of the end.
+    /// The other queue exited after it gave the file its final name, and before it stored the completion.
     @Test func completePartFileOfOtherQueueNeedsNoSecondUpload() async throws {
         let saved = SavedCheckpoints()
         await #expect(throws: SavedCheckpoints.Refused.self) { try await upload(refusing: .afterPlacing, saved) }

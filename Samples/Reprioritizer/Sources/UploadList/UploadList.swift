@@ -6,7 +6,7 @@ public final class UploadList: TransferQueueDelegate {
     /// The rows. To act on a row, pass its ID: its index can change at any time.
     public var rows: [SessionStatus] { list.order.sessions.compactMap { statuses[$0] } }
 
-    /// Called after each change. A view would reload here.
+    /// Called after each event of the queue. A view would reload here.
     public var onChange: @MainActor () -> Void = {}
 
     private let queue: TransferQueue
