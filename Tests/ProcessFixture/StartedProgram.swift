@@ -72,7 +72,7 @@ package final class StartedProgram: Sendable {
 
     /// Waits until the process ends, and reaps it. Blocks.
     ///
-    /// - Returns: The exit status, or the signal that killed the process; nil if ``kill()`` reaped it.
+    /// - Returns: The exit status, or the signal that killed the process; nil if the process was already reaped, for example by ``kill()``.
     package func waitForEnd() -> (status: Int32, wasKilled: Bool)? {
         // Waits without the lock, so that `kill()` can end the process.
         if let number = process.withLock({ $0 }) { ChildProcess.awaitEnd(number) }

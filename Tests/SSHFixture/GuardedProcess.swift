@@ -12,7 +12,7 @@ import TransportSupport
 #endif
 
 /// A program that is killed on request, when this object is released, or when the test process ends. A shell reads a line from a pipe, and then
-/// kills the program. The read also returns when this process closes the pipe or ends.
+/// kills the program. The read also returns when the test process closes the pipe or ends.
 package final class GuardedProcess: Sendable {
     private struct State {
         var shell: pid_t?
@@ -60,7 +60,7 @@ package final class GuardedProcess: Sendable {
         while family.contains(where: { Self.isAlive($0) }) { usleep(2_000) }
     }
 
-    /// Kills the program's descendants with the given name. Does not require root. Blocks.
+    /// Kills the processes with the given name among the program and its descendants. Does not require root. Blocks.
     ///
     /// - Returns: The number of killed processes.
     package func kill(named name: String) -> Int {

@@ -26,7 +26,7 @@ package final class SSHServerProcess: Sendable {
     private let process: Locked<GuardedProcess>
     private let preload: URL?
 
-    /// The key types that OpenSSH and libssh2 support.
+    /// Key types that both OpenSSH and libssh2 support.
     package enum KeyType: String, CaseIterable, Sendable {
         case ed25519
         case ecdsa

@@ -59,7 +59,7 @@ package final class ScriptedServer: Sendable {
     /// The number of accepted connections.
     package var connectionCount: Int { state.withLock { $0.connectionCount } }
 
-    /// Closes all connections. Call this at the end of each test.
+    /// Stops listening, and closes all connections. Call this at the end of each test.
     package func stop() {
         // Descriptors are closed and shut down only under the lock, because another server may reuse the number of a closed descriptor.
         state.withLock { state in

@@ -1,10 +1,11 @@
 /// A step that a ``ScriptedServer`` performs for a request.
 package enum ServerStep: Sendable {
-    /// Reads a number of bytes of the body; nil for the rest of the body.
+    /// Reads a number of bytes of the body; nil for the rest of the body. Reads a chunked body in whole chunks, with at least this number of bytes.
     case read(Int?)
     /// Reads and discards a number of bytes of the encoded body, including its chunk framing.
     case skip(Int)
-    /// Reads the rest of the body, and sends a response with a status, headers and a body. Adds `Content-Length`.
+    /// Reads the rest of the body, and sends a response with a status, headers and a body. Adds `Content-Length`, except to the status 204. The
+    /// response to `HEAD` has no body.
     case answer(Int, [String: String] = [:], body: String = "")
     /// Sends a text unchanged, and nothing else.
     case raw(String)
@@ -29,7 +30,7 @@ package enum ServerStep: Sendable {
 struct StepPlayer {
     let stream: SocketStream
     let request: ReceivedRequest
-    /// Called with the part of the body that was read so far, before any response is sent.
+    /// Called after each `read` with the bytes of the body that were read so far, and with the trailers.
     let recordBody: (_ body: [UInt8], _ trailers: [String: String]) -> Void
     private var body: [UInt8] = []
     private var isBodyComplete: Bool
