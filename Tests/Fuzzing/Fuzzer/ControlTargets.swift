@@ -28,7 +28,7 @@ enum ControlTargets {
         while let request = try? await connection.read(ControlRequest.self) { check(request) }
     }
 
-    /// The input is one message, which is decoded as each message type.
+    /// The input is one message, which is decoded as each of several message types.
     static func requests(_ input: [UInt8]) {
         let data = Data(input)
         if let request = read(ControlRequest.self, data) { check(request) }

@@ -7,7 +7,7 @@ import TransportTesting
 @testable import TransferKit
 
 /// A store with rows in each table. SQLite's checks are removed, so its columns accept values of any type. The store can therefore contain the
-/// same values as a damaged file. It is created once, and repaired before each input.
+/// same values as a damaged file. It is created once, and its original rows are restored before each input.
 struct DamagedStore: Sendable {
     struct Column: Sendable {
         var table: String
@@ -57,7 +57,7 @@ struct DamagedStore: Sendable {
         await queue.shutdown()
     }
 
-    /// Removes the column types and checks.
+    /// Removes `STRICT` and `NOT NULL` from the tables, so that columns accept nulls and values of any type.
     private static func relax(_ database: FilePath) throws {
         let queue = try DatabaseQueue(path: database.string)
         try queue.writeWithoutTransaction { db in

@@ -31,7 +31,7 @@ enum SFTPTargets {
             if let limits = try? ServerLimits(reply) { features.apply(limits) }
             require(features.readSize > 0 && features.writeSize > 0, "A request transfers at least one byte.")
             if let results = ChecksumCommand.results(reply) {
-                require(results.digests.count <= reply.count, "Each digest uses at least one byte of the reply.")
+                require(results.digests.count <= reply.count, "Each digest uses at least one byte of the response.")
             }
         case .response(_, .status(let status)):
             for use in [FileUse.upload, .download] { _ = status.transferError("name", use, at: "server") }
