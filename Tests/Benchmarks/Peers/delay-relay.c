@@ -1,7 +1,7 @@
 // Forwards loopback connections to another loopback port, with a delay, and optionally with a rate limit for each connection.
 //
 // Usage: delay-relay TARGET-PORT ONE-WAY-MILLISECONDS [BYTES-PER-SECOND]. Prints the port on which it listens. BYTES-PER-SECOND limits only the
-// bytes to the target. Each block of bytes is delayed separately, so many blocks can be in flight, as on a long-distance connection.
+// bytes to the target. Each chunk of bytes is delayed separately, so many chunks can be in flight, as on a long-distance connection.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>

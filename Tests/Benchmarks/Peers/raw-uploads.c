@@ -29,7 +29,7 @@ static void fail(const char *what) {
 }
 
 /// Reads a response without a body. Returns its head, which is valid until the next call for this connection.
-static const char *read_answer(int socket, char *buffer, size_t capacity) {
+static const char *read_response(int socket, char *buffer, size_t capacity) {
     size_t filled = 0;
     for (;;) {
         buffer[filled] = 0;
@@ -58,7 +58,7 @@ static void *work(void *context) {
         .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((unsigned short)port)};
     if (connect(socket_, (struct sockaddr *)&address, sizeof address) < 0) fail("Cannot connect to the server");
     setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    char *request = malloc((size_t)size + 1024), answer[8192], path[512];
+    char *request = malloc((size_t)size + 1024), response[8192], path[512];
     if (request == NULL) fail("Out of memory");
     for (int file = atomic_fetch_add(&next_file, 1); file < file_count; file = atomic_fetch_add(&next_file, 1)) {
         int head = snprintf(
@@ -69,7 +69,7 @@ static void *work(void *context) {
             is_pair ? "" : "Content-Type: application/offset+octet-stream\r\n", is_pair ? 0 : size);
         if (is_pair) {
             send_all(socket_, request, (size_t)head);
-            const char *location = strcasestr(read_answer(socket_, answer, sizeof answer), "\nLocation: ");
+            const char *location = strcasestr(read_response(socket_, response, sizeof response), "\nLocation: ");
             if (location == NULL) fail("The response has no Location");
             location += strlen("\nLocation: ");
             // The location may be a complete URL. Requests need only its path.
@@ -85,7 +85,7 @@ static void *work(void *context) {
         if (descriptor < 0 || read(descriptor, request + head, (size_t)size) != size) fail("Cannot read a file");
         close(descriptor);
         send_all(socket_, request, (size_t)(head + size));
-        read_answer(socket_, answer, sizeof answer);
+        read_response(socket_, response, sizeof response);
     }
     free(request);
     close(socket_);

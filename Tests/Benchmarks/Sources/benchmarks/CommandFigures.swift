@@ -84,8 +84,8 @@ struct CommandFigures {
         return [.init(name: "from transferq run to the first byte, ms", samples: samples, aim: "under 100")]
     }
 
-    /// Measures the time from the start of `transferq now` until the server receives the first byte of that session, while an agent with one slot
-    /// uploads a large file at full speed.
+    /// Measures the time from the start of `transferq now` until the server receives the first byte of the session that this command starts, while
+    /// an agent with one slot uploads a large file at full speed.
     private func preemption() async throws -> [QueueFigures.Figure] {
         clear()
         defer { clear() }
@@ -100,7 +100,7 @@ struct CommandFigures {
         guard FileManager.default.createFile(atPath: largeFile, contents: nil), let handle = FileHandle(forWritingAtPath: largeFile) else {
             throw BenchmarkError.failed("Cannot create \(largeFile)")
         }
-        // Sparse, and long enough for all tries.
+        // A sparse file, whose upload takes longer than all samples.
         try handle.truncate(atOffset: 4 << 40)
         try handle.close()
         try transferq("account", "add", "large", "http://127.0.0.1:\(large.port)/files/")
@@ -121,7 +121,8 @@ struct CommandFigures {
         return [
             .init(name: "from transferq now to the first byte, ms", samples: samples, aim: ""),
             .init(
-                name: "the same, 99 of 100 of \(samples.count) tries, ms", samples: [samples[samples.count * 99 / 100]], aim: "under 100"),
+                name: "the 99th percentile of these \(samples.count) times, ms", samples: [samples[samples.count * 99 / 100]],
+                aim: "under 100"),
         ]
     }
 }

@@ -68,7 +68,8 @@ struct QueueFigures {
                 Figure(name: "a folder of \(sessions) files: \(name)", samples: [value], aim: name == "peak MiB" ? "under 120" : ""))
         }
         figures += try figuresOfManySessions(in: work)
-        for (measurement, what) in [("groups", "all of 100,000 sessions"), ("marked", "stored marks"), ("accounts", "10,000 accounts")] {
+        for (measurement, what) in [("groups", "all of 100,000 sessions"), ("marked", "start priorities"), ("accounts", "10,000 accounts")]
+        {
             try clear()
             figures += try values([measurement, store, "100000"]).sorted { $0.key < $1.key }.map {
                 Figure(name: "\(what): \($0.key)", samples: [$0.value], aim: "")

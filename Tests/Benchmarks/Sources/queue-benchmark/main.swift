@@ -178,7 +178,7 @@ case "marked":
     await queue.shutdown()
     let start = ContinuousClock.now
     queue = try await open()
-    report("open with \(count) marked sessions s", start.duration(to: .now) / .seconds(1))
+    report("open with a start priority on \(count) sessions s", start.duration(to: .now) / .seconds(1))
     await queue.shutdown()
 case "accounts":
     // Distributes COUNT sessions over COUNT / 10 accounts. Operations must not be slower with many accounts.
