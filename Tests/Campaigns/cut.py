@@ -38,7 +38,7 @@ def campaign(seed, rounds, seconds, program):
                     break
                 failures += failed
                 for name, error in failed:
-                    # A file may fail after its last attempt, but a cut connection must cause only transient errors.
+                    # A file may fail after its last attempt, but a cut connection must cause only errors of these two classes.
                     if error["class"] not in ["transient", "unreachable"]:
                         studio.anomaly(f"{name} failed because of a cut: {error}")
             if status != 0:

@@ -104,7 +104,7 @@ class Database:
         primary.set_synchronous("*")
 
     def promote(self):
-        # The setting of the former primary server was copied.
+        # This server has copied the former primary server's setting to wait for a standby server at each commit.
         self.call("pg_ctl", "promote", "-w", "-D", self.folder / "data")
         self.set_synchronous("")
 
@@ -327,7 +327,7 @@ class Fleet:
 
     def restart(self, _):
         self.database.stop(self.draw.choice([signal.SIGINT, signal.SIGQUIT]))
-        # A command succeeds later, or fails with a message.
+        # A command must fail with a message during the outage.
         begin = time.monotonic()
         status, _, message = self.queue.run("queue", "set", "--max-sessions", session_limit)
         self.outages.append(time.monotonic() - begin)
@@ -337,7 +337,7 @@ class Fleet:
         self.database.start()
 
     def failover(self, _):
-        """The primary server is lost, the standby server takes over, and a new standby server replaces the lost one."""
+        """Stops the primary server, promotes the standby server, and makes the stopped server the new standby server."""
         lost, self.database = self.database, self.standby
         lost.stop()
         time.sleep(self.draw.choice([0, 3, 12]))
@@ -349,13 +349,13 @@ class Fleet:
     # Checks
 
     def check_limit(self):
-        """The members must never run more sessions than the limit, counted by valid leases."""
+        """Checks that the members do not run more sessions than the limit, according to the valid leases."""
         count = int(self.database.query("SELECT count(*) FROM session WHERE owner IS NOT NULL AND lease_until > clock_timestamp()")[0][0])
         if count > session_limit:
             self.studio.anomaly(f"{count} sessions run, but the limit is {session_limit}")
 
     def check_order(self):
-        """The first takes of all sessions must have the order of the sessions."""
+        """Checks that the members took the sessions for the first time in the order of the queue."""
         taken = self.database.query(
             "SELECT kind::json->>'id' FROM event WHERE kind LIKE '{\"event\":\"willActivate\"%' ORDER BY revision")
         first = list(dict.fromkeys(row[0].lower() for row in taken))
@@ -392,7 +392,7 @@ class Fleet:
                 self.studio.anomaly(f"{name} is stored {count} times at {kind}")
         extra = [path.name for path in (self.studio.servers["sftp"].folder / "files").iterdir() if path.name not in {name for _, name, _ in self.files}]
         if extra:
-            self.studio.anomaly(f"parts remain at sftp: {extra[:5]}")
+            self.studio.anomaly(f"unexpected files remain at sftp: {extra[:5]}")
 
     def close(self):
         for member in self.members:

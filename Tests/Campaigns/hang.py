@@ -17,10 +17,11 @@ calls = ["all", "getattr", "open", "read", "readdir"]
 
 
 def campaign(seed, rounds, seconds, program):
-    """Runs `rounds` queues, each with a session of hanging files and a session of other files. Without `rounds`, runs one queue for each call that
-    can hang and for each of SFTP and tus, but begins no queue after `seconds`.
+    """Runs `rounds` queues, each with a session of files on the share and a session of other files. Without `rounds`, runs one queue for each
+    combination of a call that hangs and a transport (SFTP or tus), but after the first queue, begins no queue after `seconds`.
 
-    The other session must complete, a stopped `run` must exit within a minute, and the first session must complete after the share answers again.
+    The session of other files must complete, a stopped `run` must exit within a minute, and the session of the share's files must complete after the
+    share answers again.
     Does nothing if this user can't mount a file system. Returns the anomalies and a line of statistics.
     """
     if subprocess.run([python, "-c", "import fusepy"], capture_output=True).returncode != 0:

@@ -60,5 +60,5 @@ def campaign(seed, rounds, seconds, program):
     finally:
         studio.close()
     return studio.anomalies, (
-        f"outage: {len(waits)} outages of {', '.join(f'{away:.0f}' for away in aways)} s ({forwarded} of a forwarder's target), with 8 sessions, which"
+        f"outage: {len(waits)} outages of {', '.join(f'{away:.0f}' for away in aways)} s ({forwarded} of them with forwarders), with 8 sessions, which"
         f" completed {', '.join(f'{wait:.1f}' for wait in waits)} s after the restart")

@@ -66,7 +66,7 @@ class Relay:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(30)
 
     def listen(self):
-        """Starts to listen. Uses the same port as before if the relay has listened before."""
+        """Starts to listen, on the same port as before if the relay has listened before. After `accept_and_close`, forwards connections again."""
         async def start():
             if self.is_target_stopped:
                 self.is_target_stopped = False
