@@ -29,7 +29,7 @@ import TransferCore
             #expect(server.statistics.uploads.map(\.isComplete) == [false])
             #expect(try connection.request("PATCH", path, headers(at: 4, length: 3), body: Data()).status == 400)
             #expect(try connection.request("PATCH", path, headers(at: 4, length: 5), body: bytes(2)).status == 413)
-            #expect(try connection.request("HEAD", path).headers["upload-defer-length"] == "1", "a refused request changes nothing")
+            #expect(try connection.request("HEAD", path).headers["upload-defer-length"] == "1", "a rejected request changes nothing")
             #expect(try connection.request("PATCH", path, headers(at: 4, length: 5), body: Data()).status == 204)
             #expect(try connection.request("PATCH", path, headers(at: 4, length: 6), body: Data()).status == 400)
             #expect(try connection.request("PATCH", path, headers(at: 4, length: 5), body: bytes(1)).status == 204)

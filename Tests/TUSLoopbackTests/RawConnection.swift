@@ -117,7 +117,7 @@ final class RawConnection {
         return (head, unread.count)
     }
 
-    /// Waits for the server. Returns true if the server closes the connection, and false if it sends more bytes.
+    /// Waits for the server. Returns true if the server closes the connection, and false if it sends more bytes, or nothing within 60 s.
     func isAtEnd() -> Bool {
         guard unread.isEmpty else { return false }
         do {

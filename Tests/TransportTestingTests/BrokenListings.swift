@@ -45,14 +45,14 @@ struct BrokenListings: FolderListing {
     }
 
     func list(_ attempt: ListingAttempt, receive: @escaping @Sendable ([RemoteEntry]) async throws -> Void) async throws {
-        let answers = Locked(0)
+        let responses = Locked(0)
         if defect == .inventsEntries { try await receive([RemoteEntry(name: [0x61], kind: .folder)]) }
         do {
             try await run {
                 try await memory.list(attempt) { entries in
-                    let number = answers.withLock { answers in
-                        answers += 1
-                        return answers
+                    let number = responses.withLock { responses in
+                        responses += 1
+                        return responses
                     }
                     if defect == .stopsEarly, number > 1 { return }
                     do {

@@ -138,7 +138,7 @@ private struct NoSecret: Error {
             printf 'a secret' | secret-tool store --label "Studio uploads" service com.example.uploader account api-key
             exec /usr/bin/secret-tool lookup service com.example.uploader account "$1"
             """
-        // Foundation starts programs with blocked signals, but dbus-run-session ends the session with one.
+        // Foundation starts programs with blocked signals, but dbus-run-session needs a signal to end the session.
         let unblocking = "import os, signal, sys; signal.pthread_sigmask(signal.SIG_SETMASK, []); os.execvp(sys.argv[1], sys.argv[1:])"
         let keyring = { (name: String) in
             let variables = ["HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"].map { "\($0)=\(home.path)" }
