@@ -48,7 +48,7 @@ import TransferKit
         #expect(try Self.copy(SessionRows([])).sessions.isEmpty)
     }
 
-    /// Damaged bytes are an error, or another list. They never end the process.
+    /// Decoding damaged bytes throws an error or returns another list. It never ends the process.
     @Test func rejectsDamagedBytes() async throws {
         let encoded = try await JSONEncoder().encode(SessionRows(Self.sessions()))
         var object = try #require(JSONSerialization.jsonObject(with: encoded) as? [String: Any])
