@@ -46,7 +46,7 @@ import TransportTesting
         }
     }
 
-    @Test func `an operation that the state forbids has the code and the words of the queue`() async throws {
+    @Test func `an operation that the state forbids fails with the code and the message of the queue`() async throws {
         try await WebFixture.with { fixture in
             let id = try await fixture.add(1)[0]
             let error = await #expect(throws: QueueError.self) { try await fixture.queue.retry(id) }
@@ -58,7 +58,7 @@ import TransportTesting
         }
     }
 
-    @Test func `bad requests are problems and change nothing`() async throws {
+    @Test func `invalid requests get a problem response and change nothing`() async throws {
         try await WebFixture.with { fixture in
             let client = try fixture.client()
             let id = try await fixture.add(1)[0]
@@ -78,7 +78,7 @@ import TransportTesting
             #expect(try await client.post("/api/v1/sessions/\(id)/move", json: #"{"at":7}"#).code == "indexOutOfRange")
             #expect(try await client.post("/api/v1/sessions/\(id)/fly").status == 404)
             #expect(try await client.post("/api/v1/sessions/abc/hold").code == "noSuchSession")
-            // A change is JSON, even without options.
+            // The body of a change must be JSON, even without options.
             for header in [[:], ["Content-Type": "text/plain"]] {
                 let reply = try await client.send("POST", "/api/v1/sessions/\(id)/cancel", header)
                 #expect(reply.status == 415 && reply.code == "unsupportedMediaType", "\(header)")
@@ -92,7 +92,7 @@ import TransportTesting
         }
     }
 
-    @Test func `an operation on several sessions lists those that refuse it`() async throws {
+    @Test func `an operation on several sessions lists the sessions that it can't change`() async throws {
         try await WebFixture.with { fixture in
             let client = try fixture.client()
             let ids = try await fixture.add(4)

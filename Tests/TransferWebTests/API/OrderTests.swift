@@ -62,7 +62,7 @@ import TransportTesting
         }
     }
 
-    @Test func `a draft gets its place`() async throws {
+    @Test func `a draft is enqueued after the given session`() async throws {
         try await WebFixture.with { fixture in
             let client = try fixture.client()
             let ids = try await fixture.add(2)
@@ -125,7 +125,7 @@ import TransportTesting
             let body = #""account":"a","paths":["\#(source)"],"hold":true"#
             let first = try await client.post("/api/v1/sessions", json: "{\(body),\"at\":2}", headers)
             #expect(first.status == 201, "\(first.body)")
-            // Even without its file, and at an index that no longer exists.
+            // The key still finds the session, although its file was removed and the index no longer exists.
             try await fixture.queue.remove(ids[0])
             try await fixture.queue.remove(ids[1])
             try FileManager.default.removeItem(atPath: source.string)
@@ -190,7 +190,7 @@ import TransportTesting
         }
     }
 
-    @Test func `a move of a group refuses its drafts only`() async throws {
+    @Test func `a move of a group rejects only its drafts`() async throws {
         try await WebFixture.with { fixture in
             let client = try fixture.client()
             let ids = try await fixture.add(3)

@@ -22,7 +22,7 @@ import TransportTesting
             #expect(try second.object["id"] as? String == id)
             let third = try await client.post("/api/v1/sessions", json: body, ["Idempotency-Key": "k2"])
             #expect(third.status == 201)
-            // Other content under the same key is not dropped in silence.
+            // Other content with the same key is rejected, not ignored.
             let other = body.replacing(source.string, with: try fixture.file("other.mov").string)
             let fourth = try await client.post("/api/v1/sessions", json: other, ["Idempotency-Key": "k1"])
             #expect(fourth.status == 422 && fourth.code == "idempotencyKeyReused", "\(fourth.body)")
@@ -39,7 +39,7 @@ import TransportTesting
         }
     }
 
-    @Test func `invalid sessions are problems`() async throws {
+    @Test func `requests for invalid sessions get a problem response`() async throws {
         try await WebFixture.with { fixture in
             let client = try fixture.client()
             let bodies: [(String, Int, String)] = [
@@ -94,7 +94,7 @@ import TransportTesting
         }
     }
 
-    @Test func `the limits and the mode of the queue change`() async throws {
+    @Test func `requests change the limits and the mode of the queue`() async throws {
         try await WebFixture.with { fixture in
             let client = try fixture.client()
             let reply = try await client.post(
@@ -215,7 +215,7 @@ import TransportTesting
             let client = try fixture.client()
             let header = ["Content-Type": "application/json"]
             var hasConflict = false
-            // The server reads and replaces the account, so a change by another client must come between both steps.
+            // The server reads the account and then replaces it. A conflict needs a change by another client between these steps.
             while !hasConflict {
                 let replies = try await withThrowingTaskGroup(of: WebReply.self) { group in
                     for number in 1...16 {

@@ -69,7 +69,7 @@ import TransportTesting
             #expect(other.status == 200)
             // The server closes the connection although the client has not read everything.
             _ = await socket.readToEnd()
-            // The client's place is free once the server has handled the end of the connection.
+            // Another client can read events once the server has handled the end of the connection.
             while try await !client.get("/metrics").body.contains("transferq_web_event_clients 0.0\n") {}
             let reader = try await EventReader(client)
             reader.disconnect()
@@ -101,7 +101,7 @@ import TransportTesting
             // Together, the responses are larger than the buffers of both sockets.
             let request = client.head("GET", "/api/v1/sessions?limit=500", ["Connection": "keep-alive"])
             try socket.send(String(repeating: request, count: 1_000))
-            // Otherwise, the server could accept the other connection at the same time.
+            // Wait for the first response. Otherwise, the server could accept the other connection first.
             _ = await socket.readSome()
             // The only connection is taken until the server closes it.
             #expect(try await client.get("/api/v1/queue").status == 200)
@@ -121,7 +121,7 @@ import TransportTesting
             try waiting.send(client.head("GET", "/api/v1/sessions/\(id)"))
             try await fixture.queue.update(id, SessionUpdate(name: "later"))
             readers[0].disconnect()
-            // The server answers only now, so the response has the new name.
+            // The server responds only now, so the response has the new name.
             #expect(try await WebReply(waiting.readToEnd()).object["name"] as? String == "later")
             readers[1].disconnect()
         }

@@ -14,7 +14,7 @@ import TransportTesting
     import Darwin
 #endif
 
-/// Tests of `transferq web`, which becomes the program `transferq-web`.
+/// Tests of `transferq web`, which executes the program `transferq-web` in its own process.
 @Suite(.timeLimit(.minutes(5))) struct ProgramTests {
     /// Starts the command, and reads the URL that it prints.
     private func start(_ fixture: WebFixture, _ options: String...) async throws -> (program: StartedProgram, client: WebClient) {
@@ -25,7 +25,7 @@ import TransportTesting
         return (program, WebClient(port: UInt16(try #require(url.port)), token: token))
     }
 
-    @Test func `the program serves the queue of another process, and ends with a signal`() async throws {
+    @Test func `the program serves the queue of another process, and exits with 0 after SIGTERM`() async throws {
         try await WebFixture.with { fixture in
             let (program, client) = try await start(fixture)
             let id = try await fixture.add(1)[0]

@@ -56,7 +56,7 @@ import TransportTesting
         }
     }
 
-    @Test func `the token for reading changes nothing`() async throws {
+    @Test func `the read-only token changes nothing`() async throws {
         try await WebFixture.with { fixture in
             let id = try await fixture.add(1)[0]
             let client = try fixture.client("web-read.token")
@@ -78,7 +78,7 @@ import TransportTesting
         }
     }
 
-    @Test func `a server for reading ignores the rights of the other token`() async throws {
+    @Test func `a read-only server rejects changes even with the other token`() async throws {
         try await WebFixture.with {
             $0.isReadOnly = true
         } _: { fixture in
@@ -107,7 +107,7 @@ import TransportTesting
         }
     }
 
-    @Test func `other machines need TLS`() async throws {
+    @Test func `listening for other machines requires a certificate`() async throws {
         try await WebFixture.with { fixture in
             var options = WebServerOptions()
             (options.address, options.port) = ("0.0.0.0", 0)

@@ -36,7 +36,7 @@ import TransportTesting
         return try #require(found.first)
     }
 
-    @Test func `the agent starts the page again after a crash, and the page ends with the agent`() async throws {
+    @Test func `the agent starts the web server again after a crash, and the web server ends with the agent`() async throws {
         let folder = FilePath(NSTemporaryDirectory()).appending("agent-page-\(UUID().uuidString)")
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder.string) }
@@ -56,7 +56,7 @@ import TransportTesting
         while (try? await client.get("/api/v1/queue")) != nil {}
     }
 
-    /// Starts an agent with a page, passes both to a test, and expects that the agent then stops.
+    /// Starts an agent with a page, passes its storage folder and the page's port to a closure, and expects that the agent then stops.
     private func stopAgent(_ prepare: (_ store: FilePath, _ port: UInt16) async throws -> Void) async throws {
         let folder = FilePath(NSTemporaryDirectory()).appending("agent-page-\(UUID().uuidString)")
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)

@@ -73,14 +73,14 @@ def reorder():
 
 
 def stale():
-    """A drag that began before another client changed the order moves nothing, and says so."""
+    """A drag that began before another client changed the order moves nothing, and the page reports this."""
     browser = Browser(url)
     drag(browser, "session 4", "session 1", before_drop=lambda: queue.post(f"sessions/{queue.id('session 5')}/move", at=0))
     browser.wait(lambda: "order" in browser.find("#toast").text, "the page reports the changed order")
     expected = ["session 5", "session 0", "session 1", "session 2", "session 3", "session 4"]
     require(queue.names() == expected, queue.names())
     browser.wait(lambda: browser.names() == expected, "the page shows the order of the other client")
-    # The same holds for an undo. During a drag, the page shows the former order.
+    # After another client changed the order, an undo moves nothing, either. During a drag, the page shows the former order.
     drag(browser, "session 4", "session 0")
     browser.wait(lambda: browser.names()[1] == "session 4" and "Moved session 4." in browser.find("#toast").text, "a session moves")
     handle = browser.run("return arguments[0].querySelector('.handle')", browser.row("session 1"))
@@ -101,13 +101,13 @@ def stale():
 
 
 def live():
-    """Two browsers follow a running batch, and see each other's changes."""
+    """Two browsers follow running sessions, and see each other's changes."""
     first, second = Browser(url), Browser(url, width=500)
     for name in ["session 0", "session 1", "session 2"]:
         queue.post(f"sessions/{queue.id(name)}/release")
     first.run("document.querySelector('button[value=start]').click()")
     for browser in [first, second]:
-        browser.wait(lambda: all(browser.state(f"session {number}") == "completed" for number in range(3)), "the batch completes")
+        browser.wait(lambda: all(browser.state(f"session {number}") == "completed" for number in range(3)), "the sessions complete")
         browser.wait(lambda: "completed" in browser.find("#log").text, "the log shows the end")
     require([session["state"] for session in queue.sessions()][:3] == ["completed"] * 3)
     second.run("arguments[0].querySelector('input').click()", second.row("session 4"))
@@ -132,7 +132,7 @@ def reconnect():
 
 
 def forms():
-    """Without a script, the forms of the page do the same."""
+    """Without a script, the forms of the page cancel, move, rename and remove sessions."""
     browser = Browser(url, scripts=False)
     require(not browser.find(".handle").is_displayed())
     browser.find(f"input[value='{queue.id('session 1')}']").click()
@@ -326,13 +326,13 @@ def hostile():
 
 
 def reader():
-    """A page with the token for reading has no controls."""
+    """A page with the read-only token has no controls."""
     browser = Browser(url)
     browser.wait(lambda: len(browser.names()) == 6, "the rows")
     require(not browser.all("#sessions button") and not browser.all(".menu button[value=stop]") and not browser.all(".handle"))
     try:
         queue.post("queue/stop")
-        require(False, "the token for reading stopped the queue")
+        require(False, "the read-only token stopped the queue")
     except urllib.error.HTTPError as error:
         require(error.code == 403)
     return browser

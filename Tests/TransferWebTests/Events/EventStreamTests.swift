@@ -22,7 +22,7 @@ import TransportTesting
         }
     }
 
-    @Test func `events of the order have the index, and others have none`() async throws {
+    @Test func `events that change the order have an index, and other events have none`() async throws {
         try await WebFixture.with { fixture in
             let ids = try await fixture.add(3)
             try await fixture.queue.move(ids[2], to: .index(1))
@@ -32,7 +32,7 @@ import TransportTesting
             let reader = try await EventReader(fixture.client(), "/api/v1/events?since=0")
             var indices: [String] = []
             for event in try await reader.events(upTo: "removed") {
-                // Each event has the member.
+                // Each event has the member `index`, which may be null.
                 let index = try #require(event.data["index"])
                 if let index = index as? Int { indices.append("\(event.data["event"] ?? "") \(index)") }
             }
@@ -92,7 +92,7 @@ import TransportTesting
                         var revisions: [UInt64] = []
                         while revisions.last.map({ $0 < end }) ?? true {
                             let reader = try await EventReader(client, last: revisions.last ?? start)
-                            // Each client breaks the connection after another number of events.
+                            // Each client breaks the connection after a different number of events.
                             for _ in 0..<number * 3 where revisions.last.map({ $0 < end }) ?? true {
                                 revisions.append(try #require(try await reader.next().id))
                             }
@@ -193,7 +193,7 @@ import TransportTesting
     @Test func `clients get the events of a store that replaced another one before the server received any event`() async throws {
         try await WebFixture.with { fixture in
             try await fixture.add(5)
-            // The owner accepts no further subscriber.
+            // Subscribe until the owner accepts no further subscriber, and so rejects the server that starts below.
             let remote = RemoteTransferQueue(folder: fixture.store)
             var subscribers: [RemoteQueueEvents.AsyncIterator] = []
             let refusal = await #expect(throws: QueueError.self) {
@@ -258,7 +258,7 @@ import TransportTesting
         }
     }
 
-    @Test func `an invalid revision is a problem`() async throws {
+    @Test func `an invalid revision gets a problem response`() async throws {
         try await WebFixture.with { fixture in
             for revision in ["-1", "abc", "1.5", "99999999999999999999999"] {
                 let reply = try await fixture.client().get("/api/v1/events", ["Last-Event-ID": revision])

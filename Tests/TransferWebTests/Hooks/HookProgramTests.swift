@@ -107,7 +107,7 @@ import TransportTesting
         }
     }
 
-    @Test func `a hook survives killed owners, and gets the events of processes without an owner`() async throws {
+    @Test func `a hook survives killed owners, and gets the events of commands that ran without an owner`() async throws {
         try await withFolder { folder in
             let store = folder.appending("store")
             let owner = try Commands.start(["agent", "run"], store: store)
@@ -147,7 +147,7 @@ import TransportTesting
         }
     }
 
-    @Test func `a hook runs once at a time`() async throws {
+    @Test func `a second process of a running hook is rejected`() async throws {
         try await WebFixture.with { fixture in
             try await fixture.add(1)
             let words = ["--follow", "--since", "0", "--exec", "cat"]

@@ -55,7 +55,7 @@ import TransportTesting
         return families
     }
 
-    @Test func `the queue's state and ends are metrics`() async throws {
+    @Test func `the states and ends of sessions are metrics`() async throws {
         try await WebFixture.with { fixture in
             let client = try fixture.client("web-read.token")
             let reader = try await EventReader(client)
@@ -95,7 +95,7 @@ import TransportTesting
 
     @Test func `the queue and its transports record metrics for the app's backend`() async throws {
         try await WebFixture.with { fixture in
-            // Other tests of this process record metrics too, so only the account of this test is exact.
+            // Other tests of this process record metrics, too, so only the values for this test's account are exact.
             MetricsSystem.bootstrap(fixture.server.metrics)
             try await fixture.queue.save(Account("metered", endpoints: [fixture.memory.endpoint(host: "metered")]))
             let source = try fixture.file("metered", size: 2_000)

@@ -47,7 +47,7 @@ import TransportTesting
         }
     }
 
-    @Test func `the page for reading`() async throws {
+    @Test func `the read-only page`() async throws {
         try await WebFixture.with {
             $0.isReadOnly = true
         } _: { fixture in

@@ -173,7 +173,7 @@ import TransportTesting
         }
     }
 
-    @Test func `forms without a script perform the other actions`() async throws {
+    @Test func `forms without a script pause, resume, yield, drain and enqueue`() async throws {
         try await WebFixture.with { fixture in
             let (browser, form) = try await fixture.browser()
             let large = try fixture.file("large", size: 4 << 20)

@@ -135,7 +135,7 @@ import TransportTesting
         }
     }
 
-    @Test func `views, pages and empty lists`() async throws {
+    @Test func `views and pages list their sessions, and empty lists explain why they are empty`() async throws {
         try await WebFixture.with { fixture in
             let (browser, _) = try await fixture.browser()
             #expect(try await browser.get("/").body.contains("The queue is empty."))
@@ -214,7 +214,7 @@ import TransportTesting
                 log = try await client.get("/?limit=1").body.components(separatedBy: "id=\"log\"").last ?? ""
             }
             #expect(log.contains("cancelled") && !log.contains(ids[2].description.prefix(8)))
-            // Only later events count.
+            // The metrics count only events after the start of the server.
             let metrics = try await client.get("/metrics").body
             #expect(!metrics.contains("transferq_events_total{event=\"cancelled\"}"))
             await server.stop()
