@@ -38,7 +38,7 @@ import TransportHTTP
             return try await fixture.fleet.fleet.add([try .upload(items: forms, to: "forms", options: options)])[0]
         }
 
-        /// Waits until the member has received whole requests.
+        /// Waits until the server has received a number of whole forms.
         func waitForBodies(_ count: Int) async throws {
             try await fixture.wait("the server has \(count) whole forms") { whole.count >= count }
         }
@@ -60,7 +60,8 @@ import TransportHTTP
             try await fixture.fleet.fleet.items(of: id, from: 0, limit: 10)[position].error
         }
 
-        /// Kills the member that sends the first form, after the server has all of it.
+        /// Starts a member, kills it once the server has the whole first form, and ends its lease. Then starts another member,
+        /// and returns it.
         func takeOver(_ id: SessionID) async throws -> StartedProgram {
             let first = try fixture.start("a")
             try await waitForBodies(1)
@@ -99,14 +100,14 @@ import TransportHTTP
         #expect(setup.whole.count == 2 && setup.transfers.count == 1)
     }
 
-    /// The server can't have an incomplete form, so another attempt can't double it.
+    /// The server accepts only whole forms, so sending an incomplete form again creates no second copy.
     @Test(arguments: [true, false]) func `an incomplete form is sent again`(isKilled: Bool) async throws {
         let isHeld = Locked(false)
         let setup = try await Setup { number in
             number == 0 ? [.read(1_000), .call { isHeld.withLock { $0 = true } }, .silence] : [.read(nil), .answer(201)]
         }
         defer { setup.server.stop() }
-        // The buffers of the system hold only a part of it.
+        // The buffers of the system hold only a part of this form.
         let id = try await setup.add(sizes: [100_000_000])
         let first = try setup.fixture.start("a")
         try await setup.fixture.wait("the server has a part of the form") { isHeld.withLock(\.self) }

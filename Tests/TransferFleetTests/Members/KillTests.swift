@@ -92,7 +92,7 @@ import TransferKit
         try await fixture.waitForAll([id])
         try fixture.checkArrived("reel", files: 1)
         #expect(fixture.server.statistics.bytesStored == 8_000_000)
-        // It is a member again.
+        // The stale member takes sessions again.
         let next = try await fixture.add("next", sizes: [1_000])
         second.kill()
         try await fixture.waitForAll([next])
@@ -146,7 +146,7 @@ import TransferKit
         fixture.server.stopContent(at: 4_000_000)
         let fast = try fixture.start("fast", slots: 2, environment: clock(3_600))
         try await fixture.waitForBytes(4_000_000, of: "reel-0")
-        // More than the duration of a lease.
+        // Wait for longer than the duration of a lease.
         let begin = try await fixture.fleet.query("SELECT lease_until FROM session WHERE id = $1", ["\(reel)"])[0].text(0)
         try await fixture.wait("the lease was renewed for 16 s") {
             let row = try await fixture.fleet.query(

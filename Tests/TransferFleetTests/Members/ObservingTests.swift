@@ -64,7 +64,7 @@ import TransferKit
     }
 
     /// With `--follow`, watch continues after the database was restarted. Without it, watch ends with a message.
-    @Test(arguments: [true, false]) func `watch survives an outage with --follow`(follows: Bool) async throws {
+    @Test(arguments: [true, false]) func `watch survives an outage only with --follow`(follows: Bool) async throws {
         let database = try PostgresServer()
         let fleet = try await FleetFixture(server: database)
         let program = FilePath(MemberFixture.program).removingLastComponent().appending("transferq").string

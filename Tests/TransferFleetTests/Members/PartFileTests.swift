@@ -12,7 +12,8 @@ import TransportSFTP
 @Suite(.timeLimit(.minutes(5))) struct PartFileTests {
     private static let size = 24_000_000
 
-    /// A member that is suspended after its first checkpoint, a successor that completes the file, and the suspended member that wakes in between.
+    /// Suspends a member after its first checkpoint, lets another member continue the file, and wakes the first member before the file is
+    /// complete.
     ///
     /// - Parameter folder: The folder of the part file and of the final file.
     private func takeOver(_ fixture: MemberFixture, _ id: SessionID, in folder: FilePath) async throws {
@@ -25,7 +26,7 @@ import TransportSFTP
         }
         first.suspend()
         let earlier = try #require(try parts(in: folder).first)
-        // Another file can't get the number of a file that is open.
+        // While the part file is open, no other file can get its inode number.
         let open = try FileDescriptor.open(folder.appending(earlier.name), .readOnly)
         defer { try? open.close() }
         let second = try fixture.start("b")
@@ -118,7 +119,7 @@ import TransportSFTP
             static int count;
             if (strstr(old, ".part") && count++ == 0) {
                 close(open(getenv("STOP_FILE"), O_CREAT | O_WRONLY, 0600));
-                // Unlike with kill(2), this thread does not continue until another thread handles the signal.
+                // With kill(2), this thread could continue until another thread handles the signal.
                 raise(SIGSTOP);
             }
             return syscall(SYS_linkat, old_folder, old, new_folder, new, flags);
@@ -140,7 +141,7 @@ import TransportSFTP
         // The member's queue removes the part file after it has recorded the completion.
         try await fixture.wait("the part file is removed") { try Self.files(in: folder).map(\.name) == ["reel-0"] }
         #expect(try content(folder.appending("reel-0")) == content(source))
-        // The user moves the file away before the first member wakes.
+        // The user removes the file before the first member wakes.
         try FileManager.default.removeItem(atPath: folder.appending("reel-0").string)
         second.kill()
         first.send(SIGCONT)

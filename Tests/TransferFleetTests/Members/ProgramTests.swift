@@ -70,7 +70,7 @@ import TransferKit
                 ])
     }
 
-    @Test func `a member starts, answers and ends in the background`() async throws {
+    @Test func `a member in the background starts, reports its status and stops`() async throws {
         let fixture = try await MemberFixture()
         let (url, store) = (fixture.fleet.url, fixture.folder.appending("store").string)
         let reel = try await fixture.add("reel", sizes: [100_000])
@@ -89,7 +89,7 @@ import TransferKit
             // A second start leaves the member unchanged.
             #expect(try await run(url, "agent", "start", "--store", store, "--json").lines == started.lines)
             #expect(try await run(url, "fleet", "members").lines == ["a [fast]: live, 0 of 1 slots in use"])
-            // Another store can't join under the same name.
+            // A member with another storage folder can't join under the same name.
             let taken = try await run(url, "agent", "start", "--store", store + "-2", "--name", "a")
             #expect(taken.status == 3 && taken.lines.first?.contains("already has a live member named \"a\"") == true, "\(taken)")
             // Only the fleet changes the member's own queue.
@@ -133,7 +133,7 @@ import TransferKit
         #expect(result.status == 0 && String(decoding: result.output, as: UTF8.self).contains(text), "\(result)")
     }
 
-    @Test func `wrong options have a message`() async throws {
+    @Test func `wrong options are rejected with a message`() async throws {
         let server = try PostgresServer.shared.get()
         let wrong = try await run("mysql://x", "list")
         #expect(wrong.status == 2 && wrong.lines[0].contains("must begin with postgresql://"), "\(wrong)")

@@ -24,7 +24,7 @@ import TransferKit
         #expect(unreachable.contains("postgresql://127.0.0.1:1/x."))
     }
 
-    @Test func `an unreachable server and a wrong password have a sentence without the password`() async throws {
+    @Test func `an unreachable server and a wrong password have a message without the password`() async throws {
         let server = try PostgresServer.shared.get()
         let refused = await message("postgresql://owner:s3cret@127.0.0.1:1/x?connect_timeout=2")
         #expect(refused.contains("Cannot reach the fleet's database at postgresql://127.0.0.1:1/x."))
@@ -56,7 +56,7 @@ import TransferKit
         #expect(try await fleet.fleet.sessions(in: .tag("a")).isEmpty)
     }
 
-    @Test func `a database without a fleet, and one of a newer version, are refused`() async throws {
+    @Test func `a database without a fleet, and one of a newer version, are rejected`() async throws {
         let server = try PostgresServer.shared.get()
         let database = try await server.createDatabase()
         #expect(await message(server.url(database)) == "The database has no fleet. Create it with: transferq --fleet URL fleet init")
@@ -68,26 +68,26 @@ import TransferKit
         await #expect(throws: QueueError.self) { try await Fleet.create(at: server.url(database)) }
     }
 
-    @Test func `a member that is too old for the fleet is refused`() async throws {
+    @Test func `a member that is too old for the fleet is rejected`() async throws {
         let fleet = try await FleetFixture()
         try await fleet.query("UPDATE fleet SET minimum_member = 2")
         await #expect(throws: QueueError.self) { try await fleet.join("m") }
     }
 
-    @Test func `a read-only server is refused`() async throws {
+    @Test func `a read-only server is rejected`() async throws {
         let fleet = try await FleetFixture()
         let url = fleet.server.url(fleet.database, options: "&options=-c%20default_transaction_read_only%3Don")
         #expect(await message(url).hasPrefix("The database is a read-only standby."))
     }
 
-    @Test func `a user without permissions gets a sentence`() async throws {
+    @Test func `a user without permissions gets a message that names the missing permission`() async throws {
         let fleet = try await FleetFixture()
         try await fleet.server.query("DO $$ BEGIN CREATE ROLE stranger LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
         let text = await message(fleet.server.url(fleet.database, user: "stranger"))
         #expect(text.contains("The database user lacks a permission") && text.contains("permission denied for schema transferq"))
     }
 
-    @Test func `a connection limit of the server is named`() async throws {
+    @Test func `a message names the server's connection limit`() async throws {
         let fleet = try await FleetFixture()
         let role = "r\(UUID().uuidString.lowercased().replacing("-", with: ""))"
         try await fleet.query("CREATE ROLE \(role) LOGIN CONNECTION LIMIT 1")
@@ -99,7 +99,7 @@ import TransferKit
         #expect(try await first.sessionIDs() == ids)
         let text = await message(url)
         #expect(text.contains("too many connections for role") && text.contains("connection limits"), "\(text)")
-        // The connection that exists still works, and a later one can be opened after its end.
+        // The existing connection still works. After its end, another one can be opened.
         #expect(try await first.sessionIDs() == ids)
         await first.close()
         try await fleet.server.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1", [role])

@@ -82,7 +82,7 @@ import TransferKit
     }
 
     /// The time from the call until the member's queue has stopped the running session, and until the other session runs.
-    @Test func `time from now to the interruption`() async throws {
+    @Test func `time from the command now to the interruption`() async throws {
         let fixture = try await MemberFixture(database: Self.durableServer())
         fixture.server.stopContent(at: 1_000_000)
         let member = try await fixture.member("a")
@@ -123,7 +123,7 @@ import TransferKit
         print("Figures: \(name): \(rate(count * members.count, duration)) per second")
     }
 
-    @Test func `heartbeats, looks of idle members, and commands`() async throws {
+    @Test func `heartbeats, takes of idle members, and commands`() async throws {
         let fleet = try await filled()
         let members = try (0..<16).map {
             (try FleetStore(PostgresURL(fleet.url)), FleetMemberDescription(name: "m\($0)", identity: UUID().uuidString, slots: 4))
@@ -143,7 +143,7 @@ import TransferKit
             (try FleetStore(PostgresURL(fleet.url)), FleetMemberDescription(name: "i\($0)", identity: UUID().uuidString, slots: 1))
         }
         for (store, member) in idle { try await store.join(member) }
-        try await measure("looks of members with a free slot", callsPerMember: 25, of: idle) {
+        try await measure("takes of members with a free slot and no session", callsPerMember: 25, of: idle) {
             try #require(try await idle[$0].0.take(for: idle[$0].1).isEmpty)
         }
         for (store, _) in members + idle { await store.connection.close() }

@@ -7,7 +7,7 @@ import TransferKit
 
 /// Each operation has the same result in a local queue and in a fleet, in each state of a session.
 @Suite(.timeLimit(.minutes(2))) struct OperationTableTests {
-    /// Transfers files as their names say.
+    /// Completes, fails or never ends the transfer of a file, according to the file's name.
     private struct NamedTransport: Transport {
         let id: TransportID = "named"
 
@@ -38,7 +38,7 @@ import TransferKit
         .update(SessionUpdate(name: "other")),
     ]
 
-    /// The documented limits of fleets: a session that a member has can't change.
+    /// Whether a fleet differs from a local queue as documented: a fleet can't update a session that a member has.
     private static func differs(_ operation: SessionOperation, _ state: SessionState) -> Bool {
         if case .update = operation { return state == .running || state == .paused }
         return false

@@ -50,7 +50,7 @@ import TransferKit
         await #expect(throws: QueueError.self) { try await fleet.add([FleetFixture.draft("x")], at: expected.count + 1) }
     }
 
-    @Test func `an index of an old order hits no session`() async throws {
+    @Test func `an index with an old revision of the order changes no session`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(3)
         let revision = try await fleet.fleet.status().orderRevision
@@ -63,7 +63,7 @@ import TransferKit
         #expect(try await fleet.state(of: ids[0]) == .waiting)
     }
 
-    /// Compares the order, the events and the returned sessions with an array. The gaps between positions end in between.
+    /// Compares the order, the events and the returned sessions with an array. Some moves use up the gaps between positions.
     @Test func `groups move to any place as one block`() async throws {
         let fleet = try await FleetFixture()
         var expected = try await fleet.add(40)
@@ -150,7 +150,7 @@ import TransferKit
         #expect(try await fleet.fleet.sessions(0..<5).map(\.name) == ["d"])
     }
 
-    @Test func `events have dense revisions, also for changes at the same time`() async throws {
+    @Test func `events have dense revisions, even for concurrent changes`() async throws {
         let fleet = try await FleetFixture()
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<8 {
@@ -179,7 +179,7 @@ import TransferKit
         #expect(order == 40)
     }
 
-    @Test func `a group operation changes nothing in a session that it refuses`() async throws {
+    @Test func `a group operation changes nothing in a session that it skips`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(1)
         let member = try await fleet.join("m")
@@ -202,7 +202,7 @@ import TransferKit
         #expect(try await fleet.fleet.sessionIDs().isEmpty)
     }
 
-    @Test func `a group operation leaves the lock after its time`() async throws {
+    @Test func `a group operation releases the lock after its time limit`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(3)
         let part = try await fleet.store.locked { try $0.apply(.hold, toEach: ids, within: .zero) }

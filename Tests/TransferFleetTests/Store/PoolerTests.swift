@@ -11,7 +11,7 @@ import TransferKit
     @Test(
         .enabled(if: FileManager.default.isExecutableFile(atPath: program), "PgBouncer is not installed"),
         arguments: ["transaction", "statement", "session"]
-    ) func `a connection through PgBouncer is refused`(mode: String) async throws {
+    ) func `a connection through PgBouncer is rejected`(mode: String) async throws {
         let fleet = try await FleetFixture()
         let folder = fleet.server.folder + "/pooler-\(mode)"
         let script = """

@@ -68,7 +68,7 @@ import TransferKit
         #expect(try await shares(b, second) == RateShares(fleet: nil, accounts: ["studio": Self.unlimited]))
     }
 
-    @Test func `limits are shown, and impossible ones are refused`() async throws {
+    @Test func `limits are shown, and impossible ones are rejected`() async throws {
         let queue = fleet.fleet
         try await queue.setRateLimit(1_000, account: nil)
         try await queue.setRateLimit(500, account: "studio")

@@ -5,7 +5,7 @@ import TransferCore
 import TransferFleet
 import TransferKit
 
-/// Requests that a fleet refuses. Each sentence names the alternative; see the table in the article "Running a fleet".
+/// Requests that a fleet rejects. Each message names the alternative; see the table in the article "Running a fleet".
 @Suite(.timeLimit(.minutes(2))) struct RefusalTests {
     private func message(_ body: () async throws -> Void) async -> String {
         let error = await #expect(throws: QueueError.self) { try await body() }
@@ -13,7 +13,7 @@ import TransferKit
         return error?.message ?? ""
     }
 
-    @Test func `sessions with other items than files are refused with the alternative`() async throws {
+    @Test func `sessions with other items than files are rejected, and the message names the alternative`() async throws {
         let fleet = try await FleetFixture()
         let folder = FileManager.default.temporaryDirectory.path
         let form = TransferItem.form(fields: ["a": "b"], files: [.data(Data("x".utf8), name: "x")], as: "x")
@@ -32,7 +32,7 @@ import TransferKit
         #expect(try await fleet.fleet.status().sessions == 0)
     }
 
-    @Test func `drafts and other functions are refused with the alternative`() async throws {
+    @Test func `drafts and other functions are rejected, and the message names the alternative`() async throws {
         let fleet = try await FleetFixture()
         let id = try await fleet.add(1)[0]
         let request = try SessionRequest.upload(["/in/a"], to: "studio")

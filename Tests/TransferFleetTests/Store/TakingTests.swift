@@ -5,7 +5,7 @@ import TransferCore
 import TransferFleet
 import TransferKit
 
-/// The order of takes.
+/// The order in which members take sessions.
 @Suite struct TakingTests {
     @Test func `sessions are taken in order, and each by one member`() async throws {
         let fleet = try await FleetFixture()
@@ -40,9 +40,9 @@ import TransferKit
         #expect(try await listener.awaitNotifications(timeout: .zero).isEmpty)
         #expect(try await fleet.store.take(for: member).count == 2)
         try await fleet.query("SELECT pg_notify('transferq_fleet', 'end')")
-        // A take lets no session start.
+        // Taking sessions notifies no member, because no other session can start.
         #expect(try await listener.awaitNotifications(timeout: .seconds(60)) == ["end"])
-        // Each of these changes has a request for the owner of a session, and may let another session start.
+        // Each of these changes has a request for the member that has a session, and may let another session start.
         let changes: [() async throws -> Void] = [
             { try await fleet.fleet.pause(ids[0]) }, { try await fleet.fleet.resume(ids[0]) },
             { try await fleet.fleet.run(fleet.add(1)[0]) }, { try await fleet.fleet.stop(.interrupt, deadline: nil) },
@@ -86,7 +86,7 @@ import TransferKit
         #expect(try await fleet.store.take(for: second).map(\.id) == [studio[0], studio[1], other[0]])
     }
 
-    @Test func `marks and moves change the next session`() async throws {
+    @Test func `runNext and moves change which session is taken next`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(4)
         try await fleet.fleet.runNext(ids[2])
@@ -243,7 +243,7 @@ import TransferKit
         #expect(try await fleet.store.take(for: member).map(\.id) == ids)
     }
 
-    @Test func `takes at the same time never exceed a limit, and take each session once`() async throws {
+    @Test func `concurrent takes never exceed a limit, and take each session once`() async throws {
         let fleet = try await FleetFixture()
         try await fleet.fleet.setMaxConcurrentSessions(7, account: nil)
         try await fleet.fleet.setMaxConcurrentSessions(5, account: "studio")

@@ -27,8 +27,8 @@ import TransferKit
         #expect(events.count { $0 == .updated(ids[1]) } == 2)
     }
 
-    /// Each refused update leaves the session unchanged.
-    @Test func `impossible changes are refused`() async throws {
+    /// Each rejected update leaves the session unchanged.
+    @Test func `impossible changes are rejected`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(3)
         try await fleet.fleet.update(ids[1], SessionUpdate(dependency: .set(SessionDependency(ids[0]))))
@@ -45,7 +45,7 @@ import TransferKit
         let member = try await fleet.join("m", slots: 1)
         #expect(try await fleet.store.take(for: member).map(\.id) == [ids[0]])
         #expect(try await refusal(ids[0], SessionUpdate(name: "x")) == .invalidTransition)
-        // A group update skips it.
+        // An update of a group skips this session.
         #expect(try await fleet.fleet.apply(.update(SessionUpdate(name: "all")), to: .all) == [ids[1], ids[2]])
     }
 }

@@ -80,13 +80,14 @@ struct FleetFixture {
             })
     }
 
-    /// Adds sessions, named by the order of the call.
+    /// Adds sessions.
     @discardableResult
     func add(_ drafts: [SessionDraft], at index: Int? = nil, place: FleetPlace = .anywhere, held: Bool = false) async throws -> [SessionID]
     {
         try await store.locked { try $0.enqueue(drafts, at: index, place: place, isHeld: held) }
     }
 
+    /// Adds sessions with the names `s0`, `s1` and so on.
     @discardableResult
     func add(_ count: Int, account: String = "studio", place: FleetPlace = .anywhere) async throws -> [SessionID] {
         try await add((0..<count).map { Self.draft("s\($0)", account: account) }, place: place)

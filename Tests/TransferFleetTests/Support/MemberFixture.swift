@@ -84,14 +84,14 @@ final class MemberFixture: Sendable {
         }
     }
 
-    /// Waits until the server has stored this number of bytes of a file, whose upload is incomplete.
+    /// Waits until the server has stored this number of bytes of a file, even if the upload is incomplete.
     func waitForBytes(_ count: Int64, of name: String) async throws {
         try await wait("the server has \(count) bytes of \(name)") {
             try server.storedFiles(named: name).contains { try SourceIdentity(ofFileAt: $0).size >= count }
         }
     }
 
-    /// Checks that the server has each file of a session exactly once, with the right content, and no byte was sent twice.
+    /// Checks that the server has each file of a session exactly once, with the right content, and no other upload of the file.
     func checkArrived(_ name: String, files: Int) throws {
         for number in 0..<files {
             let name = "\(name)-\(number)"

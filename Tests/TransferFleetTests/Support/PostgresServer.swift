@@ -48,7 +48,7 @@ final class PostgresServer: Sendable {
             return
         }
         try Self.run(["initdb", "-D", data, "-U", "owner", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C"])
-        // Passwords only for the user `guarded`, for the test of a wrong password.
+        // Require a password only from the user `guarded`, for the test of a wrong password.
         try Self.run(
             [
                 "sh", "-c",
