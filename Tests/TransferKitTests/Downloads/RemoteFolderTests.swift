@@ -102,7 +102,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The rule also applies to items that are added later, before and after the folder was listed.
+    /// A session with the endpoint's folder rejects other items even later, before and after the folder was listed.
     @Test func rejectsItemsAddedBesideEndpointFolder() async throws {
         _ = provide(["top", "trip/a"])
         let queue = try await fixture.queue.openWithAccounts()

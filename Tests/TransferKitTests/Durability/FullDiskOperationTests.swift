@@ -17,7 +17,7 @@ import TransferKit
 
     /// An operation on a queue with three slots and five sessions. Most operations apply to the first session.
     enum Operation: String, CaseIterable, Sendable {
-        case run, pause, resume, stop, hold, cancel, remove, retry, block, unblock, drain, interrupt, readFolder
+        case run, pause, resume, yield, hold, cancel, remove, retry, block, unblock, drain, interrupt, readFolder
 
         /// Brings the queue into a state in which the operation is valid.
         func prepare(_ stage: Stage) async throws {
@@ -47,7 +47,7 @@ import TransferKit
             case .run: try await queue.run(Stage.id("f5"))
             case .pause: try await queue.pause(first)
             case .resume: try await queue.resume(first)
-            case .stop: try await queue.yield(first)
+            case .yield: try await queue.yield(first)
             case .hold: try await queue.hold(first)
             case .cancel: try await queue.cancel(first, discarding: true)
             case .remove: try await queue.remove(first)

@@ -18,7 +18,7 @@ import TransportTesting
         fixture = try QueueFixture()
     }
 
-    /// Advances the clock by the interval of the progress, as soon as `count` tasks wait for it.
+    /// Advances the clock by the interval between progress events, once `count` tasks sleep for this interval.
     private func tick(_ count: Int = 1) async {
         await fixture.clock.waitForSleep(of: .milliseconds(100), count: count)
         fixture.clock.advance(by: .milliseconds(100))

@@ -103,7 +103,7 @@ enum Scenario: String, CaseIterable, Sendable {
                     tags: ["moved"], account: "a", notBefore: .set(Date(timeIntervalSince1970: 2_000_000)),
                     dependency: .set(.afterAny(Stage.id("one")))))
         },
-        Step("update them again") {
+        Step("update the account and start of this session again") {
             try await $0.queue.update(Stage.id("many2"), SessionUpdate(account: "b", notBefore: .remove, dependency: .remove))
         },
         Step("save a draft") { _ = try await $0.queue.save(draft: $0.request("draft", [$0.item("draft"), $0.dataItem("draft-data")])) },

@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Sessions whose names begin to clash after they were added, because their account gets an endpoint that keeps files by name.
+/// Sessions whose remote names begin to clash after they were added, because their account gets an endpoint that keeps files by name.
 @Suite struct RunNameTests {
     private struct PlacesTransport: Transport, FileNaming {
         let memory = MemoryTransport(id: "places")

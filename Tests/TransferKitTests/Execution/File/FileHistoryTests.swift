@@ -151,7 +151,7 @@ import TransferKit
         #expect(history.unconfirmed.isEmpty)
     }
 
-    @Test func answeredAttemptIsNotOutage() {
+    @Test func servedAttemptIsNotOutage() {
         var history = FileHistory()
         for _ in 0..<3 {
             history.began()

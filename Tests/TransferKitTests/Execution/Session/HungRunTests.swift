@@ -95,7 +95,7 @@ import TransportTesting
     }
 
     /// An earlier withdrawal would let another queue send the same file at the same time.
-    @Test func isNotWithdrawnBeforeItsEnd() async throws {
+    @Test func sessionIsNotWithdrawnBeforeItsRunHasEnded() async throws {
         let fixture = try QueueFixture()
         let transport = HangingTransport(fixture.memory) { $0 == "1" }
         let queue = try await fixture.open(transports: [transport])
