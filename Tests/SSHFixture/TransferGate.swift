@@ -36,7 +36,8 @@ package final class TransferGate: Sendable {
         return false
     }
 
-    /// Opens the gate, which then passes all bytes. A connection whose bytes the gate has blocked stays blocked in the direction of these bytes.
+    /// Opens the gate, which then passes all bytes. A connection whose bytes the gate has blocked stays blocked in the direction of these
+    /// bytes.
     package func open() { isOpen.withLock { $0 = true } }
 
     /// Returns the number of bytes that arrived in a direction since the previous call.

@@ -1,11 +1,12 @@
 /// A step that a ``ScriptedServer`` performs for a request.
 package enum ServerStep: Sendable {
-    /// Reads a number of bytes of the body; nil for the rest of the body. Reads a chunked body in whole chunks, with at least this number of bytes.
+    /// Reads a number of bytes of the body; nil for the rest of the body. Reads a chunked body in whole chunks, with at least this number
+    /// of bytes.
     case read(Int?)
     /// Reads and discards a number of bytes of the encoded body, including its chunk framing.
     case skip(Int)
-    /// Reads the rest of the body, and sends a response with a status, headers and a body. Adds `Content-Length`, except to the status 204. The
-    /// response to `HEAD` has no body.
+    /// Reads the rest of the body, and sends a response with a status, headers and a body. Adds `Content-Length`, except to the status 204.
+    /// The response to `HEAD` has no body.
     case answer(Int, [String: String] = [:], body: String = "")
     /// Sends a text unchanged, and nothing else.
     case raw(String)

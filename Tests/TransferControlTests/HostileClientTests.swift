@@ -64,8 +64,8 @@ import TransportTesting
         }
     }
 
-    /// The server disconnects silent clients after a timeout. Even if silent clients use all connection slots, other clients wait no longer than
-    /// this timeout.
+    /// The server disconnects silent clients after a timeout. Even if silent clients use all connection slots, other clients wait no longer
+    /// than this timeout.
     @Test func disconnectsSilentClients() async throws {
         try await ControlFixture.with(timeout: .milliseconds(200)) { fixture in
             let silent = try (0..<64).map { _ in try RawClient(fixture.store) }
@@ -80,7 +80,8 @@ import TransportTesting
         }
     }
 
-    /// If all connection slots are in use, the server disconnects the oldest silent clients to make room for others, even with a long timeout.
+    /// If all connection slots are in use, the server disconnects the oldest silent clients to make room for others, even with a long
+    /// timeout.
     @Test func disconnectsOldestSilentClientsIfSlotsAreFull() async throws {
         try await ControlFixture.with(timeout: .seconds(3_600)) { fixture in
             let silent = try (0..<70).map { _ in try RawClient(fixture.store) }

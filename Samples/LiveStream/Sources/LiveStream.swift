@@ -25,7 +25,8 @@ struct LiveStream {
     }
 }
 
-/// A sensor with a timer. The timer can't wait while the connection is slow, so it writes the bytes that fit, and keeps the rest for its next event.
+/// A sensor with a timer. The timer can't wait while the connection is slow, so it writes the bytes that fit, and keeps the rest for its
+/// next event.
 final class Sensor {
     private let writer: StreamWriter
     private let timer: any DispatchSourceTimer

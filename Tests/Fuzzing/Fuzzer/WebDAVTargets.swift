@@ -11,8 +11,8 @@ enum WebDAVTargets {
         let size = Int(input.first ?? 0) % 64 + 1
         let pieces = stride(from: 0, to: document.count, by: size).map { document[$0..<min($0 + size, document.count)] }
         let (whole, inPieces) = (read([document[...]]), read(pieces))
-        // If a document has several errors, the whole and the pieces can fail with different ones, because a piece is parsed completely before
-        // its members are checked.
+        // If a document has several errors, the whole and the pieces can fail with different ones, because a piece is parsed completely
+        // before its members are checked.
         require((whole.error == nil) == (inPieces.error == nil), "The pieces do not matter: \(String(describing: whole.error))")
         // Before an error, a piece can contain complete members that are not returned.
         if whole.error == nil { require(whole.members == inPieces.members, "The pieces do not matter.") }

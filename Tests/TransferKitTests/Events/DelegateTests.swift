@@ -171,7 +171,8 @@ import TransportTesting
         #expect(await fourth.kinds == [.queueStopped])
     }
 
-    /// A delegate that shuts the queue down as soon as the queue starts. The test releases the queue before the delegate receives the last event.
+    /// A delegate that shuts the queue down as soon as the queue starts. The test releases the queue before the delegate receives the last
+    /// event.
     private actor EndingDelegate: TransferQueueDelegate {
         private(set) var hasStopped = false
         private let started: AsyncStream<Void>.Continuation

@@ -2,7 +2,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Sessions on which more others depend than one transaction changes.
+/// Sessions with more dependents than one transaction changes.
 @Suite struct DependentReleaseTests {
     @Test func releasesManyDependentsInBatches() throws {
         var scheduler = try Scheduler.fixture()

@@ -191,7 +191,7 @@ import TransferKit
         #expect(queue.states == "A=waiting")
     }
 
-    /// The queue still observes the delay that a server asked for.
+    /// The queue still respects the delay that a server asked for.
     @Test func networkKeepsDelayOfServer() throws {
         var queue = try SchedulerFixture()
         try queue.add("A")

@@ -48,7 +48,7 @@ import TransferKit
         #expect(scheduler.remaining(at: .start) == 1, "the fourth session got the slot")
     }
 
-    /// A session after another session counts as long as that session can complete.
+    /// A session that depends on another session counts as long as that session can complete.
     @Test func followsDependencies() throws {
         var scheduler = try Scheduler.fixture()
         var drafts = (0..<4).map { _ in SessionDraft.draft() }

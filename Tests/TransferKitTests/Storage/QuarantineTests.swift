@@ -98,7 +98,7 @@ import TransportTesting
         try StoreInspection(fixture.folder.path.appending("store")).expectNoContradictions("restored")
     }
 
-    /// A URL or a setting can grant access, so the reading omits them. The restored session has them again.
+    /// A URL or a setting can grant access, so the shown content of a quarantined session omits both. The restored session has them again.
     @Test func hidesSecretOptions() async throws {
         let store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)
         var draft = SessionDraft.draft()

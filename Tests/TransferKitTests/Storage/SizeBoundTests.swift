@@ -73,7 +73,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// New files get the positions after the last file. After the largest integer, there are none, so the store must reject this position.
+    /// New files get the positions after the last file. No position follows the largest integer, so the store must reject a file there.
     @Test func rejectsLargestPosition() async throws {
         let store = try await QueueStore.open(.folder(storage), clock: .system)
         try await store.commit([.saveAccount(1, .memory("a")), .session(1, rank: 0, draft(2, 1))])

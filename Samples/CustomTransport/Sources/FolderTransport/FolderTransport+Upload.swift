@@ -24,8 +24,8 @@ extension FolderTransport {
         let size = try await size(of: source)
         let time = source.growth == nil ? source.identity.modificationTime : nil
         let name = attempt.remotePath
-        // The part file's name contains the transfer's ID, so a late discard never removes the part file of a restarted upload. In a fleet, it
-        // also contains the lease's number, so that two members never write into the same part file.
+        // The part file's name contains the transfer's ID, so a late discard never removes the part file of a restarted upload. In a fleet,
+        // it also contains the lease's number, so that two members never write into the same part file.
         let part = Array(name.bytes.dropLast(name.lastComponent.count)) + Array(".tq-\(attempt.partID).part".utf8)
         var stored =
             try attempt.checkpoint.map { try JSONDecoder().decode(UploadCheckpoint.self, from: $0.data) }

@@ -84,8 +84,8 @@ struct CommandFigures {
         return [.init(name: "from transferq run to the first byte, ms", samples: samples, aim: "under 100")]
     }
 
-    /// Measures the time from the start of `transferq now` until the server receives the first byte of the session that this command starts, while
-    /// an agent with one slot uploads a large file at full speed.
+    /// Measures the time from the start of `transferq now` until the server receives the first byte of the session that this command
+    /// starts, while an agent with one slot uploads a large file at full speed.
     private func preemption() async throws -> [QueueFigures.Figure] {
         clear()
         defer { clear() }

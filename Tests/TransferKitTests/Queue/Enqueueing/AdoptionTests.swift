@@ -62,7 +62,7 @@ import TransportTesting
         try await gate.reached()
         try await first.withdraw(draft.id)
         #expect(await first.sessionIDs().isEmpty)
-        // Nothing was discarded, because another queue continues.
+        // The partial upload is kept, because another queue continues it.
         #expect(fixture.memory.partialCount == 1)
         await first.shutdown()
         #expect(fixture.memory.partialCount == 1)
@@ -87,7 +87,7 @@ import TransportTesting
         await second.shutdown()
     }
 
-    @Test func `a queue does not count on progress that its observer rejects`() async throws {
+    @Test func `a queue does not record progress that its observer rejects`() async throws {
         let fixture = try Fixture()
         let draft = try await fixture.draft()
         let queue = try await fixture.open("first")
@@ -106,7 +106,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func `a session is adopted only once, and a running one can't vanish`() async throws {
+    @Test func `a session is adopted only once, and again after its withdrawal`() async throws {
         let fixture = try Fixture()
         let draft = try await fixture.draft()
         let queue = try await fixture.open("first")

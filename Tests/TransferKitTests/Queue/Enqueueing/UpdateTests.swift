@@ -210,7 +210,7 @@ import TransportTesting
     }
 
     /// An old failed session that can't be performed after an update does not prevent the update of the other sessions.
-    @Test func groupUpdateLeavesOutFailedSessions() async throws {
+    @Test func groupUpdateSkipsFailedSessions() async throws {
         let queue = try await fixture.openWithAccounts()
         fixture.memory.failNext(with: TransferError(.permanent, .rejected, "No."))
         let first = try await queue.enqueue(fixture.upload("1"))
@@ -288,7 +288,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// For example, the app corrects a header of a failed session.
+    /// The app changes the options of a failed session, for example to correct a header.
     @Test func changedOptionsApplyToRetry() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()

@@ -70,7 +70,7 @@ import TransportTesting
         #expect(fixture.memory.attempts.count == 1)
     }
 
-    /// A server of tokens that is down must not block the account.
+    /// A token server that is down must not block the account.
     @Test func errorOfAppKeepsItsClass() async throws {
         let unavailable = TransferError(.transient, .serverUnavailable, "The token server is down.")
         let provider = ReferencedCredentials { _ in throw unavailable }
@@ -91,7 +91,7 @@ import TransportTesting
         #expect(try JSONDecoder().decode(CredentialReference.self, from: stored) == .password(.app("studio")))
     }
 
-    /// A secret in memory is used, but not stored. The next process has an account without the secret, and asks for it.
+    /// A secret in memory is used, but not stored. The next process finds the account without the secret, and asks for it.
     @Test func secretInMemoryIsNeverStored() async throws {
         var endpoint = fixture.memory.endpoint(host: "a")
         endpoint.credentials = [.password(.value(Secret("good")))]

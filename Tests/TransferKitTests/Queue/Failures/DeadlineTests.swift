@@ -61,7 +61,7 @@ import TransportTesting
     enum Wait: CaseIterable {
         case retry, blockedAccount, unreachableEndpoint, network, displacement, dependency
 
-        /// Makes a session wait that has transferred a part of its file.
+        /// Makes a session wait, unless the failure of its attempt already does.
         func begin(_ session: TransferSession, _ queue: TransferQueue, _ memory: MemoryTransport) async throws {
             switch self {
             case .retry, .blockedAccount, .unreachableEndpoint: break
@@ -122,13 +122,13 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The app that held the session decides when it ends.
+    /// A held session does not fail at its deadline. It fails when the app releases it.
     @Test func heldSessionFailsWhenReleased() async throws {
         let (queue, session, gate) = try await beginFile()
         try await session.hold()
         while try await session.status.state != .held { await Task.yield() }
         fixture.clock.advance(by: deadline)
-        // This call returns after the alarm of the deadline.
+        // This call returns after the queue has noticed that the deadline has passed.
         try await queue.setRetention(.keepAll)
         #expect(try await session.status.state == .held)
         try await session.release()
@@ -158,8 +158,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A later deadline, set in time, applies instead.
-    @Test func heldSessionWithLaterDeadlineContinues() async throws {
+    /// If the app sets a later deadline while the session is paused, the later deadline applies.
+    @Test func pausedSessionWithLaterDeadlineContinues() async throws {
         let (queue, session, gate) = try await beginFile()
         try await session.pause()
         fixture.clock.advance(by: deadline)
@@ -173,7 +173,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The time also passes while the session waits for a retry, is paused, or while no process runs the queue.
+    /// The time also passes while the session is paused, and while no process runs the queue.
     @Test(arguments: [false, true]) func timeIncludesPausesAndRestarts(isRestarted: Bool) async throws {
         var queue = try await fixture.openWithAccounts()
         let gate = memory.gate("1", atByte: 5_000)

@@ -59,8 +59,8 @@ import TransportTesting
         return queue
     }
 
-    /// A stored minimum takes precedence over the configuration's minimum. The override of one process takes precedence over both.
-    @Test func storesMinimum() async throws {
+    /// A stored floor takes precedence over the configuration's floor. The override of one process takes precedence over both.
+    @Test func storesFloor() async throws {
         let fixture = try QueueFixture()
         var queue = try await open(fixture) { 500 }
         let session = try await queue.enqueue(fixture.upload("1"))

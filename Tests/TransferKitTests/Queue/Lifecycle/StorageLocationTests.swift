@@ -14,7 +14,7 @@ import TransportTesting
 #endif
 
 @Suite struct StorageLocationTests {
-    /// Opens a queue with a session that has its own data.
+    /// Opens a queue in memory, and enqueues a session that sends three bytes from memory.
     private static func open(_ memory: MemoryTransport = MemoryTransport()) async throws -> (TransferQueue, TransferSession) {
         var configuration = QueueConfiguration()
         configuration.logger.logLevel = .critical
@@ -77,7 +77,7 @@ import TransportTesting
         }
         let abandoned = FilePath(try String(contentsOfFile: record, encoding: .utf8))
         let parent = abandoned.removingLastComponent()
-        // A process that was killed before it created the file of the lock leaves an empty folder.
+        // A process that was killed before it created the lock file leaves an empty folder.
         let empty = parent.appending("transferkit-memory-\(UUID().uuidString)")
         try FileManager.default.createDirectory(atPath: empty.string, withIntermediateDirectories: false)
         // Not a storage folder.

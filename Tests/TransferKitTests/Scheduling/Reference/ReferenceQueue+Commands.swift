@@ -20,7 +20,7 @@ extension ReferenceQueue {
         case .setMaxConcurrentSessions(let limit, let account?): accounts[try requireAccount(account)].account.maxConcurrentSessions = limit
         case .setMaxConcurrentSessions(let limit, nil): self.limit = limit ?? self.limit
         case .setRateLimit(let rate, let account?): accounts[try requireAccount(account)].account.rateLimit = rate
-        // Generated sequences change no retention, minimum of free space or timetable.
+        // A rate limit does not affect the reference queue. Generated sequences change no retention, disk floor or timetable.
         case .setRateLimit(_, nil), .setRetention, .setDiskFloor, .setTimetable: break
         case .enqueue(let drafts, let index, let expecting, let isHeld):
             return try enqueue(drafts, at: index, expecting: expecting, isHeld: isHeld)
