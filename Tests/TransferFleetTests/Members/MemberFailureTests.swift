@@ -40,7 +40,7 @@ import TransferKit
         try fixture.checkArrived("reel", files: 1)
     }
 
-    @Test func `a member that ends while its store refuses changes gives nothing back`() async throws {
+    @Test func `a member that stops while its store rejects changes keeps its lease`() async throws {
         let fixture = try await MemberFixture()
         let reel = try await fixture.add("reel", sizes: [6_000_000])
         fixture.server.stopContent(at: 3_000_000)
@@ -92,7 +92,7 @@ import TransferKit
         try fixture.checkArrived("note", files: 1)
     }
 
-    @Test func `a pause that the member's own store refuses is repeated`() async throws {
+    @Test func `a pause that the member's own store rejects is repeated`() async throws {
         let fixture = try await MemberFixture()
         let reel = try await fixture.add("reel", sizes: [6_000_000])
         fixture.server.stopContent(at: 3_000_000)

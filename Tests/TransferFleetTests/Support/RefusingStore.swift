@@ -1,7 +1,7 @@
 import GRDB
 import SystemPackage
 
-/// Makes the store of a member's queue refuse all changes, as on a full disk, until ``accept()``.
+/// Makes the store of a member's queue reject all changes, as on a full disk, until ``accept()``.
 final class RefusingStore: Sendable {
     private let database: DatabaseQueue
 

@@ -34,9 +34,8 @@ import TransferKit
         try await damaged.wait { sessions in sessions.allSatisfy { $0.state == .completed || $0.error?.code.rawValue == "storageDamaged" } }
         let sessions = try await damaged.queue.sessions()
         #expect(sessions.first?.state == .completed && sessions.last?.state == .waiting)
-        // One session can have rows in the damaged page and in the page before it. If such a row grows, SQLite moves rows between the two pages,
-        // so the store refuses the change, and the queue quarantines this session. Sessions after it can
-        // still complete.
+        // One session can have rows in the damaged page and in the page before it. If such a row grows, SQLite moves rows between the two
+        // pages, so the store rejects the change, and the queue quarantines this session. Sessions after it can still complete.
         let missing = Self.names.filter { name in !sessions.contains { $0.name == name } }
         #expect(missing.count <= 1)
         #expect(try await damaged.queue.quarantined().count == missing.count)

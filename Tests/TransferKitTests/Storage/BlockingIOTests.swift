@@ -100,7 +100,7 @@ import TransportTesting
         await blocked.value
     }
 
-    /// Reserve threads are limited as well, so the number of threads has a bound.
+    /// The number of reserve threads is limited, so the total number of threads has a bound.
     @Test(arguments: sharedLanes) func limitsThreadsOfAllOwners(_ lane: BlockingIO.Lane) async {
         let gate = ThreadGate()
         let started = Locked(0)

@@ -54,7 +54,7 @@ import TransferKit
     }
 
     /// A failed item keeps its generation, so a new item at its position would have the same transfer ID.
-    @Test func refusesToReplaceAllItemsAfterFailure() async throws {
+    @Test func rejectsReplacingAllItemsAfterFailure() async throws {
         let folder = try TemporaryFolder()
         let store = try await preparedStore(in: folder)
         try await store.commit([.file(1, position: 0, .failed(.broken))])
