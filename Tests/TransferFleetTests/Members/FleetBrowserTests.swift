@@ -6,7 +6,7 @@ import TransferKit
 
 /// Runs the browser tests of the page against a fleet; see `BrowserTests` in TransferWebTests.
 @Suite(.serialized, .enabled(if: ProcessInfo.processInfo.environment["TRANSFERKIT_BROWSER_TESTS"] != nil)) struct FleetBrowserTests {
-    @Test(arguments: ["reorder", "stale", "reconnect", "forms", "keys"]) func `the page of a fleet`(_ test: String) async throws {
+    @Test(arguments: ["reorder", "stale", "reconnect", "forms", "keys"]) func `the page controls a fleet`(_ test: String) async throws {
         let fleet = try await FleetFixture()
         try await fleet.add((0..<6).map { FleetFixture.draft("session \($0)") }, held: true)
         let web = try await FleetWeb(of: fleet)

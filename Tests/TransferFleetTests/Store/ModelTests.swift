@@ -6,7 +6,7 @@ import TransferKit
 
 /// Random operations and deaths of three simulated members, compared with ``FleetModel`` after each step.
 @Suite struct ModelTests {
-    @Test(arguments: [UInt64](1...8)) func `a fleet does what the model does`(seed: UInt64) async throws {
+    @Test(arguments: [UInt64](1...8)) func `a fleet agrees with the model after random steps`(seed: UInt64) async throws {
         var numbers = SplitMix(seed: seed)
         let fleet = try await FleetFixture()
         var model = FleetModel()

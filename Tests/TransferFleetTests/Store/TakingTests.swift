@@ -217,7 +217,7 @@ import TransferKit
         #expect(try await fleet.store.take(for: first).map(\.id) == [ids[0], ids[1]])
     }
 
-    @Test func `a limit of an account changes nothing else`() async throws {
+    @Test func `a new limit of an account keeps the record of members that can't use it`() async throws {
         let fleet = try await FleetFixture()
         try await fleet.join("a")
         try await fleet.store.refuse("studio", error: TransferError(.credentials, .credentialsUnavailable, "There is no token."), by: "a")

@@ -6,7 +6,7 @@ import TransferKit
 
 /// Changes of sessions in a fleet.
 @Suite(.timeLimit(.minutes(2))) struct UpdateTests {
-    @Test func `a waiting session can change`() async throws {
+    @Test func `an update changes a waiting session`() async throws {
         let fleet = try await FleetFixture()
         try await fleet.fleet.save(Account("other", endpoints: [Endpoint(transport: "tus", address: "http://127.0.0.1:9/")]))
         let ids = try await fleet.add(2)
@@ -27,8 +27,8 @@ import TransferKit
         #expect(events.count { $0 == .updated(ids[1]) } == 2)
     }
 
-    /// Each rejected update leaves the session unchanged.
-    @Test func `impossible changes are rejected`() async throws {
+    /// A rejected update does not change the session's name.
+    @Test func `invalid updates, and updates of a running session, are rejected`() async throws {
         let fleet = try await FleetFixture()
         let ids = try await fleet.add(3)
         try await fleet.fleet.update(ids[1], SessionUpdate(dependency: .set(SessionDependency(ids[0]))))

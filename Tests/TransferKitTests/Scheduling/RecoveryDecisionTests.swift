@@ -78,14 +78,14 @@ import TransferKit
         #expect(decision(.credentials, History(failures: 1, isAuthenticated: true), code: .credentialsRejected) == .blockAccount)
     }
 
-    @Test func lostUploadStartsOverOnce() {
+    @Test func lostUploadRestartsUntilLimit() {
         #expect(decision(.resumeLost) == .restart)
         #expect(decision(.resumeLost, History(failures: 2, mustNotRestart: true)) == .giveUpFile)
         #expect(decision(.resumeLost, History(failures: 1, mismatches: 1)) == .restart)
         #expect(decision(.resumeLost, History(failures: 1, mismatches: 2)) == .giveUpFile)
     }
 
-    @Test func changedSourceFailsOrStartsOver() {
+    @Test func changedSourceFailsOrRestarts() {
         let restarts = RecoveryDecision.Rules(retry: RetryPolicy(maximumAttempts: 3), onSourceChange: .restart)
         #expect(decision(.sourceChanged) == .giveUpFile)
         #expect(decision(.sourceChanged, History(failures: 9, sourceChanges: 2), restarts) == .restart)

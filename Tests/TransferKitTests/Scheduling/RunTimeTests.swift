@@ -21,7 +21,7 @@ import TransferKit
 
     private func milliseconds(_ count: Int) -> DualInstant { .start + .milliseconds(count) }
 
-    @Test func storesTimeWithFilesOnceASecondAndAtTheEnd() throws {
+    @Test func storesTimeWithFilesAtMostOncePerSecondAndAtEnd() throws {
         var scheduler = try Scheduler.fixture()
         _ = try scheduler.perform(.enqueue([.draft(), .draft("b")]))
         _ = try scheduler.perform(.setMaxConcurrentSessions(2, account: nil))
