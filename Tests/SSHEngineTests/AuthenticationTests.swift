@@ -177,7 +177,7 @@ struct AuthenticationTests {
         return descriptor
     }
 
-    @Test func `the number of attempts is limited`() async throws {
+    @Test func `credentials count as rejected when the client or the server allows no more attempts`() async throws {
         let server = try await SSHServerProcess.start(options: ["MaxAuthTries 3"])
         defer { server.stop() }
         var files: [SSHAuthentication.KeyFile] = []

@@ -6,7 +6,7 @@ import SystemPackage
 import Testing
 import TransferCore
 
-/// Breaks connections during the key exchange or authentication, after each byte in each direction.
+/// Breaks connections during the handshake, at many positions in both directions.
 @Suite(.timeLimit(.minutes(10)))
 struct HandshakeCutTests {
     /// The bytes of one connection. The unencrypted bytes at its start can be replayed.
@@ -86,14 +86,15 @@ struct HandshakeCutTests {
         case close, reset
     }
 
-    /// Whether the file waits for the server, and no attempt is final. A reset can discard bytes that the client has not read yet. The server then
-    /// seems to be unreachable.
+    /// Whether the queue retries after the error. A reset can discard bytes that the client has not read yet. The server then seems to be
+    /// unreachable.
     private func isRetried(_ error: TransferError?) -> Bool { [.transient, .unreachable].contains(error?.failureClass) }
 
     private func isTransientLoss(_ error: TransferError) -> Bool { error.failureClass == .transient && error.code == .connectionLost }
 
-    /// Breaks the connection before the server's key exchange reply. The reply can't be replayed, because it depends on the client's request.
-    @Test(arguments: Break.allCases) func `a connection lost at any byte of the key exchange is a transient error`(
+    /// Breaks the connection before the last byte of the server's key exchange reply. A complete recorded reply would be invalid, because the reply
+    /// depends on the client's request.
+    @Test(arguments: Break.allCases) func `a connection lost at any byte of the key exchange causes a retry`(
         kind: Break
     ) async throws {
         let server = try await SSHServerProcess.start()
@@ -127,7 +128,7 @@ struct HandshakeCutTests {
     /// Breaks the connection of a real server: during the key exchange, the authentication, the opening of the channel, the request of the
     /// subsystem, and the exchange of the SFTP versions.
     @Test(arguments: [RawServer.Direction.fromServer, .fromClient], Break.allCases)
-    func `a connection lost during the handshake is a transient error`(direction: RawServer.Direction, kind: Break) async throws {
+    func `a connection lost during the handshake causes a retry`(direction: RawServer.Direction, kind: Break) async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         let recording = try await record(server)
