@@ -16,7 +16,7 @@ import TransportTUS
         interop = try InteropFixture()
     }
 
-    /// The request that the server does not answer.
+    /// The request to which the server does not respond.
     private enum IgnoredRequest: String, CaseIterable, Sendable {
         case options = "OPTIONS"
         case creation = "POST"
@@ -24,7 +24,7 @@ import TransportTUS
         case form = "FORM"
     }
 
-    /// Checks that the queue sends a file to the second endpoint if the first endpoint does not answer a request.
+    /// Checks that the queue sends a file to the second endpoint if the first endpoint does not respond to a request.
     ///
     /// - Parameter size: The size of the file in bytes. An empty file counts as completely sent before the first request.
     private func check(_ ignored: IgnoredRequest, size: Int) async throws {
@@ -81,19 +81,19 @@ import TransportTUS
         nextServer.stop()
     }
 
-    @Test(arguments: [0, 1_000]) func fallsBackIfServerDoesNotAnswerOPTIONS(size: Int) async throws {
+    @Test(arguments: [0, 1_000]) func fallsBackIfServerIgnoresOPTIONS(size: Int) async throws {
         try await check(.options, size: size)
     }
 
-    @Test(arguments: [0, 1_000, 1 << 20]) func fallsBackIfServerDoesNotAnswerPOST(size: Int) async throws {
+    @Test(arguments: [0, 1_000, 1 << 20]) func fallsBackIfServerIgnoresPOST(size: Int) async throws {
         try await check(.creation, size: size)
     }
 
-    @Test(arguments: [0, 1_000, 1 << 20]) func fallsBackIfServerDoesNotAnswerPUT(size: Int) async throws {
+    @Test(arguments: [0, 1_000, 1 << 20]) func fallsBackIfServerIgnoresPUT(size: Int) async throws {
         try await check(.put, size: size)
     }
 
-    @Test(arguments: [0, 1_000]) func fallsBackIfServerDoesNotAnswerForm(size: Int) async throws {
+    @Test(arguments: [0, 1_000]) func fallsBackIfServerIgnoresForm(size: Int) async throws {
         try await check(.form, size: size)
     }
 
@@ -101,7 +101,7 @@ import TransportTUS
 
     /// A resumed upload begins with a HEAD. Without confirmed bytes at the silent server, the file moves to the next endpoint after one
     /// stall. With confirmed bytes, it moves after three stalls.
-    @Test(arguments: [(0, 1), (500, 3)]) func fallsBackIfServerDoesNotAnswerHEAD(confirmed: Int, attempts: Int) async throws {
+    @Test(arguments: [(0, 1), (500, 3)]) func fallsBackIfServerIgnoresHEAD(confirmed: Int, attempts: Int) async throws {
         let (unanswered, unansweredContinuation) = AsyncStream.makeStream(of: String.self)
         let silentServer = try ScriptedServer { request, _ in
             switch request.method {

@@ -155,7 +155,7 @@ import TransportTUS
         await queue.shutdown()
     }
 
-    @Test func rejectsFormsWithoutEndpointForForms() async throws {
+    @Test func rejectsInvalidFormsAndFormsWithoutEndpointForThem() async throws {
         let form = TransferItem.form(files: [.file(try interop.file("a", size: 1))])
         let folder = TransferItem.form(files: [.file(FilePath(interop.folder.path))])
         let noFile = TransferItem.form(fields: ["a": "b"], files: [])

@@ -46,7 +46,7 @@ struct WebDAVTests {
     /// One server for all promises, because servers start slowly.
     @Test(arguments: Server.allCases) func keepsListingPromises(_ kind: Server) async throws {
         let server = try await kind.start(in: interop)
-        // nginx lists no names that begin with a dot, such as one of the names of this promise.
+        // nginx lists no names that begin with a dot, and the promise `namesAreKept` needs such a name.
         for promise in ListingPromise.allCases where kind != .nginx || promise != .namesAreKept {
             let fixture = try FilesFixture(interop, port: server.port, transport: HTTPTransport()) {
                 .http("http+put\($0)", credentials: $1, options: HTTPOptions(webDAV: true))
@@ -127,7 +127,7 @@ struct WebDAVTests {
         withExtendedLifetime(server) {}
     }
 
-    /// Without the option, the servers store no file in a missing folder.
+    /// Without the setting `webDAV`, the servers store no file in a missing folder.
     @Test(arguments: Server.allCases) func createsFoldersOnlyOnRequest(_ kind: Server) async throws {
         let server = try await kind.start(in: interop)
         let queue = try await openQueue(server, HTTPOptions())

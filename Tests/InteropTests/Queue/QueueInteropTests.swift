@@ -67,7 +67,7 @@ import TransferKit
         await close(queue)
     }
 
-    @Test func heldSessionYieldsAndResumesWhenReleased() async throws {
+    @Test func heldSessionFreesSlotAndResumesWhenReleased() async throws {
         let queue = try await openQueue()
         let large = try await queue.enqueue(try .upload([interop.file("large", size: Self.large)], to: "real", options: Self.slowly))
         let next = try await queue.enqueue(try .upload([interop.file("next", size: 1_000)], to: "real"))

@@ -54,7 +54,7 @@ import TransportTUS
         writer.finish()
         #expect(try await session.value.statistics.bytesDone == size)
         #expect(server.requests.last?.body.count == size)
-        // HTTP keeps the first 4 MiB. After that, it frees the sent bytes after every 4 MiB.
+        // For plain HTTP, the queue keeps the first 4 MiB of the stream. After that, it frees the sent bytes after every 4 MiB.
         #expect(largest > 0 && largest <= 12 << 20, "\(largest)")
         await queue.shutdown()
     }

@@ -17,7 +17,7 @@ import TransportTUS
 
     static let versions = ["6", "5", "3"]
 
-    /// A transport that sends the version, without asking the server for others.
+    /// A transport that uses the given version, without asking the server for its versions.
     static func transport(_ version: String) throws -> TUSTransport {
         TUSTransport(dialect: try #require(Dialect.ietfVersions.first { $0.version == version }), now: { .now })
     }
@@ -39,7 +39,7 @@ import TransportTUS
         await server.stop()
     }
 
-    /// The connection breaks at the start, within the content, before its last byte, and before the response.
+    /// The connection of each upload breaks once: near the start, at one of two positions within the content, or shortly before its end.
     @Test(arguments: versions) func resumesAfterLostConnections(version: String) async throws {
         // More than the sockets of client, relay and server hold, so the server announces the upload before all content is sent.
         let size = 32 << 20
@@ -76,8 +76,8 @@ import TransportTUS
         await server.stop()
     }
 
-    /// The length of the stream is unknown. The connection breaks in the first and the last request with content, and between them. Confirmed bytes
-    /// of the stream can't be read again.
+    /// The length of the stream is unknown. The connection does not break, or breaks in the first or the last request with content, or between them.
+    /// Confirmed bytes of the stream can't be read again.
     @Test(arguments: versions, [nil, 1 << 10, 700_000, (2 << 20) - 1] as [Int?]) func sendsStream(version: String, cut: Int?) async throws {
         let size = 2 << 20
         let server = try await NIOUploadServer(usesRelativeLocation: true)

@@ -14,7 +14,7 @@ import TransportTUS
         interop = try InteropFixture()
     }
 
-    /// The connection breaks in the middle of a file, and the server restarts with other software. The file restarts once, and the next files do not.
+    /// The connection breaks in the middle of a file, and the server restarts with other software. The file restarts once, and the next file does not.
     @Test(
         arguments: [(.tus, .draft8), (.tus, .final), (.draft8, .tus), (.final, .tus)] as [(LoopbackDialect, LoopbackDialect)],
         [true, false])
@@ -28,7 +28,7 @@ import TransportTUS
         await queue.waitUntilIdle()
         #expect(try await first.value.state == .completed)
         server.stopContent(at: 1 << 20)
-        // Larger than all buffers on the network path, so that the old server can't have all of it.
+        // The first file is larger than all buffers on the network path, so the old server can't have all of it.
         let files = try [interop.file("a", size: 32 << 20), interop.file("b", size: 10)]
         let id = try await queue.enqueue(.upload(files, to: "real")).id
         try await queue.session(id).waitUntilSent(1 << 20)
@@ -57,7 +57,7 @@ import TransportTUS
             let stored = next.storedFiles(named: path.lastComponent?.string ?? "")
             #expect(try stored.map { try interop.content($0) } == [interop.content(path)], "\(path)")
         }
-        // Rejected creations are among the requests.
+        // Counts the uploads instead of the requests, because some requests are rejected creations.
         #expect(next.statistics.uploads.count == 2, "the file restarts once")
         await queue.shutdown()
         await next.stop()

@@ -52,8 +52,8 @@ import TransportTUS
         await close(server)
     }
 
-    /// The connection breaks after each of these numbers of bytes, the last of which is the whole content. No byte is sent twice, and there is only
-    /// one upload.
+    /// The connection breaks after the given number of content bytes, at most all of them. No byte is stored twice, and there is only one upload of
+    /// the file.
     @Test(arguments: dialects, [0, 1, 1000, 1 << 20, (3 << 20) - 1, 3 << 20]) func resumesAfterCut(dialect: LoopbackDialect, cut: Int64)
         async throws
     {
@@ -184,7 +184,7 @@ import TransportTUS
         await close(server)
     }
 
-    /// The queue resumes the file after it was paused, and cancels an unfinished upload with `DELETE`.
+    /// The queue resumes a file after a lost connection, and removes the unfinished upload of a cancelled session with `DELETE`.
     @Test(arguments: dialects) func queueResumesAndDiscards(dialect: LoopbackDialect) async throws {
         let server = interop.loopbackServer(LoopbackOptions(dialect: dialect, progressInterval: 100_000))
         let url = try await server.start()

@@ -55,8 +55,8 @@ import TransportTUS
         #expect(try stored.contains(interop.content(path)))
     }
 
-    /// nginx breaks requests with interim responses. No attempt fails because of this, and the file arrives exactly once, also if the connection to
-    /// nginx breaks twice.
+    /// nginx breaks requests with interim responses. Because of this, no attempt fails over HTTP/1.1, and at most one over HTTP/2. The file arrives
+    /// exactly once, even if the connection to nginx breaks twice.
     @Test(arguments: ["1.1", "2"], [true, false]) func sendsFile(httpVersion: String, streams: Bool) async throws {
         let path = try interop.file("file", size: Self.size)
         let (again, cut) = (try link(path, as: "again"), try link(path, as: "cut"))

@@ -109,7 +109,7 @@ struct SFTPBreakingPathTests {
         await folder.close()
     }
 
-    /// How many bytes each connection lives: ten or two seconds at 4 MiB/s.
+    /// How long each connection lasts at 4 MiB/s: ten or two seconds.
     enum Life: CaseIterable {
         case tenSeconds, twoSeconds
 

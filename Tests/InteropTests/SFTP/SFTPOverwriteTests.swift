@@ -25,7 +25,7 @@ struct SFTPOverwriteTests {
     }
 
     private static func make(_ found: Found, at url: URL) throws {
-        // As long as the transferred content.
+        // This content has the same length as the transferred content.
         let other = Data("the content before.".utf8)
         switch found {
         case .nothing: break

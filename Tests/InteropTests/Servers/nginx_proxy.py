@@ -5,6 +5,7 @@ Usage: nginx_proxy.py FOLDER UPSTREAM_PORT LARGEST_BODY [OPTIONS]
 OPTIONS is a JSON object:
   "streams": true forwards request bodies as they arrive;
   "readTimeout": the number of seconds for which nginx waits for the server (default: 60);
+  "bodyTimeout": the number of seconds for which nginx waits for more of a request's body (default: 60);
   "clients": a file with the accepted client certificates; "asks": the value of nginx's ssl_verify_client (default: on);
   "location": the origin that replaces the server's origin in Location headers;
   "secures": true replaces http with https in Location headers;

@@ -14,7 +14,7 @@ def run_until_listening(pid, start):
 
     pid: The file that the server writes once it accepts connections. A successful connection would prove nothing, because another program may
         use the port.
-    start: A function that writes the configuration for a port and a file, and returns the command that starts the server.
+    start: A function that writes the configuration for a port and the file pid, and returns the command that starts the server.
     """
     # The servers can't report a port that the system chose. Try free ports until the server gets one before another program does.
     while not (server := run(pid, start, port := free_port())):

@@ -225,7 +225,7 @@ import TransportTUS
         try await queue.setRateLimit(nil)
         #expect(try await session.value.state == .completed)
         #expect(try second.requests.isEmpty)
-        // A killed server may have lost the bytes, but the queue asks for them.
+        // A killed server may have lost the bytes, so the queue asks how many the server has.
         #expect(try first.requests.contains { $0.method == "HEAD" })
         try await interop.checkContent(of: session, on: first)
         await queue.shutdown()
@@ -265,7 +265,7 @@ import TransportTUS
             let url = try #require(item.remoteURL)
             #expect(try server.content(of: url, named: "") == (try interop.content(item.source)))
         }
-        // Each file is created once. Only the files that were in flight when the server was killed are created on both servers.
+        // Each file is created once, except the files that were in flight when the server was killed: these are created on both servers.
         let atBoth = try first.requests.count { $0.method == "POST" } + second.requests.count { $0.method == "POST" }
         #expect(atBoth <= 50 + 50 - done.count)
         #expect(try second.requests.count { $0.method == "POST" } == 50 - atFirst.count)
