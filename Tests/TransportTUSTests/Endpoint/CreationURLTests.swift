@@ -83,7 +83,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func rejectsDownloads() {
+    @Test func rejectsCreationURLOfDownload() {
         let error = #expect(throws: TransferError.self) {
             try TUSTransport.validate(AttemptOptions(creationURL: "https://host.example/files/"), for: .download)
         }

@@ -105,7 +105,7 @@ import TransportTUS
         }
     }
 
-    /// If a retry of the removal can't succeed, the class is `unsupported`, and the upload stays on the server until it expires. After a
+    /// If the server does not allow the removal, the class is `unsupported`, and the upload stays on the server until it expires. After a
     /// login page, a later removal may succeed.
     static let refusals: [Refusal] =
         [401, 403].map { Refusal($0, .unsupported, .credentialsRejected) } + [405, 501].map { Refusal($0, .unsupported, .unsupported) }

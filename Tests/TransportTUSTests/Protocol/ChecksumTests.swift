@@ -129,7 +129,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func splitsLargeFiles() async throws {
+    @Test func splitsLargeFileIntoRequestsOfAtMost8MiB() async throws {
         let size = 9 << 20
         let upload = try upload(size: size) { request, _ in
             request.method == "POST"

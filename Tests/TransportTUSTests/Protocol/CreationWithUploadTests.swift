@@ -110,7 +110,7 @@ import TransportTUS
         }
         _ = try await upload.run()
         #expect(upload.methods == ["POST", "POST", "PATCH"])
-        // The transport remembers the refusal.
+        // The transport remembers the rejection.
         _ = try await upload.run()
         #expect(upload.methods.suffix(2) == ["POST", "PATCH"])
         await upload.end()
@@ -140,7 +140,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: [400, 413, 415]) func reportsRefusedCreation(status: Int) async throws {
+    @Test(arguments: [400, 413, 415]) func reportsRejectedCreation(status: Int) async throws {
         let upload = try TestUpload(size: 100, offers: Self.offers) { _, _ in [.tus(status)] }
         #expect(await upload.failure()?.failureClass == .permanent)
         #expect(upload.methods == ["POST", "POST"])

@@ -9,7 +9,11 @@ import TransportTUS
 @Suite struct NegotiationTests {
     private static let done: [ServerStep] = [.answer(200, ["Upload-Complete": "?1"])]
 
-    /// Returns an upload to a server that responds to each version with `answer`. Requests without a version have the version `nil`.
+    /// Returns an upload, and its server.
+    ///
+    /// - Parameters:
+    ///   - options: Returns the response to an `OPTIONS` request with the given version; the version is nil if the request has none.
+    ///   - script: Returns the responses to all other requests, which are counted from 0.
     private func upload(
         dialect: String, now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
         options: @escaping @Sendable (String?) -> [ServerStep], _ script: @escaping ScriptedServer.Script

@@ -119,7 +119,7 @@ import TransportTUS
     }
 
     /// The transport still knows the earlier software of the server. No file fails.
-    @Test(arguments: changes) func sendsNewFiles(old: String, new: String) async throws {
+    @Test(arguments: changes) func sendsNewFilesWithNewProtocol(old: String, new: String) async throws {
         let server = Server(old)
         let (scripted, upload) = try open(server, dialect: "auto")
         _ = try await upload.run()
@@ -134,7 +134,8 @@ import TransportTUS
 
     /// The endpoint may use only one protocol. If it is the new one, the upload restarts. If not, the file fails, and keeps its upload, because the
     /// server's software may return.
-    @Test(arguments: changes, ["tus", "ietf"]) func followsSetting(change: (old: String, new: String), dialect: String) async throws {
+    @Test(arguments: changes, ["tus", "ietf"])
+    func restartsOnlyIfSettingAllowsNewProtocol(change: (old: String, new: String), dialect: String) async throws {
         let server = Server(change.new)
         let (scripted, upload) = try open(server, dialect: dialect)
         let error = await upload.failure(from: checkpoint(change.old, scripted))

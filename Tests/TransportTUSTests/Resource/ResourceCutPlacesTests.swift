@@ -5,8 +5,8 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Connections that break at each byte of less common requests and responses of the IETF's protocol. No byte is sent twice, and there is no second
-/// upload.
+/// Connections that break at each byte of less common requests and responses of the IETF's protocol. No byte that the server has is sent again, and
+/// there is no second upload.
 @Suite struct ResourceCutPlacesTests {
     private static let size = 100
 

@@ -4,7 +4,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Connections that break at each byte of requests and responses of the IETF's protocol. No byte is lost, and there is no second upload.
+/// Connections that break at each byte of requests and responses of the IETF's protocol. No byte is lost, and no file arrives twice.
 @Suite struct ResourceCutTests {
     private static let size = 100
 
@@ -69,7 +69,7 @@ import TransportTUS
     }
 
     /// As long as the interim response is incomplete, the client does not know the upload. Because it has sent everything, the outcome is unknown.
-    @Test(arguments: ["3", "6", "8", "10"]) func recoversFromTruncatedInterimResponse(version: String) async throws {
+    @Test(arguments: ["3", "6", "8", "10"]) func truncatedInterimResponseLeavesOutcomeUnknown(version: String) async throws {
         let whole = ResourceServer.interim(version)
         for position in 0...whole.utf8.count {
             let place = "version \(version), interim response after \(position) bytes of \(whole.utf8.count)"
