@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// The URL of an upload in several responses to one request. All of them must be the same, except that of the response that completes the upload.
+/// The URL of an upload in several responses to one request. All URLs must be the same, except in the response that completes the upload.
 @Suite struct ResourceLocationTests {
     private static func created(_ location: String) -> ServerStep {
         .answer(201, ["Location": location, "Upload-Complete": "?0", "Upload-Offset": "0"])
@@ -94,7 +94,7 @@ import TransportTUS
         await upload.end()
     }
 
-    /// After a redirect, a relative URL belongs to the redirect's target, also in an interim response.
+    /// After a redirect, a relative URL belongs to the redirect's target, even in an interim response.
     @Test func resolvesLocationAfterRedirect() async throws {
         let upload = try TestUpload.resource(size: 32 << 20) { request, _ in
             switch (request.method, request.path) {

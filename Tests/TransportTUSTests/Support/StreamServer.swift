@@ -17,7 +17,7 @@ final class StreamServer: Sendable {
         var mismatches = 0
     }
 
-    /// Whether the server refuses content before it knows the length.
+    /// Whether the server rejects content before it knows the length.
     let requiresLengthFirst: Bool
     let state: Locked<State>
 

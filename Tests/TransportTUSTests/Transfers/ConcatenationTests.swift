@@ -211,8 +211,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A server that refuses the concatenation has concatenated nothing, so missing segments can be replaced.
-    @Test func replacesMissingSegmentAfterRefusal() async throws {
+    /// A server that rejects the concatenation has concatenated nothing, so missing segments can be replaced.
+    @Test func replacesMissingSegmentAfterRejection() async throws {
         let server = Server { request in request.headers["upload-concat"]?.hasPrefix("final;") == true ? [.tus(423)] : nil }
         let upload = try upload(server: server)
         #expect(await upload.failure()?.failureClass == .transient)
@@ -282,7 +282,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func stopsOtherSegmentsAfterRefusal() async throws {
+    @Test func stopsOtherSegmentsAfterRejection() async throws {
         let server = Server { request in
             request.method == "PATCH" && request.path == "/files/1" ? [.tus(415)] : nil
         }

@@ -4,7 +4,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Connections that break at each byte of less common requests and responses. No byte is lost or repeated, and no request is unnecessary.
+/// Connections that break at each byte of less common requests and responses. The stored content is complete, and no request is unnecessary.
 @Suite struct CutPlacesTests {
     private static let size = 100
 

@@ -78,7 +78,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func secondRefusalAtSameOffsetIsFinal() async throws {
+    @Test func secondRejectionAtSameOffsetIsFinal() async throws {
         let upload = try TestUpload(size: 10) { request, number in
             request.method == "HEAD" ? [.offset(0)] : request.method == "POST" ? [.created] : [.tus(400, body: "no such thing")]
         }
@@ -89,7 +89,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func refusalsAtDifferentOffsetsAreNotFinal() async throws {
+    @Test func rejectionsAtDifferentOffsetsAreNotFinal() async throws {
         let upload = try TestUpload(
             size: 10,
             answers: [

@@ -62,7 +62,7 @@ import TransportTUS
         await patch.end()
     }
 
-    @Test func limitsSizeOfHeaders() async throws {
+    @Test func rejectsTooLargeHeaders() async throws {
         let upload = try TestUpload(size: 10) { _, _ in
             [
                 .read(nil),
@@ -73,7 +73,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func limitsSizeOfPages() async throws {
+    @Test func rejectsTooLargePage() async throws {
         let upload = try TestUpload(size: 10) { _, _ in
             [
                 .read(nil),
