@@ -163,7 +163,7 @@ struct PoolTests {
     @Test func abandonsSilentConnection() async throws {
         let connector = ProcessConnector()
         var policy = clock.policy
-        // This limit is shorter than `silence`. The long time disables it.
+        // By default, this limit is shorter than `silence`. The long time disables this limit.
         policy.silenceAfterCancellation = .seconds(1_000_000)
         let transport = SFTPTransport(connector: connector, policy: policy)
         let (first, hanging) = try await suspendServerDuringCheck(connector, transport)

@@ -200,7 +200,7 @@ struct CheckpointTests {
         }
     }
 
-    /// A cancelled attempt waits at most 80 ms for a sync. In memory, a sync takes no time, even if other tests write to the disk.
+    /// A cancelled attempt waits at most 80 ms for a sync. The server's files are in memory, where a sync takes no time, even if other tests write to the disk.
     @Test func cancellationKeepsSyncedBytes() async throws {
         let memory = URL(filePath: "/dev/shm", directoryHint: .isDirectory)
         let parent = FileManager.default.fileExists(atPath: memory.path) ? memory : FileManager.default.temporaryDirectory

@@ -55,7 +55,7 @@ import TransportSFTP
     }
 
     /// SFTP can't express a modification time before 1970. The transport then sets no time, so the file keeps the time of the upload.
-    @Test func doesNotRoundTimeBefore1970Up() async throws {
+    @Test func setsNoTimeBefore1970() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture, overwrite: .different)
             var source = try transfer.source(content(1000))
