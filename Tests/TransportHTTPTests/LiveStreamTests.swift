@@ -97,7 +97,7 @@ import TransportSupport
         #expect(isComplete.withLock { $0 } == !fails)
     }
 
-    /// Another client removed the folder. Before the first release, the stream can start again.
+    /// Another client removed the folder. Until its first bytes are released, the stream can be sent again.
     @Test func sendsStreamAgainAfterCreatingFolder() async throws {
         let (arrivals, hasArrived) = AsyncStream.makeStream(of: Void.self)
         let statuses = [201, 409, 201, 201]

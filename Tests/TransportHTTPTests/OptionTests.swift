@@ -41,7 +41,7 @@ import TransportSupport
         try HTTPTransport.validate(.http("https+form://host/", options: Self.ofEndpoint))
     }
 
-    @Test func sessionTakesPrecedence() throws {
+    @Test func sessionSettingsTakePrecedence() throws {
         let options = try HTTPOptions(
             settings: HTTPOptions(fileField: "upload", fields: ["a": "1", "b": "1"]).settings,
             session: HTTPOptions(upload: .put, fileField: "reel", fields: ["b": "2"]).settings)

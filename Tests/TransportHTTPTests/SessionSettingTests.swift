@@ -54,7 +54,7 @@ import TransportHTTP
 
     // MARK: URLs for single files
 
-    @Test func eachFileMayHaveURL() async throws {
+    @Test func sendsEachFileToItsURL() async throws {
         var transfer = try TestTransfer("put", size: 3) { _, _ in [.answer(200, body: "0123456789abcdef")] }
         transfer.options.settings = [
             "uploadURL.day/a.mov": transfer.server.url("/bucket/1?signature=0123456789abcdef"),

@@ -151,7 +151,7 @@ import TransportHTTP
         await apache.end()
     }
 
-    @Test func requiresOptionAndAddressOfFolder() async throws {
+    @Test func rejectsListingWithoutSettingOrWithPlaceholder() async throws {
         let plain = try TestListing(webDAV: false) { _, _ in [.silence] }
         let missing = await plain.failure()
         #expect(missing?.failureClass == .unsupported && missing?.message.contains("webDAV") == true)
