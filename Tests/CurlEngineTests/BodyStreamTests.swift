@@ -50,7 +50,7 @@ import TransportSupport
     }
 
     /// A server can close a kept-alive connection at any time, and libcurl can't send a stream again.
-    @Test func usesNewConnection() async throws {
+    @Test func sendsStreamOverNewConnection() async throws {
         let server = try ScriptedServer { _, number in number == 0 ? [.answer(200)] : [.read(nil), .answer(204)] }
         let engine = CurlEngine()
         _ = try await engine.perform(HTTPRequest(method: "GET", url: server.url()))

@@ -10,7 +10,7 @@ import TransportSupport
     import Glibc
 #endif
 
-/// Plain TCP connections that the engine opens for other protocols. libcurl must not send any bytes on them.
+/// Plain TCP connections that the engine opens for other protocols. libcurl must send no bytes to the server.
 @Suite(.timeLimit(.minutes(30))) struct ConnectTests {
     /// Writes the text, and then reads until the other end closes the connection.
     private func exchange(_ text: String, over socket: FileDescriptor) async throws -> String {

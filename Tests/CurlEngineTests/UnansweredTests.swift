@@ -66,7 +66,7 @@ import TransportSupport
         #expect(error.kind == .connectionLost && !error.isUnanswered, "\(error)")
     }
 
-    /// The TLS handshake is cut before the server sends a byte. It is reset if the server leaves bytes unread.
+    /// The TLS handshake is cut before the server sends a byte. The connection is reset if the server leaves bytes unread.
     @Test(arguments: [0, 5]) func reportsCutHandshake(limit: Int) async throws {
         let server = try ScriptedServer(headLimit: { _ in limit }) { _, _ in [.silence] }
         defer { server.stop() }
