@@ -131,7 +131,7 @@ import TransportTUS
         ("https+put://one.example/", .never, true), ("https+form://one.example/", .never, true),
         ("https+put://one.example/{transfer}/{path}", .never, false), ("https://one.example/", .never, false),
         ("sftp://me@one.example/in/", .always, true), ("sftp://me@one.example/in/", .skip, true),
-        // The server refuses a second file with the same name, so no file is lost.
+        // The upload of a second file with the same name fails, so no file is lost.
         ("sftp://me@one.example/in/", .never, false), ("sftp://me@one.example/in/", .rename, false),
     ]
 

@@ -200,7 +200,7 @@ import TransferCore
         #expect(try await program.run("add", "place", "one/reel", "--metadata", "ab=1").status == 0)
     }
 
-    /// Folders with the same name are merged, because the server refuses a second file with the same name.
+    /// Folders with the same name are merged, because the upload of a second file with the same name fails.
     @Test func mergesFoldersWithSameName() async throws {
         let program = try program()
         for folder in ["one/stills", "two/stills", "three"] {

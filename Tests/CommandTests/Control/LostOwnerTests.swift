@@ -4,7 +4,7 @@ import Testing
 import TransferControl
 import TransferKit
 
-/// If the owner exits before answering, the command is retried; completed changes are not repeated.
+/// If the owner exits before it responds, the command is retried; completed changes are not repeated.
 @Suite(.serialized) struct LostOwnerTests {
     @Test(
         arguments: [
@@ -127,7 +127,7 @@ import TransferKit
         return (program, try await program.succeed("add", "studio", "a").lines[0])
     }
 
-    /// Runs a command. The owner exits after it has performed a request that contains `word`, and before it answers.
+    /// Runs a command. The owner exits after it has performed a request that contains `word`, and before it responds.
     private func result(of command: [String], in program: TransferQ, ownerExitsAfter word: String) async throws -> CommandResult {
         let owner = try await ExitingOwner(program.store)
         let running = try program.start(command)

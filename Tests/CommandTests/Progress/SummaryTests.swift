@@ -19,7 +19,7 @@ import Testing
             let rows = screen.rows
             let advice = ["To see why it failed:", "transferq show \(id). To retry it:", "transferq retry \(id), then", "transferq run"]
             #expect(rows.filter { !$0.isEmpty }.suffix(4) == advice[...], "\(rows)")
-            // The line about the file names it.
+            // The line about the failed file names the file.
             let text = rows.joined(separator: " ").split(separator: " ").joined(separator: " ")
             #expect(text.contains("gave up \(id) small and 1 more, file large: The server"), "\(text)")
         }

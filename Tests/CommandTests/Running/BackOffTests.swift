@@ -62,7 +62,7 @@ import Testing
         #expect(!zip(seen.run, seen.run.dropFirst()).contains { $0 == $1 && $0.hasPrefix("waiting ") }, "\(seen.run)")
     }
 
-    /// After its first response, the server gets no request for a time, also not for other sessions.
+    /// After its first response, the server gets no requests for a while, not even for other sessions.
     @Test(.timeLimit(.minutes(10))) func showsRequestToBackOff() async throws {
         let server = try ScriptedServer { _, _ in [.answer(503, ["Retry-After": "3000"])] }
         defer { server.stop() }

@@ -96,7 +96,7 @@ import Testing
         #expect(shown.contains("the form's field papers has 5 B of B.pdf (application/pdf)"), "\(shown)")
     }
 
-    @Test func rejectsUselessForms() async throws {
+    @Test func rejectsInvalidForms() async throws {
         let program = try TransferQ()
         try program.folder.file("reel", size: 1)
         try await program.succeed("account", "add", "site", "http+form://127.0.0.1:1/upload")
