@@ -57,7 +57,7 @@ import TransportHTTP
     }
 
     /// The small file is sent without `Expect: 100-continue`, so the transport is already sending the body when the response arrives.
-    @Test func readsNginxRefusalDuringBody() async throws {
+    @Test func readsNginxErrorDuringBody() async throws {
         let server = try await startServer(.put, largestBody: 1_000)
         defer { withExtendedLifetime(server) {} }
         let path = try interop.file("small", size: 200_000)
@@ -66,7 +66,7 @@ import TransportHTTP
         await transport.shutdown()
     }
 
-    @Test(arguments: [100_000, 30 << 20]) func readsFlaskRefusalDuringBody(size: Int) async throws {
+    @Test(arguments: [100_000, 30 << 20]) func readsFlaskErrorDuringBody(size: Int) async throws {
         let server = try await startServer(.form)
         defer { withExtendedLifetime(server) {} }
         let error = await refusal(of: try interop.file("file", size: size), at: .http("http+form://127.0.0.1:\(server.port)/refused"))
