@@ -40,7 +40,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func failsIfOverrideIsRefused() async throws {
+    @Test func failsIfOverrideIsRejected() async throws {
         let upload = try TestUpload(size: 10) { request, number in
             request.headers["x-http-method-override"] != nil ? [.answer(405)] : Self.script(request, number)
         }

@@ -44,7 +44,7 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func assumesCoreAndCreationAfterSecondRefusal() async throws {
+    @Test func assumesCoreAndCreationAfterSecondStatus400() async throws {
         let upload = try upload("OPTIONS", count: 2)
         for _ in 0..<2 { _ = try await upload.run() }
         #expect(upload.featureRequests == 2)
@@ -91,7 +91,7 @@ import TransportTUS
     }
 
     /// A network path may break several connections in a row, so a second status 400 is not final.
-    @Test(arguments: ["POST", "HEAD", "DELETE"]) func retriesLaterAfterSecondRefusal(method: String) async throws {
+    @Test(arguments: ["POST", "HEAD", "DELETE"]) func retriesLaterAfterSecondStatus400(method: String) async throws {
         let upload = try TestUpload(size: 10, answers: [Self.malformed, Self.malformed])
         let failure =
             switch method {
@@ -108,7 +108,7 @@ import TransportTUS
     }
 
     /// If a tus server responds with 400, it has read the whole request, so the status is final.
-    @Test func refusalByTUSServerIsFinal() async throws {
+    @Test func status400FromTUSServerIsFinal() async throws {
         let upload = try TestUpload(size: 10, answers: [[.tus(400)]])
         #expect(await upload.failure()?.failureClass == .permanent)
         #expect(upload.methods == ["POST"])

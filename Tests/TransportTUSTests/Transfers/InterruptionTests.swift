@@ -4,7 +4,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// When a `PATCH` fails, an attempt reads the offset and stores it. It never sends from the same offset again without reading the offset first.
+/// When a `PATCH` fails, an attempt reads the offset and stores it. The attempt sends from the same offset again only after it has read the offset.
 @Suite struct InterruptionTests {
     @Test func readsOffsetAfterInterruption() async throws {
         let upload = try TestUpload(size: 300_000, answers: [[.created], [.read(1000), .reset], [.offset(1000, of: 300_000)]])

@@ -170,7 +170,7 @@ import TransportTUS
     }
 
     /// The server announces the extension without supporting it.
-    @Test func waitsForEndIfDeferralIsRefused() async throws {
+    @Test func waitsForEndIfDeferralIsRejected() async throws {
         let server = StreamServer()
         let upload = try TestUpload(size: Self.total, offers: Self.offers) { request, _ in
             request.headers["upload-defer-length"] == nil ? server.steps(request) : [.tus(400)]
