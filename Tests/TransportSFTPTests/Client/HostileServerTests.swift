@@ -133,14 +133,14 @@ struct HostileServerTests {
         #expect(error?.message.contains("which is implausible") == true, "\(error?.description ?? "")")
     }
 
-    @Test func reportsRefusalDuringDownload() async throws {
+    @Test func reportsRejectedReadDuringDownload() async throws {
         let (received, error) = try await download { id, offset, count in
             offset < 100_000 ? ScriptedPeer.data(id, Self.part(offset, count)) : ScriptedPeer.status(id, .permissionDenied)
         }
         #expect(error?.code == .forbidden && received == nil)
     }
 
-    /// All responses of the server contain impossible sizes.
+    /// The server reports an impossible size for each file.
     @Test(arguments: Self.policies, Self.impossibleSizes)
     func uploadFailsCleanlyOnImpossibleSizes(policy: OverwritePolicy, reported: UInt64) async throws {
         let path = FilePath(FileManager.default.temporaryDirectory.appending(path: "sftp-sizes-\(UUID().uuidString)").path)

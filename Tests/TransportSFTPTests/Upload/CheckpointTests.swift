@@ -200,7 +200,8 @@ struct CheckpointTests {
         }
     }
 
-    /// A cancelled attempt waits at most 80 ms for a sync. The server's files are in memory, where a sync takes no time, even if other tests write to the disk.
+    /// A cancelled attempt waits at most 80 ms for a sync. The server's files are in memory, where a sync takes no time, even while
+    /// other tests write to the disk.
     @Test func cancellationKeepsSyncedBytes() async throws {
         let memory = URL(filePath: "/dev/shm", directoryHint: .isDirectory)
         let parent = FileManager.default.fileExists(atPath: memory.path) ? memory : FileManager.default.temporaryDirectory
@@ -323,7 +324,7 @@ struct CheckpointTests {
     }
 
     /// A path that has broken may soon break again, so the upload saves its progress after 8 MiB. Over an intact path, no save is due before
-    /// the end of 24 MiB, unless they take several seconds.
+    /// the end of 24 MiB, unless the upload takes several seconds.
     @Test func savesSoonerAfterBrokenAttempt() async throws {
         let size = 24 << 20
         let (events, error) = try await upload(size, reported: size, number: 2)

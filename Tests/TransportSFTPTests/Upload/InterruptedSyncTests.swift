@@ -119,7 +119,7 @@ struct InterruptedSyncTests {
                         return true
                     }
                     state.hasFailed = true
-                    // Lose only an old block, because a comparison of the recent blocks would not detect it.
+                    // Loses only an old block, because a comparison of the recent blocks would not detect it.
                     for index in (dirty.first ?? 0..<0) { state.content[index] = 0 }
                     return false
                 }
