@@ -6,7 +6,7 @@ import TransportHTTP
 
 /// Servers that report success before they have received the whole file.
 @Suite struct EarlyResponseTests {
-    /// Reads the start of a large body, responds with success and closes the connection.
+    /// Reads the start of a large body, and responds with success and `Connection: close`.
     private static func answer(_ status: Int = 200, _ headers: String = "Content-Length: 0\r\n") -> [ServerStep] {
         [
             .raw("HTTP/1.1 100 Scripted\r\n\r\n"), .read(1_000_000),

@@ -39,7 +39,7 @@ import TransportHTTP
         #expect(error?.message.contains(name) == true)
     }
 
-    /// With a misspelled placeholder, all files would have the same address and replace each other.
+    /// With a misspelt placeholder, all files would have the same address and replace each other.
     @Test(arguments: [
         ("/in/{nmae}", "{nmae}"), ("/in?key={Path}", "{Path}"), ("/{name}/{source}", "{source}"), ("/in/{name", "a brace"),
         ("/in/name}", "a brace"), ("/in?sig={secret-0123}", "a brace"), ("/{{name}}", "a brace"),

@@ -77,7 +77,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func omitsExpectAfterRefusal() async throws {
+    @Test func omitsExpectAfterStatus417() async throws {
         let transfer = try TestTransfer("put", size: 300_000, answers: [[Self.head(417)], [.answer(200)]])
         #expect(await transfer.failure()?.failureClass == .transient)
         #expect(try await transfer.run().bytes == 300_000)
@@ -131,7 +131,7 @@ import TransportHTTP
         }
     }
 
-    @Test(arguments: ["put", "form"]) func readsRefusalDuringBody(mode: String) async throws {
+    @Test(arguments: ["put", "form"]) func readsErrorResponseDuringBody(mode: String) async throws {
         let answer = #"{"error":"reels of 10 MB at most"}"#
         let head = "Content-Type: application/json\r\nContent-Length: \(answer.utf8.count)\r\nConnection: close\r\n"
         let transfer = try TestTransfer(

@@ -142,7 +142,7 @@ import TransportSupport
         #expect(isComplete.withLock { $0 } == nil)
     }
 
-    /// The server rejects the first request before its body. Later streams to this server wait for their end immediately.
+    /// The server rejects the first request before its body. Later streams to this server are sent only after their end.
     @Test(arguments: [411, 501]) func sendsStreamAfterItsEndIfServerRequiresLength(status: Int) async throws {
         let (rejections, hasRejected) = AsyncStream.makeStream(of: Void.self)
         let stream = try Stream(size: 1_000, available: 10) { request, _ in

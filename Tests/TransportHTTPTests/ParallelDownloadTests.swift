@@ -123,8 +123,8 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// When the last range is refused, the other connection has already finished its ranges.
-    @Test func repeatsLastRangeAfterRefusal() async throws {
+    /// When the server rejects the request for the last range, the other connection has already finished its ranges.
+    @Test func repeatsLastRangeAfterRejection() async throws {
         let server = RangeServer(size: 2_000)
         let (hasBegun, hasEnded) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         let transfer = try Self.transfer(2) { request, number in

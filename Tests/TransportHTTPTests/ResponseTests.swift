@@ -15,7 +15,7 @@ import TransportHTTP
         (500, .transient, .serverError), (501, .unsupported, .notThisProtocol), (502, .transient, .serverUnavailable),
         (503, .transient, .serverUnavailable), (507, .remoteFull, .remoteFull),
     ])
-    func classifiesRefusedUploads(status: Int, failureClass: FailureClass, code: TransferError.Code) async throws {
+    func classifiesRejectedUploads(status: Int, failureClass: FailureClass, code: TransferError.Code) async throws {
         let transfer = try TestTransfer("put", size: 10) { _, _ in [.answer(status, ["Retry-After": "7"], body: "Because.\nMore.")] }
         let failure = try #require(await transfer.failure())
         #expect(failure.failureClass == failureClass)
@@ -30,7 +30,7 @@ import TransportHTTP
         (403, .permanent, .forbidden), (404, .permanent, .noSuchRemoteFile), (405, .unsupported, .unsupported),
         (410, .permanent, .noSuchRemoteFile), (429, .transient, .serverError), (500, .transient, .serverError),
     ])
-    func classifiesRefusedDownloads(status: Int, failureClass: FailureClass, code: TransferError.Code) async throws {
+    func classifiesRejectedDownloads(status: Int, failureClass: FailureClass, code: TransferError.Code) async throws {
         let transfer = try TestTransfer("get") { _, _ in [.answer(status)] }
         let failure = try #require(await transfer.failure())
         #expect(failure.failureClass == failureClass)
@@ -69,7 +69,7 @@ import TransportHTTP
         ("put", 307, ["Location": "http://127.0.0.2:81/x"], "http://127.0.0.2:81, which the account does not trust"),
         ("put", 307, [:], "without a valid target"), ("get", 302, ["Location": "https://127.0.0.2/x"], "https://127.0.0.2, "),
     ])
-    func refusalIncludesAdvice(mode: String, status: Int, headers: [String: String], words: String) async throws {
+    func errorIncludesAdvice(mode: String, status: Int, headers: [String: String], words: String) async throws {
         let transfer = try TestTransfer(mode, size: mode == "get" ? nil : 10, answers: [[.answer(status, headers)]])
         let failure = try #require(await transfer.failure())
         #expect(failure.message.contains(words), "\(failure)")

@@ -22,7 +22,7 @@ import TransportHTTP
         await listing.end()
     }
 
-    /// The header hook learns the session and the account.
+    /// The header hook receives the session and the account.
     @Test func passesOriginToHeaderHook() async throws {
         let requests = Locked<[RequestInfo]>([])
         let transport = HTTPTransport { request, headers in
@@ -72,7 +72,7 @@ import TransportHTTP
         await listing.end()
     }
 
-    /// The response arrives in pieces that end at any byte.
+    /// The response arrives in two pieces. The first piece has a different length each time.
     @Test func readsResponseInPieces() async throws {
         let body = Array(
             TestListing.multistatus(
@@ -131,7 +131,7 @@ import TransportHTTP
         (503, .transient, .serverUnavailable),
         (301, .permanent, .rejected),
     ])
-    func classifiesRefusals(status: Int, failureClass: FailureClass, code: TransferError.Code) async throws {
+    func classifiesRejectedListings(status: Int, failureClass: FailureClass, code: TransferError.Code) async throws {
         let listing = try TestListing(status: status, "<html/>")
         let error = await listing.failure()
         #expect(error?.failureClass == failureClass && error?.code == code, "\(String(describing: error))")
