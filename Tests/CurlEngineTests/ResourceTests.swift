@@ -16,7 +16,7 @@ import TransportSupport
 /// whole process.
 @Suite(.timeLimit(.minutes(30))) struct ResourceTests {
     /// libdispatch ends a process that runs out of descriptors, so the engine opens no connection if only a few are free. The error must
-    /// not blame the server.
+    /// not name the server as the cause.
     @Test(.oneProcessAtATime) func opensNoConnectionIfDescriptorsAreScarce() async {
         await #expect(processExitsWith: .success) {
             let server = try OneThreadServer(batchSize: 1)
