@@ -3,7 +3,7 @@ import SystemPackage
 import Testing
 import TransferCommands
 
-/// Arguments that are easily misread, such as values with a leading dash, misspelled commands and invalid UTF-8.
+/// Arguments that are easily misread, such as values with a leading dash, misspelt commands and invalid UTF-8.
 @Suite struct ArgumentTests {
     /// File names such as -dash and -h1 contain an h after a dash, but don't request help.
     @Test(arguments: ["-dash", "-h1", "-xyz", "-x=1", "-d", "---x", "-vx"]) func requiresPathForFileNameWithLeadingDash(name: String)

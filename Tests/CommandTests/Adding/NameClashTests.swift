@@ -135,7 +135,7 @@ import TransportTUS
         ("sftp://me@one.example/in/", .never, false), ("sftp://me@one.example/in/", .rename, false),
     ]
 
-    /// The folders contain files with the same name, so one file would replace the other.
+    /// The folders contain files with the same name, so one file could replace the other.
     @Test(arguments: folderPolicies) func rejectsFoldersThatMerge(address: String, policy: OverwritePolicy, isRejected: Bool) async throws {
         let queue = try await open([address])
         let options = SessionOptions(overwrite: policy)

@@ -50,7 +50,7 @@ import TransferKit
         }
     }
 
-    @Test(arguments: [SIGKILL, SIGTERM]) func restartsAfterExit(signal: Int32) async throws {
+    @Test(arguments: [SIGKILL, SIGTERM]) func canBeStartedAgainAfterExit(signal: Int32) async throws {
         try await LoopbackStudio.withAgent { studio in
             let program = studio.program
             try program.folder.sparseFile("a", size: 64 << 20)

@@ -16,7 +16,7 @@ import TransferKit
             try program.folder.sparseFile("a", size: 64 << 20)
             let small = "bcdefghij".map(String.init)
             for name in small { try program.folder.file(name, size: 1_000, seed: UInt64(name.utf8.first ?? 0)) }
-            // At this rate the first session takes a quarter of an hour.
+            // At this rate, the first session takes a quarter of an hour.
             let first = try await program.succeed("add", "studio", "a", "--rate", "64K").lines[0]
             let others = try await program.run(["add", "studio"] + small + ["--each"]).lines
             let ids = Dictionary(uniqueKeysWithValues: zip(["a"] + small, [first] + others))

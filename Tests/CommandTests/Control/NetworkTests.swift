@@ -165,7 +165,7 @@ private let hasNamespaces = (try? StartedProgram.run("unshare", ["--net", "--mou
         #expect(lines.last == "completed" && lines.contains { $0.contains("expensive") }, "\(lines)")
     }
 
-    /// The wait for NetworkManager never ends here, because `timeout` does not end it.
+    /// A script replaces `timeout`, so a wait for NetworkManager would never end.
     @Test func `a run in the foreground and a stream don't wait for NetworkManager`() async throws {
         let lines = try await run(
             #"""

@@ -128,7 +128,7 @@ import TransferKit
         #expect(refused.status == 2 && refused.diagnostics.contains("--set-tag"), "\(refused.testDescription)")
     }
 
-    /// Sessions that failed can change, and the changes apply to the retry.
+    /// `set --failed` changes all failed sessions, and no others.
     @Test func setChangesFailedSessions() async throws {
         try await LoopbackStudio.with(LoopbackOptions(maximumSize: 5)) { studio in
             let program = studio.program

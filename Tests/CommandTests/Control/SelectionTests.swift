@@ -137,7 +137,7 @@ import TransferKit
         }
     }
 
-    /// A short number may be intended as an index, so it is rejected as an ID prefix.
+    /// A short prefix of an ID is rejected, because a short number may be intended as an index.
     @Test(arguments: ["0", "10", "3f2"]) func rejectsShortPrefix(prefix: String) async throws {
         let (program, ids) = try await programWithSessions()
         let refused = try await program.run("cancel", prefix)
@@ -196,7 +196,7 @@ import TransferKit
         sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
         """
 
-    /// A group with one unfinished session is as harmless as an ID.
+    /// A group with one unfinished session needs no confirmation, as with an ID.
     @Test func doesNotAskAboutSingleSession() async throws {
         let (program, ids) = try await programWithSessions()
         let words = ["python3", "-c", Self.terminalScript, "no", TransferQ.executable.string, "remove", "--tag", "last"]

@@ -49,7 +49,7 @@ import TransportTUS
         #expect(text.contains("Example: transferq \(command)") || text.contains("| transferq \(command)"))
     }
 
-    /// At 80 columns, each command, argument and option fits on one line, except lists of values.
+    /// At 80 columns, the description of each command, argument and option fits on one line, except lists of values.
     @Test(arguments: commands + ["", "account", "agent", "queue", "quarantine"])
     func hasOneLineForEachOption(command: String) async throws {
         var program = try TransferQ()

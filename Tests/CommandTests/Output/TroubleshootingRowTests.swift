@@ -9,9 +9,9 @@ import Testing
     import Darwin
 #endif
 
-/// The messages that the program prints about common failures have a row in *Troubleshooting*, in the section that `why` names.
+/// Each message of the program about a common failure has a row in *Troubleshooting*, in the section that `why` names.
 @Suite(.serialized) struct TroubleshootingRowTests {
-    /// The texts that the rows of each section look for, in their order in a message.
+    /// The texts in the rows of each section, in their order in a message.
     private static func rows() throws -> [String: [[String]]] {
         let article = try String(contentsOfFile: "Sources/transferq/transferq.docc/Troubleshooting.md", encoding: .utf8)
         let sections = article.components(separatedBy: "\n## ").dropFirst().map { section in

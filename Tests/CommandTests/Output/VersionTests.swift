@@ -32,7 +32,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: program.store.string))
     }
 
-    /// The newest version in the changelog is the program's version, with the date of its release.
+    /// The newest version in the changelog is the program's version. Its heading has the date of the release, or `unreleased`.
     @Test func changelogDescribesThisVersion() async throws {
         // Tests/CommandTests/Output/VersionTests.swift
         let package = (0..<4).reduce(URL(fileURLWithPath: #filePath)) { url, _ in url.deletingLastPathComponent() }

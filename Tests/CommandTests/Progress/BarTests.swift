@@ -274,7 +274,7 @@ import Testing
 }
 
 extension String {
-    /// The drawn lines without cursor movements.
+    /// The drawn lines without control sequences.
     var drawnLines: [Substring] {
         replacing(/\u{1B}\[[0-9;]*[A-Za-z]/, with: "").split(whereSeparator: \.isNewline)
     }

@@ -44,7 +44,8 @@ import TransferKit
         }
     }
 
-    /// Without these events, the last reported rate would look like the current one.
+    /// While the server stores the file, further events report falling rates. Otherwise, the last reported rate would look like the
+    /// current one.
     @Test(.timeLimit(.minutes(10))) func reportsFallingRate() async throws {
         try await Self.with { program, respond in
             let run = try program.start(["run", "--progress", "json"])

@@ -2,7 +2,7 @@ import Locking
 import ScriptedHTTP
 import Testing
 
-/// Warnings about completed files are shown during the run and afterwards.
+/// Warnings about files, and errors of accounts, are shown during the run and afterwards.
 @Suite struct WarningTests {
     /// A server that concatenates partial uploads but does not let clients remove them.
     private static func server() throws -> ScriptedServer {

@@ -147,7 +147,7 @@ import TransferCore
         }
     }
 
-    @Test func reportsRefusalOnce() async throws {
+    @Test func reportsRejectedStreamOnce() async throws {
         let program = try TransferQ()
         let server = try ScriptedServer { _, _ in [.answer(413)] }
         defer { server.stop() }
