@@ -74,4 +74,21 @@ import Testing
         let message = /127\.0\.0\.1(:\d+)? (is currently unavailable|asked clients to back off)\./
         #expect((seen.list.dropFirst() + seen.why + [seen.account, seen.accounts[1]]).allSatisfy { $0.contains(message) }, "\(seen)")
     }
+
+    /// The server asks clients to wait for 50 minutes, but is available again.
+    @Test(.timeLimit(.minutes(10))) func retryOfAccountEndsWaitForServer() async throws {
+        let server = try ScriptedServer { _, number in
+            number == 0 ? [.answer(503, ["Retry-After": "3000"])] : [.answer(201)]
+        }
+        defer { server.stop() }
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "studio", "http+put://127.0.0.1:\(server.port)/")
+        try program.folder.file("a", size: 1)
+        try await program.succeed("upload", "studio", "a", "a", "a", "--each")
+        let run = try program.start(["run", "--progress", "none"])
+        repeat {} while try await !program.succeed("account", "list").lines[1].contains(" retries in ")
+        #expect(try await program.succeed("account", "retry", "studio").output == "")
+        #expect(await run.result().status == 0)
+        #expect(server.requests.count == 4)
+    }
 }
