@@ -40,7 +40,7 @@ public struct AttemptOptions: Hashable, Sendable {
     /// ``DownloadDestination/overwrite``.
     public var overwrite: OverwritePolicy
 
-    /// The URL of an existing upload for the file, for transports that would otherwise create an upload.
+    /// The URL of an existing upload for the file, for transports that would otherwise create an upload; nil if there is no such upload.
     ///
     /// The URL grants access. It is never logged and is not in the description of these options.
     public var uploadURL: String? {

@@ -117,11 +117,11 @@ public struct AttemptReporter: Sendable {
 
 /// Whether the other end may have created a record for an attempt.
 public enum RecordReport: Sendable {
-    /// It may have created a record. The file may be sent again.
+    /// The other end may have created a record. The file may be sent again.
     case repeatable
-    /// It may have created a record. The file must not be sent again while this is unknown.
+    /// The other end may have created a record. The file must not be sent again while the outcome is unknown.
     case possible
-    /// It has created no record.
+    /// The other end has created no record.
     case none
 }
 

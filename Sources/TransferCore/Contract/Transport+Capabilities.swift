@@ -3,7 +3,7 @@ public protocol PartialDiscarding: Transport {
     /// Removes the incomplete remote content to which a checkpoint refers. Content that is already gone counts as removed.
     ///
     /// The queue calls this method on a separate task, which does not count towards the limits for running sessions. If the method throws
-    /// an error, the queue calls it again later.
+    /// an error, the queue calls it again later, for up to 7 days.
     ///
     /// - Throws: A ``TransferError``. The class ``FailureClass/unsupported`` means that a retry is useless.
     func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws
@@ -24,9 +24,9 @@ public protocol EndpointValidating: Transport {
 public protocol SessionValidating: Transport {
     /// Checks a session's options, as an attempt would before it connects: metadata, headers and settings.
     ///
-    /// The queue calls this method before it stores a session, and before the session's options or items change, on its own executor or its
-    /// caller's. Invalid options therefore fail the call instead of the session. For an item with an existing upload, the options contain
-    /// its ``AttemptOptions/uploadURL``.
+    /// The queue calls this method before it stores a session, and before the session's options or items change, on its own executor or on
+    /// the executor of the queue's caller. Invalid options therefore fail the caller's call instead of the session. For an item with an
+    /// existing upload, the options contain the item's ``AttemptOptions/uploadURL``.
     ///
     /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if another endpoint of the account could support the option. If the
     ///   files would fail at any endpoint, the class is ``FailureClass/permanent``, and the queue rejects the session. The message must name the
@@ -39,7 +39,7 @@ public protocol SessionValidating: Transport {
 /// The queue passes the payload ``FileAttempt/Payload/form(_:)`` to ``Transport/perform(_:reporting:)`` only if the transport conforms to
 /// this protocol. The queue rejects a form if no endpoint of its account can receive forms. The positions that such an attempt reports
 /// count the bytes of all files, one after the other. They exclude the text fields and the headers of the parts. The size in the receipt is
-/// ``UploadForm/size``. If the server creates a record for each form, call ``AttemptReporter/reportRecord()``.
+/// ``UploadForm/size``. If the server creates a record for each form, call ``AttemptReporter/reportRecord(mayRepeat:)``.
 public protocol FormUploading: Transport {
     /// Checks that an endpoint receives forms, and that a session's options are valid for forms, without a connection.
     ///
@@ -60,8 +60,8 @@ public protocol FileNaming: Transport {
     /// Returns what happens if two files with the same remote name are sent to an endpoint.
     ///
     /// The queue calls this method on its callers' executors, before it stores a session and before it adds items to a session. The queue
-    /// rejects files that would be lost. If names in a session clash, the queue also calls this method in a separate task, before each
-    /// attempt.
+    /// rejects files that would be lost, or, at the first usable endpoint, rejected. If names in a session clash, the queue also calls this
+    /// method in a separate task, before each attempt.
     ///
     /// - Parameters:
     ///   - options: The session's options.
@@ -91,7 +91,7 @@ public protocol EndpointChecking: Transport {
 
 /// The properties of a server.
 public struct EndpointReport: Hashable, Sendable {
-    /// The negotiated protocol version.
+    /// The negotiated protocol version; nil if unknown.
     public var version: String?
 
     /// Other protocols or versions that the server supports, and that the transport uses only if the endpoint's settings select them; empty if there

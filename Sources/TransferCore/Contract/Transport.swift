@@ -46,14 +46,15 @@ public protocol Transport: Sendable {
     /// **Errors.** Throw a ``TransferError`` with the class of the failure. Don't retry: the queue retries, depending on the class. An error of
     /// another type counts as ``FailureClass/transient``.
     ///
-    /// **Cancellation.** When the task is cancelled, stop within 100 ms and throw `CancellationError`. The queue cancels an attempt when it pauses or
-    /// stops the session, and when the attempt stalls. The file resumes later from its last checkpoint.
+    /// **Cancellation.** When the task is cancelled, stop within 100 ms and throw `CancellationError`. The queue cancels an attempt when it
+    /// interrupts the session, for example for a pause, and when the attempt stalls. The file resumes later from its last checkpoint.
     ///
     /// **Durability.** Save a checkpoint before you change remote state that the next attempt could not find without the checkpoint. A
     /// checkpoint must not cover more bytes than the other end confirmed, or, for a download, than are synced to the disk. If a download
     /// fails, first sync the received bytes and save a checkpoint. A cancelled download may skip this step if it would take too long.
     ///
-    /// **The source.** Compare the open file with `attempt.source.identity` before the first and after the last byte.
+    /// **The source.** Compare the open file with `attempt.source.identity` before the first and after the last byte, except for a growing
+    /// source (``UploadSource/growth``).
     ///
     /// **The destination.** Write only to the part file of `attempt.destination`; see ``DownloadDestination``. Before you use a name from
     /// the server, reduce it to one safe path component.
@@ -64,7 +65,7 @@ public protocol Transport: Sendable {
 
     /// Releases connections and threads.
     ///
-    /// The queue calls this method once, after the last attempt, on the value that ``makeInstance()`` returned.
+    /// The queue calls this method once, after the last attempt has ended or was abandoned, on the value that ``makeInstance()`` returned.
     func shutdown() async
 }
 

@@ -24,7 +24,7 @@ public struct FailureClass: RawRepresentable, Hashable, Sendable, Codable, Custo
     /// The client rejects the server's identity (TLS, host key): the account is blocked until the user acts.
     public static let trust = FailureClass(rawValue: "trust")
     /// The bytes that the checkpoint covers are gone, outdated or wrong: the queue restarts the file. It fails the file if this happens
-    /// again without progress, or if a checksum is wrong a second time.
+    /// again without progress, or after several restarts without new progress, or if a checksum is wrong a second time.
     public static let resumeLost = FailureClass(rawValue: "resumeLost")
     /// The local file has changed since the queue recorded its identity: the queue fails or restarts the file, depending on the session's
     /// options.

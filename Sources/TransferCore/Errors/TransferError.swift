@@ -2,7 +2,7 @@ public import Foundation
 
 /// The error of an attempt, an item or a session.
 ///
-/// The description is a sentence and never contains a secret: no header values, no URL queries.
+/// The description consists of one or more sentences, and never contains a secret: no header values, no URL queries.
 public struct TransferError: Error, Hashable, Sendable, Codable, CustomStringConvertible {
     /// A stable name of the error, for programs. The list is not exhaustive: transports can define their own codes.
     public struct Code: RawRepresentable, Hashable, Sendable, Codable, CustomStringConvertible {
@@ -49,7 +49,7 @@ public struct TransferError: Error, Hashable, Sendable, Codable, CustomStringCon
 }
 
 extension TransferError: LocalizedError {
-    /// The same as ``description``, so that `localizedDescription` is a sentence.
+    /// The same as ``description``, so that `localizedDescription` has the message.
     public var errorDescription: String? { description }
 }
 
@@ -128,8 +128,8 @@ extension TransferError.Code {
     public static let unsupported = Self(rawValue: "unsupported")
     /// The session was cancelled.
     public static let cancelled = Self(rawValue: "cancelled")
-    /// The server may have received the file, but its response is lost and it can't be asked. The queue does not send the file again; an app can
-    /// retry the session.
+    /// The server may have received the file, but its response is lost, and no request can find out whether the server has the file. The
+    /// queue does not send the file again; an app can retry the session.
     public static let outcomeUnknown = Self(rawValue: "outcomeUnknown")
     /// At least one of the session's files failed; each failed file has its own error. See <doc:/transferq/Troubleshooting>.
     public static let itemsFailed = Self(rawValue: "itemsFailed")

@@ -6,10 +6,11 @@ package import SystemPackage
     import Darwin
 #endif
 
-/// Opens files below a folder without ever leaving the folder through a symbolic link.
+/// Opens files below a root folder without leaving the folder through a symbolic link.
 ///
 /// Opens each component in its parent folder without following links (openat(2), O_NOFOLLOW), not even links that another process creates
-/// during the call. Only the path of the root folder, which the app chooses, can contain links.
+/// during the call. There are two exceptions: the path of the root folder, which the app chooses, can contain links, and
+/// ``openForReading(_:_:followsLast:options:)`` follows a link as the last component if the caller permits it.
 package enum ConfinedFolder {
     /// Opens the parent folder of an existing or future file. Blocks.
     ///
@@ -88,7 +89,7 @@ package enum ConfinedFolder {
         let result = unsafe name.withPlatformString { unsafe mkdirat(parent.rawValue, $0, 0o777) }
         guard result == 0 else {
             guard errno == EEXIST else { throw .destinationUnavailable(path, errno: errno) }
-            // Another process may have created the folder and exited before it synced the parent folder, so sync the parent here as well.
+            // Another process may have created the folder and exited before it synced the parent folder, so sync the parent here, too.
             // Ignore errors, because some file systems can't sync folders.
             _ = sync(parent)
             return

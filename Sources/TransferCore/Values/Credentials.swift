@@ -67,17 +67,17 @@ public struct CredentialReference: Hashable, Sendable, Codable {
         self.name = name
     }
 
-    /// A bearer token.
+    /// A reference to a bearer token.
     public static func bearer(_ source: Source) -> CredentialReference {
         CredentialReference(kind: .bearerToken, source: source)
     }
 
-    /// A password.
+    /// A reference to a password.
     public static func password(_ source: Source) -> CredentialReference {
         CredentialReference(kind: .password, source: source)
     }
 
-    /// A header with a secret value.
+    /// A reference to the secret value of a header.
     public static func header(_ name: String, _ source: Source) -> CredentialReference {
         CredentialReference(kind: .header, source: source, name: name)
     }

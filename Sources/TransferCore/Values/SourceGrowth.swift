@@ -33,7 +33,7 @@ public final class SourceGrowth: Sendable {
         let function: @Sendable () -> Void
     }
 
-    /// The expected size in bytes, if the app set it. The queue compares the stream's size with it.
+    /// The expected size in bytes; nil if the app set no size. The queue compares the stream's size with the expected size.
     ///
     /// With an expected size, the last byte is readable only when the source is complete. Otherwise, a server that knows the size could
     /// consider the file complete before the producer reports a failure.

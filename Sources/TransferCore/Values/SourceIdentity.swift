@@ -23,8 +23,9 @@ public struct SourceIdentity: Hashable, Sendable, Codable {
     /// The ID of the boot to which the inode and device numbers belong.
     public var bootID: String
 
-    /// A digest of the start and the end of the confirmed bytes. The queue computes the digest and stores it with a checkpoint.
-    /// ``difference(from:)`` ignores the digest.
+    /// A digest of the start and the end of the confirmed bytes. The queue computes the digest and stores it with a checkpoint. Nil if the
+    /// checkpoint covers at most 1 MiB, if the source is a stream, or if the queue could not read the file. ``difference(from:)`` ignores
+    /// the digest.
     package var prefixDigest: String?
 
     /// Creates an identity.
