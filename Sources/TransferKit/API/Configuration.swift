@@ -36,8 +36,8 @@ public struct QueueConfiguration: Sendable {
     /// ``TransferQueue/setMaxConcurrentSessions(_:account:)`` is called for the queue. Default: nil, for no override.
     public var maxConcurrentSessionsOverride: Int?
 
-    /// The minimum free space in this process, in bytes. Overrides the stored minimum until ``TransferQueue/setDiskFloor(_:)`` is called.
-    /// Default: nil, for no override.
+    /// The minimum free space on the file system of the storage folder, in bytes, for this process only. Overrides the stored minimum until
+    /// ``TransferQueue/setDiskFloor(_:)`` is called. Default: nil, for no override.
     public var diskFloorOverride: Int64?
 
     /// The interval of ``QueueEvent/Kind/totalProgress(_:)`` events while sessions run, at least 0.1 s. Default: nil, for no such events. Each event
@@ -53,9 +53,9 @@ public struct QueueConfiguration: Sendable {
     /// Returns a random factor in 0 ..< 1 for a backoff delay (full jitter). Tests replace it.
     package var randomFraction: @Sendable () -> Double = { Double.random(in: 0..<1) }
 
-    /// Receives each change of a file that the queue is about to store: a checkpoint, a restart, or the completion. The transfer of the
-    /// file waits until the observer returns. If the observer throws an error, the queue does not store the change, and the run of the
-    /// session ends.
+    /// Receives each change of a file that the queue is about to store: a checkpoint, a restart, the completion, or that the file is a
+    /// remote folder. Also receives whether the other end may have created a record for the file. The transfer of the file waits until the
+    /// observer returns. If the observer throws an error, the queue does not store the change, and the run of the session ends.
     package var progressObserver: (@Sendable (SessionID, FileProgress) async throws -> Void)?
 
     /// Receives each step of a change to the store. Tests set it.

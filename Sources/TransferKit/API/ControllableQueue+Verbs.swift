@@ -136,9 +136,9 @@ extension ControllableQueue {
 }
 
 extension ControllableQueue {
-    /// Applies an operation to several sessions, and finds out why some of them refused it.
+    /// Applies an operation to several sessions. For each session to which the operation could not be applied, finds out the reason.
     ///
-    /// - Returns: The sessions that the operation changed, or that already were in the right place, in the given order; and the refusing
+    /// - Returns: The sessions that the operation changed, or that already were in the right place, in the given order; and the other
     ///   sessions, each with the reason.
     /// - Throws: The error of the whole operation, after which no session is changed, or an error that reports that the queue can't be
     ///   reached.

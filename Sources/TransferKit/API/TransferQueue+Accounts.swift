@@ -84,9 +84,9 @@ extension TransferQueue {
     /// even if the server requested the delay. The call does not affect available endpoints.
     ///
     /// ``unblockAccount(_:)``, ``save(_:)``, ``ControllableQueue/run(_:again:)`` and ``ControllableQueue/retry(_:)`` have the same effect
-    /// on the endpoints. ``unblockAccount(_:)`` also ends the sessions' delays, as does a ``save(_:)`` that changes the endpoints or unblocks
-    /// the account. When the network condition changes, the delays of all accounts end, but only endpoints that did not ask to back off are
-    /// probed.
+    /// on the endpoints. ``unblockAccount(_:)`` also ends the sessions' delays, as does a ``save(_:)`` that changes the endpoints or
+    /// unblocks the account. When the network condition changes to any value but `unavailable`, the delays of all accounts end, but only
+    /// endpoints that did not ask to back off are probed.
     ///
     /// - Throws: ``QueueError`` with the code `noSuchAccount`.
     public nonisolated func retryEndpoints(of name: String) async throws {

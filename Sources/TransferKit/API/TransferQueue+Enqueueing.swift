@@ -32,7 +32,7 @@ extension TransferQueue {
     ///
     /// The call rejects two uploads with the same remote name if one would replace the other, would fail, or would be skipped
     /// (``/TransferCore/FileNaming``). This applies to plain HTTP, unless the endpoint contains the placeholder `{transfer}`, and to SFTP,
-    /// unless the overwrite policy is rename. The same local file twice is not a conflict. The call does not compare the contents of
+    /// unless the overwrite policy is rename. The same local file twice is not a clash. The call does not compare the contents of
     /// folders. It rejects two folders with the same remote name if a file of one folder could replace a file of the other folder, or would
     /// be skipped. Otherwise, the folders merge.
     ///

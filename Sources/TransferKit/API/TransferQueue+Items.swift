@@ -4,7 +4,7 @@ import TransferCore
 extension TransferQueue {
     /// Adds items at the end of a session. A running session transfers them before it completes.
     ///
-    /// The call rejects remote names that conflict with each other or with existing items of the session, as does
+    /// The call rejects remote names that clash with each other or with the names of existing items of the session, by the rules of
     /// ``enqueue(_:at:held:)-([SessionRequest],_,_)``.
     ///
     /// - Throws: ``QueueError``, including the codes `noSuchSession`, `invalidTransition` if the session ended, `invalidRequest`,
@@ -83,7 +83,7 @@ extension TransferQueue {
         }
     }
 
-    /// Checks that items can be replaced.
+    /// Checks that items can be replaced, and returns their rows.
     private nonisolated func checkedItems(
         _ selection: ItemSelection, of target: SessionRecord, replacedBy items: [TransferItem]
     ) async throws -> ReplaceableItems {

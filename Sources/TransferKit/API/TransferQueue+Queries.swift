@@ -67,7 +67,7 @@ extension TransferQueue {
 
     /// A snapshot of one session.
     ///
-    /// - Throws: ``QueueError`` with the code `noSuchSession`.
+    /// - Throws: ``QueueError`` with the code `noSuchSession`, or if the store can't be read.
     public func status(of id: SessionID) async throws -> SessionStatus {
         await waitForEarlierInputs()
         guard let key = scheduler.sessionIndex.key(of: id),
@@ -122,7 +122,7 @@ extension TransferQueue {
     ///   - id: The session.
     ///   - position: The position of the first item, from 0.
     ///   - limit: The maximum number of items. Default: 1,000.
-    /// - Throws: ``QueueError`` with the code `noSuchSession`.
+    /// - Throws: ``QueueError`` with the code `noSuchSession`, or if the store can't be read.
     public func items(of id: SessionID, from position: Int64 = 0, limit: Int = 1_000) async throws -> [ItemStatus] {
         await waitForEarlierInputs()
         guard let key = scheduler.sessionIndex.key(of: id) else { throw QueueError(.noSuchSession, "There is no session \(id).") }

@@ -91,7 +91,7 @@ extension TransferQueue {
         try check(items, of: requirements, at: account)
     }
 
-    /// Rejects an update that would make one of the given sessions invalid, unless the session has failed or was cancelled. Ignores
+    /// Rejects an update that would make one of the given sessions invalid. A failed or cancelled session is returned instead. Ignores
     /// completed sessions, because an update does not change them.
     ///
     /// - Returns: The failed and cancelled sessions that the update would make invalid. An update of a group does not change them.

@@ -37,7 +37,7 @@ extension TransferQueue {
 extension QueueStatistics {
     /// - Parameters:
     ///   - inFlight: The number of unconfirmed bytes that running and waiting sessions have sent.
-    ///   - kept: The same number for sessions in all other states.
+    ///   - kept: The number of unconfirmed bytes that sessions in all other states have sent.
     ///   - confirmed: The number of bytes confirmed since the store was created, including removed sessions.
     init(
         _ states: [SessionState: SessionFigures], inFlight: Int64, kept: Int64, confirmed: Int64, elapsed: Duration, rate: Double?,

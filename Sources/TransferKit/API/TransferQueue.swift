@@ -36,7 +36,7 @@ public actor TransferQueue: ControllableQueue {
     var shown: [SessionKey: ShownFigures] = [:]
     private var alarm: Task<Void, Never>?
     private var diskCheckedAt: Duration?
-    /// The uptime at which the writer last stored the current time.
+    /// The uptime at which the writer last stored the current time; nil before the first time.
     private var clockStoredAt: Duration?
     private static let clockInterval = Duration.seconds(60)
     private var alarmTime: Duration?

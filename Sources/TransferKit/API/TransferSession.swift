@@ -11,7 +11,7 @@ public struct TransferSession: Sendable {
 
     /// A snapshot of the session.
     ///
-    /// - Throws: ``QueueError`` with the code `noSuchSession` after the session was removed.
+    /// - Throws: ``QueueError`` with the code `noSuchSession` after the session was removed, or if the store can't be read.
     public var status: SessionStatus {
         get async throws { try await queue.status(of: id) }
     }
@@ -45,7 +45,7 @@ public struct TransferSession: Sendable {
             switch end {
             case .completed:
                 if let last = try? await queue.status(of: id), last.state == .completed { return last }
-                // The session was removed or restarted after it had completed.
+                // The session was removed or run again after it had completed.
                 status.state = .completed
                 return status
             case .failed(let error): throw error

@@ -27,11 +27,12 @@ public protocol TransferQueueDelegate: AnyObject, Sendable {
     /// stays at its endpoint as long as without a delegate, and the queue skips an endpoint that was recently unreachable.
     func queue(_ queue: TransferQueue, endpointFor session: SessionID, among endpoints: [Endpoint]) async -> Endpoint?
 
-    /// Decides how to continue after an account's credentials were refused or can't be read.
+    /// Decides how to continue after an account's credentials were rejected or can't be read.
     ///
     /// Called once each time the account is blocked, regardless of the number of waiting sessions. Called again if the account is still
-    /// blocked when the next process starts the queue. If credentials are refused after ``CredentialsAnswer/retry``, and the method returns `retry`
-    /// again, the queue waits before it unblocks the account. The delay doubles each time, from 1 s to 5 min.
+    /// blocked when the next process starts the queue. If credentials are rejected after ``CredentialsAnswer/retry``, and the method
+    /// returns `retry` again, the queue waits before it unblocks the account. The delay doubles each time, from 1 s to 5 min. If the last
+    /// unblocking was more than 10 min ago, the queue does not wait.
     ///
     /// Later events wait until this method returns. To ask the user, return ``CredentialsAnswer/later`` immediately, and call
     /// ``TransferQueue/unblockAccount(_:)`` when new credentials exist.
