@@ -47,7 +47,7 @@ extension ItemDrafting {
             creationCapability: item.creationCapability, form: form)
     }
 
-    /// Checks a part of a form, and returns its stored form.
+    /// Checks a part of a form, and returns the part as the store keeps it.
     ///
     /// - Parameter offset: The offset, in bytes, of the part's data in the form's file in the spool.
     private func stored(_ part: FormPart, offset: Int64) throws(TransferError) -> FormContent.Part {
@@ -109,7 +109,6 @@ extension FormPart {
 }
 
 extension TransferItem {
-    /// Whether the item is a form.
     package var isForm: Bool {
         if case .form = content { true } else { false }
     }

@@ -258,7 +258,6 @@ extension TransferItem {
         if case .remote = content { true } else { false }
     }
 
-    /// Whether the item is a remote folder.
     fileprivate var isRemoteFolder: Bool {
         if case .remoteFolder = content { true } else { false }
     }

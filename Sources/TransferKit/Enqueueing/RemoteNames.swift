@@ -31,7 +31,7 @@ package struct RemoteNames {
     ///
     /// - Parameters:
     ///   - source: The absolute path of the file or folder; nil for in-memory data and streams.
-    ///   - isFolder: Whether the item is a folder; nil to inspect the path only if necessary.
+    ///   - isFolder: Whether the item is a folder; nil to inspect the path when this information is needed.
     /// - Returns: The clash if an item from another source has the same name, or if the name of an item is inside the name of a folder;
     ///   otherwise nil.
     package mutating func add(_ name: Data, _ source: FilePath?, isFolder: Bool? = nil) -> RemoteNameClash? {
