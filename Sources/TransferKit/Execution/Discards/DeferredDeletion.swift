@@ -7,7 +7,7 @@ import TransferCore
 package final class DeferredDeletion: Sendable {
     private struct State: Sendable {
         var isClosed = false
-        /// Whether there may be work.
+        /// Whether there may be work, so that the worker must begin another round.
         var isDue = false
         var worker: Task<Void, Never>?
     }

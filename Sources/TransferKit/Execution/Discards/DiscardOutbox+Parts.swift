@@ -11,7 +11,7 @@ extension DiscardOutbox {
     }
 
     /// Removes part files on this machine, and stores the results concurrently, so that the results share a transaction. There may be many
-    /// results, because each completed download leaves one row in the outbox. All removals in one download folder share a thread, so a
+    /// results, because each completed download leaves one entry in the outbox. All removals in one download folder share a thread, so a
     /// hanging disk blocks only one thread.
     ///
     /// - Returns: Whether all results were stored.

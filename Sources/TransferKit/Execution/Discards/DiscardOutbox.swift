@@ -254,7 +254,9 @@ final class DiscardOutbox: Sendable {
 
     private func pause(of host: String) -> PausedHosts.Pause? { pauses.pause(of: host, at: clock.now()) }
 
-    /// Postpones all due removals of a host until its pause ends, and drops expired removals.
+    /// Postpones all due removals of a host until its pause ends, and deletes expired removals from the outbox.
+    ///
+    /// - Returns: Whether the changes are stored.
     private func postpone(_ storedEndpoints: [String], _ pause: PausedHosts.Pause) async -> Bool {
         let now = clock.moment
         let until = now.date + (pause.end - now.uptime)

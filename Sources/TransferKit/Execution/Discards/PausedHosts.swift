@@ -14,7 +14,7 @@ final class PausedHosts: Sendable {
     /// The pauses by the host's name; nil until the store has been read.
     private let pauses = Locked<[String: Pause]?>(nil)
 
-    /// Reads which servers asked earlier processes to back off. Has no effect after the first successful call.
+    /// Reads which hosts asked earlier processes to back off. Has no effect after the first successful call.
     func learn(from store: QueueStore, at now: DualInstant) async {
         guard pauses.withLock({ $0 == nil }), let known = try? await store.pausedServers(at: now.date) else { return }
         pauses.withLock { pauses in

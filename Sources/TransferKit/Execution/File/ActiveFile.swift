@@ -126,7 +126,7 @@ package final class ActiveFile: Sendable {
     /// The number of recorded activities that moved no bytes, including waits for the rate limits. An increase shows that the attempt does
     /// not hang.
     package var activityCount: Int { activities.load(ordering: .relaxed) }
-    /// Whether the attempt waits for a source on this machine: for more data of an app's stream, or for its turn.
+    /// Whether the attempt waits for this machine: for its turn to send, or for more data from the app's stream.
     package var awaitsSource: Bool { isAwaiting(sent) }
     package var isStalled: Bool { stalled.load(ordering: .relaxed) }
 
@@ -139,10 +139,10 @@ package final class ActiveFile: Sendable {
     /// The number of bytes that this attempt transferred.
     var moved: Int64 { max(0, sent - start) }
 
-    /// Records that the other end keeps a record of each successful attempt, as the handler of a web form may do.
+    /// Records that the other end creates a record for each successful attempt, as a form handler may do.
     func noteRecord() { recordWasReported.store(true, ordering: .relaxed) }
 
-    /// Whether the other end keeps a record of each successful attempt, so that attempts must not be repeated needlessly.
+    /// Whether the other end creates a record for each successful attempt, so that attempts must not be repeated needlessly.
     var leavesRecord: Bool { recordWasReported.load(ordering: .relaxed) }
 
     /// Records that the attempt begins, and sets the action that ends it if it stalls.

@@ -34,12 +34,12 @@ package struct FileHistory: Equatable, Sendable {
     /// For each endpoint, the number of its responses to all files at the time when this file last failed there in a way that could be an
     /// outage. An entry is removed when the endpoint responds to this file, or the file fails there for another reason.
     private var responsesAtFailure: [Endpoint: Int] = [:]
-    /// Whether the file has made no progress since it last restarted.
+    /// Whether the file has restarted for a reason other than a change of its source, and has made no progress since.
     private var hasRestarted = false
     /// The number of restarts since the file last exceeded its furthest position or its source changed.
     private var fruitlessRestarts = 0
-    /// The largest confirmed position, in bytes, that counted as progress at any endpoint since the source last changed. Other restarts do not
-    /// reset it.
+    /// The largest confirmed position, in bytes, that counted as progress at any endpoint since the source last changed. Restarts for other
+    /// reasons do not reset this position.
     private var furthest: Int64 = 0
     var sourceChanges = 0
     /// The number of times that the transferred content had a wrong checksum. Restarts do not reset it.

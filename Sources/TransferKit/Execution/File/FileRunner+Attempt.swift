@@ -190,8 +190,8 @@ extension FileRunner {
                 active.isResponseAwaited
                 ? "\(max(options.stallTimeout, options.responseTimeout)) (the response timeout)"
                 : "\(options.stallTimeout) (the stall timeout)"
-            // If the server never responded, and at most 1 MiB was sent, the account's next endpoint may work better, so the endpoint
-            // counts as unreachable.
+            // If the endpoint confirmed or delivered nothing, and at most 1 MiB moved, the account's next endpoint may work better, so this
+            // endpoint counts as unreachable.
             let isSilent = !prepared.activity.hasConfirmed && active.moved <= FileWindow.smallSize
             throw TransferError(
                 isSilent ? .unreachable : .transient, .stalled,
@@ -276,7 +276,7 @@ extension FileRunner {
             activity: { active.noteWork() },
             record: { report in
                 if report != .none { active.noteRecord() }
-                // Only another queue needs this: this queue always sends the file again.
+                // Only another queue that takes over the session needs this report: this queue always sends the file again.
                 guard report != .repeatable else { return }
                 try await context.observe(.record(isPossible: report == .possible, generation: generation), position: position)
             },

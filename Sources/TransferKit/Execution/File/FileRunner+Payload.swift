@@ -184,6 +184,6 @@ extension FileRunner {
     private func changed(_ what: String) -> TransferError {
         TransferError(
             .sourceChanged, .sourceChanged,
-            "\(file.source) changed after a part of it was sent: \(what). Retry it to send the new content.")
+            "\(file.source) changed after a part of it was sent: \(what). Retry the session to send the new content.")
     }
 }

@@ -15,7 +15,7 @@ struct FileRunner: Sendable {
         case noSpace(TransferError)
     }
 
-    /// The next step.
+    /// The next step of the work, which ``next()`` chooses.
     enum Step: Sendable {
         case attempt(PreparedAttempt)
         /// The item is a folder, which the endpoint lists.
@@ -32,7 +32,7 @@ struct FileRunner: Sendable {
     /// The checkpoints of earlier attempts, by the endpoint's address.
     var checkpoints: [String: StoredCheckpoint]
     var history: FileHistory
-    /// Whether this run has begun an attempt for the file.
+    /// Whether this runner has begun an attempt for the file.
     var hasStarted = false
     /// The account that the current attempt uses, with its endpoints in the order in which they are tried.
     private(set) var availability: EndpointAvailability

@@ -9,8 +9,8 @@ package import TransferCore
     import Darwin
 #endif
 
-/// Removes the part files of downloads on this machine. Like remote content, each part file to remove has a row in the discard outbox,
-/// which survives restarts.
+/// Removes the part files of downloads on this machine. Like remote content, each part file to remove has an entry in the discard outbox,
+/// which survives restarts of the process.
 ///
 /// Before the first attempt at an endpoint, the file gets an empty checkpoint that names the future part file. The store therefore always
 /// lists all part files that may exist on the disk. The checkpoint is stored under a separate endpoint address (`Endpoint.localPart(of:)`).
@@ -66,8 +66,9 @@ package struct LocalParts: Sendable {
         }
     }
 
-    /// Takes the part file away from its former owner, so that the former owner can no longer give the file its final name. The former
-    /// owner may still have the part file open, so its content is not used unless the part file already has its final name.
+    /// Takes a part file away from its former owner, the queue that ran the session before. The former owner can then no longer give the
+    /// file its final name. It may still have the part file open, so the content is not used unless the part file already has its final
+    /// name.
     ///
     /// - Parameters:
     ///   - checkpoint: The checkpoint of the part file.
@@ -186,8 +187,8 @@ package struct LocalParts: Sendable {
                 if error.code != .noSuchFile, error.code != .unsafeName { failures[index] = error }
             }
         }
-        // After this method returns, the store deletes the rows of the part files. Without the sync, the removed files may reappear after a
-        // power loss (fsync(2), on directories), and no row would list them.
+        // After this method returns, the store deletes the entries of the part files. Without the sync, the removed files may reappear
+        // after a power loss (fsync(2), on directories), and no entry would list them.
         for (parent, folder) in folders {
             guard let parts = removed[parent], sync(folder) != 0 else { continue }
             let code = errno

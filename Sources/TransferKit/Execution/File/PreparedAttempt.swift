@@ -10,7 +10,7 @@ struct PreparedAttempt: Sendable {
     let stream: StreamSpool?
     let transport: any Transport
     let active: ActiveFile
-    /// The last checkpoint that the transport saved.
+    /// The last checkpoint that the transport saved, in this attempt or an earlier one; nil if there is no checkpoint.
     let saved: Locked<StoredCheckpoint?>
     /// The number of failures reported for the endpoint before this attempt.
     let failuresBefore: Int

@@ -12,7 +12,7 @@ package final class RequestTurns: Sendable {
         var address: String?
         /// The adapted limits, by the address of the endpoint.
         var concurrency: [String: FileConcurrency] = [:]
-        /// Whether the session has another small file to start.
+        /// Whether the session has another small file to start, so that it can reach the limit.
         var reachesLimit = false
         /// For the files in flight, by position: the endpoint, and the uptime at which the file could begin its requests.
         var began: [Int64: (address: String, uptime: Duration)] = [:]

@@ -188,7 +188,7 @@ actor FolderCatalogue {
         if state == .failed { totals.failed += 1 }
     }
 
-    /// The reason why a name is invalid in its folder, on the server or on this machine.
+    /// The reason why a name is invalid in its folder, on the server or on this machine; nil for a valid name.
     private func problem(with name: [UInt8]) -> String? {
         if name.isEmpty { return "is empty" }
         if name.contains(0) { return "contains a NUL byte" }

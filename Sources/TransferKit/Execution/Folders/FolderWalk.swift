@@ -61,7 +61,7 @@ actor FolderWalk {
     private let fault: FolderFault?
     /// The numbers of the current batch's first rows.
     private var batchStart: ManifestStart
-    /// The rows of earlier batches that the caller must delete.
+    /// The rows of earlier batches that the caller must delete; nil if there are no such rows.
     private var withdrawn: WithdrawnRows?
 
     init(
@@ -79,7 +79,7 @@ actor FolderWalk {
 
     /// Returns the next rows for the manifest, at most `limit`; an empty batch at the end. Blocks on the disk.
     ///
-    /// - Returns: The rows, and the earlier rows to delete before the caller adds them.
+    /// - Returns: The new rows, and the earlier rows to delete before the caller adds the new rows.
     /// - Throws: `CancellationError`; a ``TransferError`` of the class ``FailureClass/noSpace`` if no file descriptor is free.
     func next(_ limit: Int) throws -> (ManifestBatch, withdrawn: WithdrawnRows?) {
         var batch = ManifestBatch()

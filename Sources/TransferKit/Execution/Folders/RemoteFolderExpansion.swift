@@ -25,7 +25,7 @@ actor RemoteFolderExpansion {
     private(set) var history: FileHistory?
 
     private var cursor = FolderCatalogue.Cursor(position: 0, directory: 0, bytes: 0)
-    /// The catalogue of the last attempt for the current folder.
+    /// The catalogue of the last attempt for the current folder; nil before the first attempt, and after the catalogue's rows were deleted.
     private var catalogue: FolderCatalogue?
     /// The steps that are not stored yet.
     private var steps: [ExpansionStep] = []

@@ -4,7 +4,7 @@ import Foundation
 struct RateSchedule: Sendable {
     private struct Entry: Sendable {
         let timetable: BandwidthTimetable
-        /// The limit at times without a rule.
+        /// The limit at times without a rule; nil for no limit.
         let stored: Int64?
     }
 

@@ -36,7 +36,8 @@ package final class EndpointQuestion: Sendable {
         return chosen
     }
 
-    /// Waits for the app's choice, or until the run is interrupted. An app that never chooses must not prevent the run from ending.
+    /// Waits for the app's choice, or until the run is interrupted. An app that never chooses must not prevent the run from ending. Returns
+    /// nil if the app leaves the choice to the queue.
     private func answer(to endpoints: [Endpoint]) async throws(CancellationError) -> Endpoint? {
         let (answers, continuation) = AsyncStream.makeStream(of: Endpoint?.self)
         Task { [ask] in

@@ -52,14 +52,14 @@ package struct FileConcurrency: Sendable {
     private var roundsToTrial = firstTrialInterval
 
     private var round: Round?
-    /// The duration of the shortest round of the growth.
+    /// The duration of the shortest round of the growth, at least 50 ms; nil before the end of the first round.
     private var shortestRound: Duration?
     /// Whether the current round only waits for requests that began under an earlier limit.
     private var isSettling = false
 
     /// The highest limit at which a round ended without too many refusals; see ``Round/isRefused``.
     private var accepted = 0
-    /// The limit at which the server last refused too many files.
+    /// The limit at which the server last refused too many files; nil if this was more than 30 s ago, or never.
     private var ceiling: Int?
     private var ceilingEnds = Duration.zero
     /// When the limit was last reduced. Files that began earlier belong to the earlier limit.

@@ -1,5 +1,5 @@
-/// Supplies the unfinished files of a session in order. The owner of the feed reads the next page of files from the store while files from
-/// the current page are still left.
+/// Supplies the unfinished files of a session in order, in pages. ``SessionFiles`` reads the next page from the store while files from the
+/// current page are still left.
 struct FileFeed {
     static let pageSize = 256
 
@@ -36,7 +36,7 @@ struct FileFeed {
         }
     }
 
-    /// Takes the next file, with the checkpoints of earlier attempts.
+    /// Takes the next file, with the checkpoints of earlier attempts. Returns nil if ``next`` is nil.
     mutating func take() -> (file: PendingFile, checkpoints: [String: StoredCheckpoint])? {
         guard let file = next else { return nil }
         nextIndex += 1

@@ -10,7 +10,7 @@ package final class LiveRun: Sendable {
     private struct State: Sendable {
         var base: SessionStatistics
         var options: SessionOptions
-        /// The app's context value.
+        /// The app's context value; nil if the session has no context.
         var context: Data?
         var active: [Int64: ActiveFile] = [:]
         /// The bytes that `base` currently includes for each unfinished file that this run attempted.
@@ -34,7 +34,7 @@ package final class LiveRun: Sendable {
 
     package let id: SessionID
     package let activation: UInt64
-    /// The location of the endpoint that the session used before this run.
+    /// The location of the endpoint that the session used before this run; nil if the session used no endpoint.
     package let endpointBefore: String?
     package let labels: RunLabels
     private let startedAt: Duration
@@ -72,7 +72,7 @@ package final class LiveRun: Sendable {
         state.withLock { $0.options = options }
     }
 
-    /// The session's current context value.
+    /// The session's current context value; nil if the session has no context.
     package var context: Data? { state.withLock { $0.context } }
 
     /// Changes the context value for later attempts.

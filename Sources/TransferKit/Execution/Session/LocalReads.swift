@@ -54,7 +54,8 @@ package struct LocalReads: Sendable {
 }
 
 extension RunContext {
-    /// Runs a call that reads a local file, on a thread that is allowed to block. If the call hangs, it holds only threads of this session.
+    /// Runs a call that reads a local file, on a thread that is allowed to block. If the session's calls hang, they hold at most
+    /// ``BlockingIO/Lane/ownerLimit`` threads.
     func readLocally<Value: Sendable, Failure: Error>(
         _ path: FilePath, _ body: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {

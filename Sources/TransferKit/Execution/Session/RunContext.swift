@@ -96,7 +96,7 @@ package struct RunContext: Sendable {
         return result
     }
 
-    /// Passes a change of a file to the observer, and waits for it.
+    /// Passes a change of a file to the progress observer, and waits for the observer. Ignores other reports.
     ///
     /// - Throws: ``QueueError`` with the code `progressRefused` if the observer throws an error.
     private func observe(_ content: RunEvent.Content) async throws(QueueError) {
@@ -105,7 +105,7 @@ package struct RunContext: Sendable {
         try await observe(event, position: position)
     }
 
-    /// Passes durable progress of one file to the observer.
+    /// Passes a change of one file to the progress observer, and waits for the observer.
     ///
     /// - Throws: ``QueueError`` with the code `progressRefused` if the observer rejects the progress.
     func observe(_ event: FileEvent, position: Int64) async throws(QueueError) {

@@ -7,8 +7,8 @@ import TransferCore
 /// The queue rejects such items when they are added. However, endpoints at which files with the same name clash can be added to the account
 /// later.
 final class RunNames: Sendable {
-    /// The clashes of the session's names, by the remote name that both items use; nil until an endpoint needs the clashes. The
-    /// clashes stay the same during a run, because a run begins with the expansion of new items.
+    /// The clashes of the session's names, by ``RemoteNameClash/name``; nil until an endpoint needs the clashes. The clashes stay the same
+    /// during a run, because a run begins with the expansion of new items.
     private let clashes = Locked<[NameKey: RemoteNameClash]?>(nil)
 
     /// Checks that an endpoint would not lose a file because of its name.

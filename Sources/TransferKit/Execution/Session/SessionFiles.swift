@@ -52,11 +52,11 @@ struct SessionFiles {
     private var isPreparing = false
     /// The uptime at which the run last determined which waiting files are due.
     private var dueCheckedAt = Duration.zero
-    /// The uptime of the next alarm.
+    /// The uptime of the next alarm; nil if no alarm is set.
     private var alarmAt: Duration?
-    /// The reason why no endpoint is available, if a file could otherwise start.
+    /// The reason why no endpoint is available, if a file could otherwise start; nil in all other cases.
     private var unavailable: TransferError?
-    /// The failed file with the lowest position. A failure in an earlier run has the position -1.
+    /// The failed file with the lowest position; nil if no file failed. A failure in an earlier run has the position -1.
     private var failure: (position: Int64, error: TransferError)?
     /// The files for which a lack of space was reported.
     private var shortOfSpace: Set<Int64> = []
@@ -214,7 +214,7 @@ struct SessionFiles {
         }
     }
 
-    /// The due file with the lowest position.
+    /// The due file with the lowest position; nil if no waiting file is due.
     private var firstDue: Waiting? {
         waiting.values.filter { $0.dueAt <= dueCheckedAt }.min { $0.file.position < $1.file.position }
     }

@@ -16,7 +16,8 @@ package struct SessionRunner: Sendable {
         self.context = context
     }
 
-    /// Runs until no file is left, the session must wait, or the task is cancelled. Its last action is to report the outcome.
+    /// Runs until no file is left, the session fails or must wait, or the task is cancelled. The method's last action is to report the
+    /// outcome.
     ///
     /// No attempt is active when the method returns.
     ///

@@ -1,7 +1,8 @@
 /// Detects stalled attempts.
 ///
-/// An attempt is stalled if, during the stall timeout, the network accepts no bytes and the other end confirms no bytes. Time does not
-/// count while the rate limits allow no bytes, the attempt does other work, or the file waits for its turn or for data from the app.
+/// An attempt is stalled if, during the stall timeout, the network accepts or delivers no bytes and the other end confirms no bytes. Time
+/// does not count while the rate limits allow no bytes, the attempt does other work, or the file waits for its turn or for data from the
+/// app.
 ///
 /// After the last byte of a request, the longer of the stall timeout and the response timeout applies. For example, a tus server confirms
 /// the bytes of a PATCH request only at the end of the request.
