@@ -44,7 +44,7 @@ package struct EngineClock: Sendable {
             now: { start.duration(to: .now) }, date: { Date() }, sleep: { try await Task.sleep(for: $0, clock: .continuous) })
     }()
 
-    /// The rate limit that applies now.
+    /// The rate limit that applies now, in bytes per second; nil for no limit.
     ///
     /// - Parameter stored: The limit at times without a rule of the timetable.
     func currentLimit(_ stored: Int64?, _ timetable: BandwidthTimetable?) -> Int64? {
@@ -53,11 +53,11 @@ package struct EngineClock: Sendable {
         return timetable.limit(at: date, utcOffset: utcOffset(date), otherwise: stored)
     }
 
-    /// The current time on both clocks.
+    /// The current time, as an uptime and as a date.
     var moment: DualInstant { DualInstant(uptime: now(), date: date()) }
 }
 
-/// A point in time, on both clocks of an ``EngineClock``.
+/// A point in time, as an uptime and as a date of an ``EngineClock``.
 package struct DualInstant: Sendable, Hashable, Codable {
     /// The time since an arbitrary point in the past. Never jumps.
     package var uptime: Duration

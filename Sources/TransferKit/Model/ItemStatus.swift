@@ -47,7 +47,7 @@ public struct ItemStatus: Hashable, Sendable {
     public var serverResponse: ServerResponse?
     /// Warnings about a completed item (``/TransferCore/TransferReceipt/warnings``); empty until the item is completed.
     public var warnings: [String]
-    /// Why the item failed or was skipped, or why its last attempt failed.
+    /// Why the item failed or was skipped, or why it last restarted; nil in all other cases.
     public var error: TransferError?
     /// The files of a form, in their order; empty for other items.
     public var formFiles: [FormFileStatus]

@@ -18,7 +18,7 @@ public enum SessionOperation: Hashable, Sendable, Codable {
     case cancel(discarding: Bool = false)
     /// Retries the session after it failed or was cancelled.
     case retry
-    /// Removes the session. With `isForced`, removes it even if other sessions depend on it, and drops those dependencies.
+    /// Removes the session. With `isForced`, removes it even if other sessions depend on it; those sessions then lose the dependency.
     case remove(isForced: Bool = false)
     /// Moves the session.
     case move(to: MoveDestination)

@@ -21,20 +21,21 @@ public struct SessionStatus: Hashable, Sendable, Codable {
     public var direction: TransferDirection
     /// The account's name.
     public var account: String
-    /// The address of the session's current or last endpoint; nil before its first attempt.
+    /// The address, without the query, of the session's current or last endpoint; nil before the session's first attempt.
     public var endpoint: String?
-    /// The transport of the ``endpoint``.
+    /// The transport of the ``endpoint``; nil before the session's first attempt.
     public var transport: TransportID?
     /// Labels for grouping sessions.
     public var tags: [String]
-    /// The app's context value as JSON.
+    /// The app's context value as JSON; nil if the session has no context.
     public var context: Data?
     /// The numbers of files and bytes, the rates and the times of the session.
     public var statistics: SessionStatistics
     /// The number of attempts since the session was added, or last retried or run again: every activation, and every retry within an
     /// activation.
     public var attempts: Int
-    /// Why the session failed, or why its last attempt failed.
+    /// The error with which the session or its last failed attempt ended. Nil before the first failure, and after the session completed or
+    /// was cancelled.
     public var error: TransferError?
     /// The local file of the first item that failed; nil if no item failed.
     public var failedItem: FilePath?
@@ -47,13 +48,13 @@ public struct SessionStatus: Hashable, Sendable, Codable {
     /// The expected end at the recent rate; nil if it is unknown, or the session does not run. For waiting sessions, see
     /// ``TransferQueue/forecast()``.
     public var expectedEnd: Date?
-    /// The earliest start time; nil if the session has none, or has started.
+    /// The earliest start time; nil if the session has none, or no longer waits for this time.
     public var notBefore: Date?
-    /// The session that must end first; nil if the session has no dependency.
+    /// The session that must end first; nil if the session has no dependency, or the dependency is satisfied.
     public var dependency: SessionDependency?
     /// The rate limit of the session in bytes per second; nil if the session itself has no limit.
     public var rateLimit: Int64?
-    /// The time from the session's first start after which it fails; see ``SessionOptions/deadline``.
+    /// The time from the session's first start after which the session fails; nil for no limit. See ``SessionOptions/deadline``.
     public var deadline: Duration?
     /// How long the session's files spent in each part of a transfer. Nil in lists of sessions, and in a fleet; see
     /// ``ControllableQueue/status(of:)``.

@@ -61,8 +61,9 @@ public struct Storage: Sendable {
     /// memory until this user opens the next queue with this storage, or the machine restarts. No queue reads them again.
     ///
     /// - Important: The file system limits the size of the data. In a container, `/dev/shm` often has only 64 MiB (`docker run --shm-size`). The
-    ///   system may move its content to a swap disk. When a user logs out, systemd removes the user's files from both folders, even if their
-    ///   process continues. Enable lingering for the user to prevent this (loginctl(1), RemoveIPC in logind.conf(5)).
+    ///   system may move its content to a swap disk. When a user logs out, systemd removes the user's files from `/dev/shm` and
+    ///   `$XDG_RUNTIME_DIR`, even if the process that uses them continues. Enable lingering for the user to prevent this (loginctl(1),
+    ///   RemoveIPC in logind.conf(5)).
     public static let inMemory = Storage(folder: nil, base: nil, ownerTimeout: .zero)
 
     private static func stateFolder(of name: String) -> FilePath {

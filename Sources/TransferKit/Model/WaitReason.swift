@@ -32,7 +32,7 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     case transportMissing(TransportID)
     /// The network is unavailable, or too expensive for the session, according to the app.
     case networkConstraint(NetworkCondition)
-    /// The disk of the storage folder has less free space than ``QueueConfiguration/diskFloor``. Both values are in bytes.
+    /// The disk of the storage folder has less free space than the minimum, which is ``QueueStatus/diskFloor``. Both values are in bytes.
     case diskBelowFloor(free: Int64, floor: Int64)
     /// This machine lacks the disk space or the file descriptors that the session needs.
     case noSpace(TransferError)
@@ -49,10 +49,10 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     case accountLimit
     /// The session is next, but a paused session keeps the slot that it needs.
     case slotHeld(by: SessionID)
-    /// A queue of several hosts has no live host that may run the session. The text describes the hosts that may run it.
+    /// No live member of the fleet may run the session. The text describes the members that may run it.
     case noHost(String)
-    /// A queue of several hosts wants the session to stop, but the host with this name has not stopped it yet. The session can start again when the
-    /// host gives it back, or when the host's lease of the session ends.
+    /// The fleet requested that the session stop, but the member with this name has not stopped it yet. The session can start again when
+    /// the member gives it back, or when the member's lease of the session ends.
     case leased(to: String)
 
     /// The reason as a sentence for the user. Dates are in the time zone of this machine.

@@ -137,7 +137,7 @@ public struct UnavailableEndpoint: Hashable, Sendable, Codable {
 }
 
 extension AccountStatus {
-    /// Decodes a snapshot, also of an older version, which has no unavailable endpoints.
+    /// Decodes a snapshot from any version. A snapshot from an older version has no unavailable endpoints.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         self.init(

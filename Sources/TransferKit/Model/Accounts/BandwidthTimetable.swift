@@ -41,7 +41,7 @@ public struct BandwidthTimetable: Hashable, Sendable, Codable {
     /// The maximum number of rules.
     static let maximumRules = 48
 
-    /// The rules, at most 48. The first rule that includes a time applies.
+    /// The rules, 1 to 48. The first rule that includes a time applies.
     public var rules: [Rule]
 
     /// Creates a timetable. The queue checks the rules when it stores them.
@@ -65,7 +65,7 @@ public struct BandwidthTimetable: Hashable, Sendable, Codable {
         }
     }
 
-    /// The limit at a time.
+    /// The limit at a time, in bytes per second; nil for no limit.
     ///
     /// - Parameters:
     ///   - utcOffset: The seconds by which the local time is ahead of UTC at this time.
@@ -76,8 +76,8 @@ public struct BandwidthTimetable: Hashable, Sendable, Codable {
         return rule.rateLimit
     }
 
-    /// A time after `date` before which the limit stays the same: the next beginning or end of a rule, or the next quarter of an hour. The offset
-    /// from UTC changes only at quarters of an hour.
+    /// A time after `date` before which the limit stays the same: the next beginning or end of a rule, the next midnight, or the next
+    /// quarter of an hour, whichever comes first. The offset from UTC changes only at quarters of an hour.
     func validity(after date: Date, utcOffset: Int) -> Date {
         let second = LocalTime(date, utcOffset: utcOffset).second
         let next = rules.flatMap { [$0.start, $0.end] }.map { $0 * 60 }.filter { $0 > second }.min() ?? LocalTime.day

@@ -5,7 +5,7 @@ public import TransferCore
 /// The first matching rule of an account applies to a file. The file tries the rule's endpoints first, in the rule's order, and then the
 /// account's other endpoints. A rule never moves a file away from an endpoint that has bytes of the file.
 public struct EndpointRule: Hashable, Sendable, Codable {
-    /// The direction of matching sessions; nil for both.
+    /// The direction of matching sessions; nil for both directions.
     public var direction: TransferDirection?
 
     /// The smallest size of a matching file, in bytes; nil for no minimum. A file of unknown size, such as a download or a stream, matches only

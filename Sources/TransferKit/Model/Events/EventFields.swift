@@ -1,8 +1,8 @@
 import Foundation
 import TransferCore
 
-/// An event as a flat object with named members. Other programs receive events in this form, and the rows of the change log are derived
-/// from it.
+/// An event as a flat object with named members. Other programs receive events in this form. The rows of the change log are derived from
+/// this form.
 ///
 /// The event's name is the name of its ``QueueEvent/Kind`` case. The meaning of a released name or member never changes.
 struct EventFields: Codable {

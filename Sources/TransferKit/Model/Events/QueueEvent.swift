@@ -103,7 +103,8 @@ public struct QueueEvent: Hashable, Sendable {
 
         /// The statistics of a running session changed. At most ten events a second for each session; never stored.
         case progress(SessionID, SessionStatistics)
-        /// An item starts or resumes: its first attempt in a run begins. Only for sessions with ``SessionOptions/reportsItemProgress``; never stored.
+        /// An item starts or resumes: its first attempt begins in a run, or after a wait of more than a second. Only for sessions with
+        /// ``SessionOptions/reportsItemProgress``; never stored.
         case itemStarted(SessionID, position: Int64)
         /// The progress of an item in flight changed. At most ten events a second for each item, and none after the item has ended. Only for sessions
         /// with ``SessionOptions/reportsItemProgress``; never stored.

@@ -17,7 +17,7 @@ public struct SessionRequest: Sendable {
     public var name: String?
     /// Labels for grouping sessions. Statuses list them sorted and without duplicates.
     public var tags: [String]
-    /// The app's context value as JSON. Every status of the session contains it.
+    /// The app's context value as JSON; nil for no context. Every status of the session contains this value.
     public var context: Data?
     /// The options of the session.
     public var options: SessionOptions
@@ -25,8 +25,8 @@ public struct SessionRequest: Sendable {
     public var notBefore: Date?
     /// Another session that must complete or end first; nil for no dependency. The other session may be in the same call.
     public var dependency: SessionDependency?
-    /// A key that prevents duplicates. If the queue has a session with the same key that is not completed, `enqueue` adds no session and returns the
-    /// existing session.
+    /// A key that prevents duplicates; nil for no key. If the queue has a session with the same key that is not completed, `enqueue` adds
+    /// no session and returns the existing session.
     public var deduplicationKey: String?
     /// Whether completed sessions with the same ``deduplicationKey`` also count as duplicates, until they are removed. Needs a key.
     ///

@@ -47,8 +47,7 @@ public final class StreamWriter: Sendable {
         try channel.tryWrite(chunk)
     }
 
-    /// Whether ``tryWrite(_:)`` would now append bytes, or throw because the stream has ended. If false, the buffer is full, and the call would
-    /// return 0.
+    /// Whether ``tryWrite(_:)`` would now append bytes, or throw an error. If false, the buffer is full, and the call would return 0.
     public var canWrite: Bool { channel.hasRoom }
 
     /// Waits until the buffer has room for at least one byte. Another task that writes can use up this room.
