@@ -58,7 +58,7 @@ package struct RunEvent: Sendable, Codable {
 package enum FileEvent: Sendable, Codable, Equatable {
     /// A checkpoint and the identity of the source file. The identity is nil for a download.
     case checkpoint(Checkpoint, endpoint: Endpoint, generation: Int64, SourceIdentity?)
-    /// The size of a download in bytes, when the server reports it.
+    /// The size of the file in bytes, once it is known or if it differs from the stored size.
     case size(Int64)
     /// The file is complete at this endpoint.
     case completed(TransferReceipt, endpoint: Endpoint)
@@ -68,7 +68,7 @@ package enum FileEvent: Sendable, Codable, Equatable {
     case restarted(generation: Int64, TransferError)
     /// The file's remote name refers to a folder, which must be listed.
     case foundFolder
-    /// Whether the other end may have created a record for the file. Only for the observer of progress; the queue does not store it.
+    /// Whether the other end may have created a record for the file. Only for the progress observer; the queue does not store this event.
     case record(isPossible: Bool, generation: Int64)
 }
 

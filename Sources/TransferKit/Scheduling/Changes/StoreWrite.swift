@@ -48,7 +48,8 @@ package enum StoreWrite: Sendable {
     case continueDiscard(SessionKey)
     /// Records a checkpoint that the run of a removed session saved before the run ended.
     case holdDiscard(SessionKey, position: Int64, Checkpoint, Endpoint)
-    /// Drops an entry of the outbox, because the run of a removed session completed the file. A completed file must not be removed.
+    /// Deletes an entry of the discard outbox, because the run of a removed session completed the file. A completed file must not be
+    /// removed.
     case dropDiscard(SessionKey, position: Int64, Endpoint)
     /// Releases the outbox entries of a removed session, because its run has ended or was abandoned.
     case releaseDiscards(SessionKey)

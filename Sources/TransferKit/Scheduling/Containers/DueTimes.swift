@@ -22,14 +22,14 @@ package struct DueTimes: Sendable {
 
     package var count: Int { heap.count }
 
-    /// The earliest entry; among entries with the same time, the entry with the lowest key.
+    /// The earliest entry; among entries with the same time, the entry with the lowest key. Nil if there are no entries.
     package var first: DueTime? { heap.min }
 
     package mutating func insert(due: Int64, key: SessionKey) {
         heap.insert(DueTime(due: due, key: key))
     }
 
-    /// Removes the earliest entry.
+    /// Removes and returns the earliest entry; nil if there are no entries.
     package mutating func popFirst() -> DueTime? {
         heap.popMin()
     }

@@ -34,10 +34,10 @@ struct LineHeads: Sendable {
 
     var count: Int { heap.count }
 
-    /// The head that starts first. The caller must check that the session is still the head of its line.
+    /// The head that starts first; nil if there are no heads. The caller must check that the session is still the head of its line.
     var first: Head? { heap.min }
 
-    /// The earliest recall time of the lines that are set aside.
+    /// The earliest recall time of the lines that are set aside; nil if no such line has a recall time.
     var nextRecall: Duration? { recalls.min?.time }
 
     /// The number of lines that are set aside.

@@ -38,7 +38,7 @@ extension RankedKeys: Sequence {
 }
 
 extension RankedKeys: Equatable {
-    /// Whether both contain the same sessions in the same order. The division into chunks does not matter.
+    /// Whether two collections contain the same sessions in the same order. The division into chunks does not matter.
     package static func == (left: Self, right: Self) -> Bool {
         left.count == right.count && left.elementsEqual(right)
     }

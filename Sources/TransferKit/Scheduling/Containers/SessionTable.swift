@@ -102,7 +102,7 @@ extension SessionTable: Sequence {
 }
 
 extension SessionTable: Equatable {
-    /// Whether both contain equal sessions. The internal order does not matter.
+    /// Whether two tables contain equal sessions. The internal order does not matter.
     package static func == (left: Self, right: Self) -> Bool {
         left.count == right.count && left.allSatisfy { right[$0.key] == $0 }
     }

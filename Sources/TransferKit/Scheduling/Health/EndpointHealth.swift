@@ -34,7 +34,7 @@ package struct EndpointHealth: Sendable, Equatable {
         /// The uptime from which the endpoint may be probed; nil while the breaker is closed and all runs may use the endpoint.
         var openUntil: Duration?
         var pause = EndpointHealth.firstPause
-        /// The run that currently probes the endpoint.
+        /// The run that currently probes the endpoint; nil if no run does.
         var probe: Probe?
     }
 
@@ -228,6 +228,6 @@ package struct EndpointHealth: Sendable, Equatable {
 }
 
 extension Endpoint {
-    /// The host in the endpoint's address.
+    /// The host in the endpoint's address; nil if the address has no host.
     var host: String? { URLComponents(string: address)?.host }
 }

@@ -14,13 +14,13 @@ final class EndpointRecord: Sendable {
     private struct State: Sendable {
         var known: [Endpoint: Known] = [:]
         var announced: Endpoint?
-        /// The location of the endpoint of the last attempt, including attempts of earlier runs.
+        /// The location of the endpoint of the session's last attempt, in this run or an earlier one; nil before the first attempt.
         var location: String?
         /// The uptime until which the run uses no unreachable endpoint, because a file could reach no endpoint; nil without such a pause.
         var pausedUntil: Duration?
     }
 
-    /// How long all files of the session avoid an endpoint after one file could not reach it, provided that another endpoint is available.
+    /// How long all files of the run avoid an endpoint after one file could not reach it, provided that another endpoint is available.
     private static let avoidance = Duration.seconds(30)
 
     private let state = Locked(State())
@@ -73,8 +73,8 @@ final class EndpointRecord: Sendable {
         }
     }
 
-    /// Makes all files of the run avoid the endpoints until a retry, if there are several endpoints and all of them are unreachable.
-    /// Without this pause, each file would try all of them, and fail.
+    /// Makes all files of the run avoid the endpoints until `end`, the uptime of a retry, if there are several endpoints and all of them
+    /// are unreachable. Without this pause, each file would try all of them, and fail.
     func pause(_ endpoints: [Endpoint], until end: Duration, at uptime: Duration) {
         _ = avoided(at: uptime)
         state.withLock { state in

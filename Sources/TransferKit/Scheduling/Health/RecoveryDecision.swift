@@ -19,9 +19,11 @@ package enum RecoveryDecision: Equatable {
 
     /// The part of a file's history that affects the decision.
     package struct History: Equatable, Sendable {
-        /// The number of consecutive failed attempts, including the last attempt. Excludes attempts that reached no server.
+        /// The number of consecutive failed attempts, including the last attempt. Excludes attempts that failed because of an outage; see
+        /// ``FileHistory/failures``.
         package var failures = 0
-        /// The number of consecutive attempts that did not reach the current endpoint, including the last attempt.
+        /// The number of consecutive attempts that failed because the current endpoint was unreachable or could not serve the file,
+        /// including the last attempt.
         package var outageAttempts = 0
         /// Whether a failure that looks like an outage concerns only this file, not the current endpoint. Ignored for other failures.
         package var concernsOnlyThisFile = false
@@ -38,7 +40,7 @@ package enum RecoveryDecision: Equatable {
         package var mismatches = 0
         /// The number of restarts because the file's content changed.
         package var sourceChanges = 0
-        /// Whether a checkpoint covers bytes at the current endpoint.
+        /// Whether a checkpoint covers bytes at the current endpoint, or the endpoint may have kept unconfirmed bytes.
         package var hasCheckpoint = false
         /// Whether the current endpoint was unreachable for so long and so often that the file may abandon its bytes there.
         package var mayFallBack = false

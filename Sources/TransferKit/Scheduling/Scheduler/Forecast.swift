@@ -67,7 +67,7 @@ package struct Forecast: Sendable {
 
     private struct Run {
         var session: Session
-        /// The remaining bytes.
+        /// The remaining bytes; nil if unknown.
         var rest: Double?
         var rate = 0.0
     }

@@ -76,9 +76,9 @@ extension Scheduler {
         return firstInLine(at: now)
     }
 
-    /// The first session that can start if the queue has a free slot. A line contains the eligible sessions of one account with the same
-    /// network requirement (``SessionIndex/LineKey``). If no session of a line can start, sets the line aside until a certain time, or
-    /// until an event that may change this.
+    /// The first session that can start if the queue has a free slot; nil if no session can start. A line contains the eligible sessions of
+    /// one account with the same network requirement (``SessionIndex/LineKey``). If no session of a line can start, sets the line aside
+    /// until a certain time, or until an event that may change this.
     private mutating func firstInLine(at now: DualInstant) -> SessionKey? {
         while let (line, entry) = sessionIndex.firstInLine() {
             if settings.ordering == .strict, entry.startPriority != .now { break }

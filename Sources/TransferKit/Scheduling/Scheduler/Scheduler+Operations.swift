@@ -129,7 +129,7 @@ extension Scheduler {
             (.cancel(let isDiscarding), .held), (.cancel(let isDiscarding), .failed):
             cancel(key, keepsPartial: !isDiscarding, at: now, &changed, &transaction)
         case (.retry, .failed), (.retry, .cancelled):
-            try restart(entry, isWhole: false, &transaction)
+            try returnToWaiting(entry, isWhole: false, &transaction)
             retryEndpoints(of: entry.account, at: now)
             recordChange(key, &changed)
         case (.update(let update), let state) where state != .completed:
@@ -211,7 +211,7 @@ extension Scheduler {
     /// Returns an ended session to the waiting state.
     ///
     /// - Parameter isWhole: Whether to transfer all files again, including completed files.
-    private mutating func restart(_ entry: Entry, isWhole: Bool, _ transaction: inout Transaction) throws(QueueError) {
+    private mutating func returnToWaiting(_ entry: Entry, isWhole: Bool, _ transaction: inout Transaction) throws(QueueError) {
         try checkDuplicate(of: entry, "run again")
         mutate(entry.key) { entry, details in
             entry.state = .waiting
@@ -249,8 +249,8 @@ extension Scheduler {
             guard again else {
                 throw QueueError(.alreadyCompleted, "The session \(before.id) is completed. To transfer it again, run it with `again`.")
             }
-            try restart(before, isWhole: true, &transaction)
-        case .failed, .cancelled: try restart(before, isWhole: false, &transaction)
+            try returnToWaiting(before, isWhole: true, &transaction)
+        case .failed, .cancelled: try returnToWaiting(before, isWhole: false, &transaction)
         case .draft: throw invalidTransition(before, "run")
         case .waiting, .held, .paused: break
         }

@@ -168,7 +168,7 @@ extension Scheduler {
         }
     }
 
-    /// The last session before an index, among the sessions that are not moved.
+    /// The last session before an index, among the sessions that are not moved; nil if there is no such session.
     private func last(before index: Int, leavingOut moved: Set<SessionKey>) -> SessionKey? {
         var index = index - 1
         while index >= 0 {

@@ -2,7 +2,8 @@ import TransferCore
 
 extension Scheduler {
     /// The number of sessions that run, or that will start without an action by the app or the user. Includes sessions that wait for a point in
-    /// time or for another such session, and removed sessions whose runs have not ended. In a started queue, 0 if and only if the queue is idle.
+    /// time or for another such session, and removed sessions whose runs have not ended. In a started queue, the number is 0 if
+    /// and only if the queue is idle.
     ///
     /// The duration of the call does not depend on the number of sessions. Exceptions are sessions that wait for another session, and strict
     /// queues.

@@ -155,14 +155,16 @@ package struct EntryDetails: Sendable, Equatable {
     package var notBefore: Date?
     package var dependency: SessionDependency?
     package var displacedBy: SessionKey?
-    /// The uptime from which a session that yielded may start again although no other session has started.
+    /// The uptime from which a session that yielded may start again although no other session has started; nil if the session does not wait
+    /// after a yield.
     package var yieldedUntil: Duration?
     package var spaceCheckAt: Duration?
     package var shortage: TransferError?
     package var deduplicationKey: String?
-    /// The time at which the session completed.
+    /// The steady date (``Scheduler/steadyDate(at:)``) at which the session completed, as stored; nil if the session is not completed.
     package var completedAt: Date?
-    /// The steady date of the completion (``Scheduler/steadyDate(at:)``), which determines how long the session is kept. Not stored.
+    /// The same date as ``completedAt``, or the date at which the queue was opened if the stored date is implausible
+    /// (``Scheduler/plausible(_:)``). Determines how long the session is kept. Not stored.
     package var keptSince: Date?
     /// The session's ``SessionOptions/deadline``.
     package var deadline: Duration?

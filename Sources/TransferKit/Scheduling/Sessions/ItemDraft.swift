@@ -82,6 +82,6 @@ package struct ItemDraft: Sendable, Codable, Equatable {
     /// The policy to store with a file; nil if links are followed.
     var filePolicy: String? { kind == .file && symbolicLinks != .follow ? symbolicLinks.rawValue : nil }
 
-    /// Whether the item has data from the app's memory, in a file of the ``Spool``.
+    /// Whether the item has data from the app's memory, or a copy of a local file, in a file of the ``Spool``.
     package var hasData: Bool { kind == .blob || form?.hasData == true }
 }

@@ -7,7 +7,7 @@ package struct SessionDraft: Sendable, Codable, Equatable {
     package var account: String
     package var name: String
     package var direction: TransferDirection
-    /// The destination folder of downloads: a path, relative to the base folder unless it begins with a slash.
+    /// The destination folder of downloads: a path, relative to the base folder unless it begins with a slash. Nil for an upload.
     package var folder: Data?
     package var tags: [String]
     package var context: Data?
@@ -20,7 +20,8 @@ package struct SessionDraft: Sendable, Codable, Equatable {
     package var items: [ItemDraft]
     /// The error to throw instead of storing the session; nil for a valid session. Has no effect on a duplicate, which is not stored.
     package var refusal: QueueError?
-    /// The progress that another queue made on the session, in the order of its reports; see ``QueueConfiguration/progressObserver``.
+    /// The progress that another queue made on the session, in the order of that queue's reports; nil for a new session. See
+    /// ``QueueConfiguration/progressObserver``.
     package var progress: [FileProgress]? = nil
 
     package init(

@@ -80,7 +80,7 @@ package struct SessionIndex: Sendable {
     var deadlines = DueTimes()
     /// The waiting and running sessions whose deadlines have passed.
     private(set) var overdue: Set<SessionKey> = []
-    /// The times at which completed sessions ended, in milliseconds since 1970. Empty if completed sessions are kept without limit.
+    /// The steady dates at which completed sessions ended, in milliseconds since 1970. Empty if completed sessions are kept without limit.
     var ends = DueTimes()
 
     init(isStrict: Bool, keepsEnds: Bool) {
@@ -106,7 +106,7 @@ package struct SessionIndex: Sendable {
     package func details(_ key: SessionKey) -> EntryDetails { detailed[key] ?? .none }
 
     /// The session that a request with this deduplication key duplicates: the uncompleted session with the key. Without one, and if
-    /// `countsCompleted` is true, the newest completed session with the key.
+    /// `countsCompleted` is true, the newest completed session with the key. Nil if there is neither.
     func session(deduplicatedBy key: String, countsCompleted: Bool = false) -> SessionID? {
         (uncompleted[key] ?? (countsCompleted ? completed[key]?.max() : nil)).flatMap { self[$0]?.id }
     }
