@@ -28,7 +28,7 @@ package enum BlockingIO {
             }
         }
 
-        /// The maximum number of concurrent calls with the same owner.
+        /// The maximum number of concurrent calls with the same ``Owner``.
         package var ownerLimit: Int {
             switch self {
             case .files, .requests: 8

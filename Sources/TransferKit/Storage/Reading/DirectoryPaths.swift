@@ -19,8 +19,8 @@ struct DirectoryPaths {
                 destination: destination.isEmpty ? name : destination + [UInt8(ascii: "/")] + name, rootLength: rootLength ?? source.count)
         }
 
-        /// Returns which symbolic links the item's path may contain, according to the item's stored policy; nil for no restriction. The folders
-        /// above an item that is not in a folder can be links.
+        /// Returns which symbolic links the item's path may contain, according to the item's stored policy; nil for no restriction. If the
+        /// item is not in a folder of the manifest, the folders in the item's path can be links.
         func confinement(_ policy: String?) -> SourceConfinement? {
             guard let policy = policy.flatMap(SymbolicLinkPolicy.init), policy != .follow else { return nil }
             let root = rootLength.map { FilePath(bytes: source.prefix($0)) } ?? FilePath(bytes: source).removingLastComponent()

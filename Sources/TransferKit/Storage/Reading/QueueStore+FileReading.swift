@@ -15,14 +15,14 @@ package struct PendingFile: Sendable {
     package var generation: Int64
     /// The largest number of bytes that any of the file's checkpoints covers, regardless of the endpoint.
     package var confirmed: Int64
-    /// The URL of an existing upload on the server.
+    /// The URL of an existing upload on the server; nil if there is no such upload.
     package var uploadCapability: Capability?
     /// The URL at which the upload is created; nil for the creation URL of the session.
     package var creationCapability: Capability?
     package var kind = ItemKind.file
     /// Which symbolic links the path of a file found in a folder may contain; nil for no restriction.
     package var confinement: SourceConfinement?
-    /// For a download, ``source`` relative to the session's local folder.
+    /// For a download, ``source`` relative to the session's local folder; nil for an upload.
     package var localName: FilePath?
     /// Whether the file was found in a remote folder.
     package var isListed = false
@@ -92,7 +92,7 @@ extension QueueStore {
         }
     }
 
-    /// Returns the checkpoint of a file at an endpoint, if an earlier attempt of this generation stored one.
+    /// Returns the checkpoint of a file at an endpoint; nil if no attempt of this generation stored one.
     package func checkpoint(session: SessionKey, position: Int64, endpoint: String, generation: Int64) async throws -> StoredCheckpoint? {
         try await read { db in
             guard
@@ -124,7 +124,7 @@ extension QueueStore {
         text == "null" ? nil : try StoreCoding.decode(from: text)
     }
 
-    /// Returns the error of the first failed file of a session.
+    /// Returns the error of the first failed file of a session; nil if no file failed.
     package func firstFailure(of key: SessionKey) async throws -> TransferError? {
         try await read { db in
             try StoreCoding.decodeIfPresent(
@@ -137,7 +137,7 @@ extension QueueStore {
         }
     }
 
-    /// Returns the source of the first failed file of a session.
+    /// Returns the source of the first failed file of a session, for a form the first local file; nil if no file failed.
     static func firstFailedItem(of key: SessionKey, _ sources: SourceFolders, in db: Database) throws -> FilePath? {
         guard
             let row = try StoredRow.fetchOne(

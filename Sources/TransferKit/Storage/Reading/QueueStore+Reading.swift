@@ -8,7 +8,7 @@ package struct SessionRecord: Sendable {
     package var key: SessionKey
     package var status: SessionStatus
     package var options: SessionOptions
-    /// The local folder for a download.
+    /// The local folder for a download; nil for an upload.
     package var folder: FilePath?
 }
 

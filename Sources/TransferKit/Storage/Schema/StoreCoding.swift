@@ -20,13 +20,14 @@ enum StoreCoding {
         try text.map { try decode(type, from: $0) }
     }
 
-    /// Returns milliseconds since 1970.
+    /// Returns a date as milliseconds since 1970.
     static func encode(_ date: Date) -> Int64 { date.milliseconds }
 
-    /// Returns milliseconds.
+    /// Returns a duration in milliseconds.
     static func encode(_ duration: Duration) -> Int64 { duration.nanoseconds / 1_000_000 }
 
-    /// Returns a date. Out-of-range milliseconds, which only a damaged store contains, become `distantPast` or `distantFuture`.
+    /// Returns the date for milliseconds since 1970. Out-of-range milliseconds, which only a damaged store contains, become `distantPast`
+    /// or `distantFuture`.
     static func date(_ milliseconds: Int64) -> Date {
         Date(milliseconds: milliseconds)
     }

@@ -25,7 +25,7 @@ extension Spool {
         return !boot.isEmpty && String(decoding: name, as: UTF8.self).hasSuffix("-\(boot)")
     }
 
-    /// Creates an empty file, and the folder if necessary. Blocks.
+    /// Creates an empty file. If the spool folder does not exist, creates the folder first. Blocks.
     static func make(_ path: FilePath) throws -> FileDescriptor {
         try Spool(folder: path.removingLastComponent()).makeFolder()
         return try create(path)

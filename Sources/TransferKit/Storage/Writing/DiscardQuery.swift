@@ -34,8 +34,7 @@ package enum DiscardQuery {
         WHERE next_attempt_at <= ?1 AND held_by IS NULL AND \(endpoint) IN (SELECT value FROM json_each(?2))
         """
 
-    /// Gives up and deletes at most 10,000 entries whose deadline is at or before ?3. The entries are due at ?1, at the endpoints in the JSON array
-    /// ?2.
+    /// Deletes at most 10,000 entries whose deadline is at or before ?3. The entries are due at ?1, at the endpoints in the JSON array ?2.
     static let expire = "DELETE FROM discard WHERE key IN (\(dueAtEndpoints) AND give_up_at <= ?3 LIMIT 10000)"
 
     /// Postpones at most 10,000 entries until ?3. The entries are due at ?1, at the endpoints in the JSON array ?2. The parameter ?4 is the
@@ -45,7 +44,7 @@ package enum DiscardQuery {
     /// Selects whether any entry is due after ?1, the latest time to which a process with a correct clock postpones an entry.
     static let hasFar = "SELECT EXISTS (SELECT 1 FROM discard INDEXED BY discard_due WHERE next_attempt_at > ?1 AND held_by IS NULL)"
 
-    /// Selects at most 10,000 entries that are due after ?1, because a wrong clock postponed them, and changes their due time to ?2.
+    /// Changes the due time of at most 10,000 entries to ?2. These entries are due after ?1, because a wrong clock postponed them.
     static let clamp = """
         UPDATE discard SET next_attempt_at = ?2, left_alone_until = 0
         WHERE key IN (SELECT key FROM discard INDEXED BY discard_due WHERE next_attempt_at > ?1 AND held_by IS NULL LIMIT 10000)

@@ -12,13 +12,13 @@ package struct PendingDiscard: Sendable {
 }
 
 extension QueueStore {
-    /// The time in seconds after which the queue gives up a removal. The content then stays, unless the server removes it automatically.
+    /// The time in seconds after which the queue abandons a removal. The content then stays, unless the server removes it automatically.
     private static let discardLifetime = 7.0 * 24 * 3_600
 
     /// Moves checkpoints of a removed session into the discard outbox (``DiscardQuery``).
     ///
     /// - Parameters:
-    ///   - account: The definition of the session's account; see ``accountDefinition(of:in:)``.
+    ///   - account: The definition of the session's account; see ``accountDefinition(of:at:in:)``.
     ///   - isHeld: Whether a run of the session could still complete the files. If so, no content is removed before that run has ended.
     ///   - limit: The maximum number of checkpoints.
     /// - Returns: The number of checkpoints. If it is less than `limit`, the session has no more checkpoints.

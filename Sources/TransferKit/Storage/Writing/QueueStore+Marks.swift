@@ -27,7 +27,7 @@ extension QueueStore {
         }
     }
 
-    /// Completes the operations on all sessions.
+    /// Completes the operations on all sessions that are in progress.
     package func finishMarked() async throws(QueueError) {
         do {
             for mark in Mark.allCases {

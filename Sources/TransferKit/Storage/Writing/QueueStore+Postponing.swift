@@ -12,7 +12,7 @@ extension QueueStore {
         }
     }
 
-    /// Gives up at most 10,000 removals whose deadline has passed, and postpones at most 10,000 of the other removals.
+    /// Abandons at most 10,000 removals whose deadline has passed, and postpones at most 10,000 of the other removals.
     static func postpone(_ postponement: DiscardPostponement, in db: Database) throws {
         let storedEndpoints = String(decoding: try JSONEncoder().encode(postponement.storedEndpoints), as: UTF8.self)
         let (due, expired) = (StoreCoding.encode(postponement.dueAt), StoreCoding.encode(postponement.expiredAt))

@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import TransferCore
 
-/// Restores and drops sessions in quarantine, at the user's request. Each operation takes several transactions if there are many rows.
+/// Restores and deletes sessions in quarantine, at the user's request. Each operation takes several transactions if there are many rows.
 extension QueueStore {
     /// The tables with a session's rows. Each table comes after the tables that it refers to.
     private static let restoredTables = ["file", "directory", "item", "checkpoint", "session_tag"]
@@ -37,7 +37,7 @@ extension QueueStore {
         }
     }
 
-    /// Begins to drop a session in quarantine. The session can no longer be restored, because it will soon lack rows.
+    /// Begins to delete a session in quarantine. The session can no longer be restored, because it will soon lack rows.
     ///
     /// The session may have rows in their original tables: rows that have not been moved into quarantine yet, or that an interrupted restoration
     /// moved back. Marks these rows for deletion.
@@ -111,7 +111,7 @@ extension QueueStore {
     }
 
     static func restoreSession(_ number: Int64, in db: Database) throws {
-        // The session may have been dropped while its rows were being restored.
+        // Another call may have begun to delete the session while its rows were being restored.
         var (key, content) = try restorableContent(number, in: db)
         try requireAccount(content, number, in: db)
         // A session that an older version quarantined has its deadline only in its options.
