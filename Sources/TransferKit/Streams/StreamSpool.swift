@@ -107,7 +107,8 @@ package final class StreamSpool: Sendable {
     /// The offset of the first byte that can still be read.
     var released: Int64 { state.withLock { $0.released } }
 
-    /// Sets a callback for the size of the stream, called once when the stream is complete. Replaces the previous callback; nil removes it.
+    /// Sets a callback for the size of the stream. The callback is called once: when the stream becomes complete, or immediately if it
+    /// already is. Replaces the previous callback; nil removes it.
     ///
     /// Many attempts may end before the stream is complete, so each attempt removes its callback when it ends.
     func whenComplete(_ call: (@Sendable (Int64) -> Void)?) {
@@ -115,8 +116,8 @@ package final class StreamSpool: Sendable {
         reportSize()
     }
 
-    /// Sets a callback for delays. Called immediately during a wait for disk space. Replaces the previous callback; nil removes it. The callback must
-    /// not block.
+    /// Sets a callback for delays. If the producer already waits for disk space, the callback is also called immediately. Replaces the
+    /// previous callback; nil removes it. The callback must not block.
     func whenDelayed(_ call: (@Sendable (Delay) -> Void)?) {
         delays.withLock { delays in
             delays.receiver = call
