@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// Unblocks accounts after the delegate has reported new credentials. If the server refuses these credentials, too, the next unblocking is
+/// Unblocks accounts after the delegate has reported new credentials. If the server rejects these credentials, too, the next unblocking is
 /// delayed, longer each time. Without the delay, endless attempts could make the server lock the user out.
 final class CredentialRetries: Sendable {
     /// The recent reports of new credentials for one account.

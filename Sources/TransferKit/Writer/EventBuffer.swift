@@ -11,11 +11,11 @@ final class EventBuffer: Sendable {
         var cost = 0
         var waiters: [(id: Int, continuation: CheckedContinuation<QueueEvent?, Never>)] = []
         var nextWaiter = 0
-        /// The range of events that were dropped because the buffer was full.
+        /// The range of events that were dropped because the buffer was full; nil if none was dropped since the last gap.
         var missed: ClosedRange<UInt64>?
         var isFinished = false
 
-        /// Removes and returns the next event. If events were dropped, returns a gap in their place.
+        /// Removes and returns the next event; nil if no event is pending. If events were dropped, returns a gap in their place.
         mutating func pop(at time: Date) -> QueueEvent? {
             guard head < events.count else { return takeGap(at: time) }
             defer {

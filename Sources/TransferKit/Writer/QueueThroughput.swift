@@ -22,7 +22,7 @@ package final class QueueThroughput: Sendable {
 
     /// Records that a task publishes the statistics of the queue.
     ///
-    /// - Returns: False if another task does so already.
+    /// - Returns: False if another task already publishes them.
     func beginPublishing() -> Bool {
         state.withLock { state in
             defer { state.isPublishing = true }

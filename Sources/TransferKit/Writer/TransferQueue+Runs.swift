@@ -76,7 +76,7 @@ extension TransferQueue {
         scheduler.endpoints(for: key, run: run, at: configuration.clock.moment)
     }
 
-    /// Returns the stored session of a run. If it can't be read, ends the run.
+    /// Returns the stored session of a run. If the session can't be read, ends the run and returns nil.
     private func record(of key: SessionKey, _ id: SessionID, _ number: UInt64) async -> SessionRecord? {
         var outcome = RunOutcome.interrupted
         do {
@@ -175,7 +175,7 @@ extension TransferQueue {
     func run(_ key: SessionKey, _ id: SessionID, _ number: UInt64) async {
         defer { end(number) }
         guard let record = await record(of: key, id, number) else { return }
-        // The run may have been abandoned or revoked while its session was read. Such a run must not begin.
+        // The run may have been abandoned, or its session revoked (``revoke(_:)``), while the session was read. Such a run must not begin.
         guard runs[number] != nil, !revoked.contains(id) else {
             return mailbox.post(.report(RunEvent(key: key, run: number, content: .ended(.interrupted))))
         }
