@@ -34,12 +34,11 @@ public actor TransferQueue: ControllableQueue {
     let histories = RunHistories()
     /// The last statistics that each unfinished session's previous run published.
     var shown: [SessionKey: ShownFigures] = [:]
-    private var alarm: Task<Void, Never>?
+    private var (alarm, alarmTime): (Task<Void, Never>?, Duration?)
     private var diskCheckedAt: Duration?
     /// The uptime at which the writer last stored the current time; nil before the first time.
     private var clockStoredAt: Duration?
     private static let clockInterval = Duration.seconds(60)
-    private var alarmTime: Duration?
     private var writer: Task<Void, Never>?
     /// The uptime at which the writer retries a refused change; nil while the store accepts changes.
     private var refusedUntil: Duration?

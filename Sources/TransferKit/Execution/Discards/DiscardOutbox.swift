@@ -266,10 +266,8 @@ final class DiscardOutbox: Sendable {
         return (try? await mailbox.send(.postponed(postponement))) != nil
     }
 
-    /// Removals with a deadline at or before this date have expired.
-    ///
-    /// The date is the current date, or the date of the queue's opening plus the uptime since the opening, whichever is earlier. Therefore,
-    /// no removal expires early if the clock is set ahead or corrected while the queue is open.
+    /// Removals with a deadline at or before this date have expired: the current date, or the date of the queue's opening plus the uptime since
+    /// then, whichever is earlier. Therefore, a clock that is set ahead or corrected while the queue is open lets no removal expire early.
     private var expiryDate: Date { min(clock.date(), opening.date + (clock.now() - opening.uptime)) }
 
     /// Retries the removals that earlier processes postponed.
