@@ -93,7 +93,7 @@ import TransportSupport
         server.stop()
     }
 
-    /// The observer receives interim responses while the body is being sent: the server continues only afterwards.
+    /// The observer receives interim responses while the body is being sent. After each one, the server waits for the observer before it continues.
     @Test func observesInterimResponsesDuringBody() async throws {
         let isObserved = DispatchSemaphore(value: 0)
         let size = 32 << 20
@@ -136,7 +136,7 @@ import TransportSupport
         server.stop()
     }
 
-    /// An interim response before a broken connection reaches the observer.
+    /// The observer receives an interim response even if the connection breaks afterwards.
     @Test func observesInterimResponseBeforeCut() async throws {
         let server = try ScriptedServer(answers: [
             [.raw("HTTP/1.1 104 Upload Resumption Supported\r\nLocation: /up/1\r\n\r\n"), .read(nil), .reset]
@@ -208,7 +208,8 @@ import TransportSupport
         server.stop()
     }
 
-    /// The header fields have optional whitespace around their values, and some have invalid line endings.
+    /// The header fields have optional whitespace around their values. One line ends with a bare LF, and one value contains U+0085, which is a line
+    /// break in Unicode but not in HTTP.
     @Test func parsesHeaderFields() async throws {
         let fields = "X-Plain:a b\r\nX-Spaces: \t a:  b \t\r\nX-Empty:   \r\nX-Line: 1\nX-Other: \u{85}z\r\n"
         let server = try ScriptedServer { _, _ in [.raw("HTTP/1.1 204 Scripted\r\n\(fields)\r\n")] }

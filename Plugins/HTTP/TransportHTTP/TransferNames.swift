@@ -1,7 +1,7 @@
 import HTTPSupport
 import TransferCore
 
-/// The values for the placeholders in a transfer's URL, fields and paths.
+/// The values for the placeholders in a transfer's URL, its form fields, and the paths of its additional files.
 struct TransferNames {
     /// The placeholders in URLs.
     static let all = ["{name}", "{path}", transfer]

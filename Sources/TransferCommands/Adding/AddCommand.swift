@@ -3,9 +3,9 @@ import TransferCore
 
 struct AddCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "add", abstract: "Adds a session like upload, or download (--download).",
+        commandName: "add", abstract: "Adds an upload session, or a download session (--download).",
         discussion: """
-            See the help of these commands. An upload is the default.
+            For the options, see the help of the commands upload and download.
 
             Example: transferq add studio reel.mov
             Example: transferq add studio reels/day1.mov --download --to ~/Movies

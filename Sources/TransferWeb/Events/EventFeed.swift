@@ -43,9 +43,9 @@ actor EventFeed {
     private var revision: UInt64?
     /// The revision at the first contact with the queue. The events up to this revision happened before the start of the server.
     private var firstPresent: UInt64 = 0
-    /// The list contains all stored events after this revision.
+    /// The revision after which ``stored`` contains every received event.
     private var firstRevision: UInt64 = 0
-    /// The list contains all stored events after this position.
+    /// The position after which ``stored`` contains every received event with a revision.
     private var firstNumber = 0
     private var isReachable = false
     private var subscribers: [Int: AsyncStream<Void>.Continuation] = [:]
@@ -143,7 +143,7 @@ actor EventFeed {
 
     private func remove(_ number: Int) { subscribers[number] = nil }
 
-    /// The position in this feed for a client that has read the state at a revision; nil if the list does not contain all events after this revision.
+    /// The position in this feed for a client that has read the state at a revision; nil if ``stored`` does not contain all events after this revision.
     func position(after known: UInt64) -> Int? {
         guard let revision, known <= revision else { return nil }
         guard known >= firstRevision else { return nil }

@@ -3,9 +3,9 @@ import Glibc
 import ProcessFixture
 import TransportSupport
 
-/// A TLS server on a free port of the loopback interface, with a self-signed certificate for `localhost`. It always responds with 200. The
-/// header `X-Connection` contains the number of the connection, counted from 1. `X-Client` contains the subject of the client certificate,
-/// if the server requires a certificate.
+/// A TLS server on a free port of the loopback interface, with a self-signed certificate for `localhost`. It always responds with 200. Over
+/// HTTP/1.1, the header `X-Connection` contains the number of the connection, counted from 1, and `X-Client` the subject of the client certificate,
+/// if the server requires a certificate. Responses over HTTP/2 have no headers.
 final class TLSServer: Sendable {
     let port: Int
     /// The certificate file (PEM).

@@ -55,7 +55,7 @@ import TransportTUS
         #expect(try stored.contains(interop.content(path)))
     }
 
-    /// nginx breaks requests with interim responses. Because of this, no attempt fails over HTTP/1.1, and at most one over HTTP/2. The file arrives
+    /// nginx breaks requests with interim responses. Nevertheless, no attempt fails over HTTP/1.1, and at most one over HTTP/2. The file arrives
     /// exactly once, even if the connection to nginx breaks twice.
     @Test(arguments: ["1.1", "2"], [true, false]) func sendsFile(httpVersion: String, streams: Bool) async throws {
         let path = try interop.file("file", size: Self.size)
@@ -112,7 +112,8 @@ import TransportTUS
             let transport = try NIOUploadTests.transport(version)
             var upload = DirectUpload(
                 transport, to: "https://127.0.0.1:\(relay.port)/files", settings: ["caFile": proxy.certificate, "httpVersion": httpVersion])
-            // The transport did not ask for the version, so it does not know that nginx is in front of the server.
+            // Only a response to `OPTIONS` shows that nginx is in front of the server. This transport is given the version, so it sends no
+            // `OPTIONS`, and over HTTP/1.1 it would send the content in the creation request.
             upload.options.creation = .separate
             Self.cutTwice(relay)
             #expect(try await upload.complete(path).failures >= 1 && relay.hasCutAll, "HTTP/\(httpVersion)")

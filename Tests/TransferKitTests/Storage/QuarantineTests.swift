@@ -137,7 +137,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// A session is dropped or trimmed after a process ended before the last step of restoring the session.
+    /// A process ended before the last step of restoring a session. Afterwards, the user drops the session, or the queue deletes it because the
+    /// quarantine is full (`isTrimmed`).
     @Test(arguments: [false, true]) func deletesPartiallyRestoredSession(isTrimmed: Bool) async throws {
         let (queue, _) = try await openWithQuarantinedSession()
         try change("CREATE TRIGGER refusal BEFORE INSERT ON schedule BEGIN SELECT raise(ABORT, 'killed'); END")
@@ -204,7 +205,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The session has rows of all kinds, and more rows than one transaction changes.
+    /// The session has files, a folder and a checkpoint, and more rows than one transaction changes.
     @Test func restoresAndDropsLargeSession() async throws {
         let count = 2 * QueueStore.maximumRowsPerSweep + 1
         var store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)

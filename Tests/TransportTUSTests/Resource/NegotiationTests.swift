@@ -5,7 +5,8 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// How the client finds the protocol and its version.
+/// How the client finds out whether the server supports tus or Resumable Uploads for HTTP (dialect `ietf`), and in which draft version. The
+/// final protocol, after the drafts, has no version number.
 @Suite struct NegotiationTests {
     private static let done: [ServerStep] = [.answer(200, ["Upload-Complete": "?1"])]
 
@@ -144,7 +145,7 @@ import TransportTUS
         await end(server, upload)
     }
 
-    /// The server rejects the creation of a tus upload, and supports the other protocol.
+    /// The server rejects the creation of a tus upload, and supports Resumable Uploads for HTTP.
     @Test func findsOtherProtocolByRejectedCreation() async throws {
         let (server, upload) = try upload(dialect: "auto") { version in
             version == nil ? [.answer(404)] : [.answer(200, ["Upload-Limit": "max-size=100", "Upload-Draft-Interop-Version": "6"])]

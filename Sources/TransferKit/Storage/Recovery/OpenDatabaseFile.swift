@@ -45,7 +45,7 @@ final class OpenDatabaseFile: Sendable {
     private var error: QueueError {
         QueueError(
             .storageUnavailable,
-            "The database \(path) was deleted or replaced while the queue had it open, so no change can be stored. Put the folder back, or open the queue again."
+            "The database \(path) was deleted or replaced while the queue had it open, so no change can be stored. Move the original file back, or open the queue again."
         )
     }
 }

@@ -50,7 +50,7 @@ extension QueueStore {
         transaction.leavesDeferredWork = true
     }
 
-    /// Handles the end of the run of a removed session. The content of files that the run has not completed can now be removed.
+    /// Handles the end of the run of a removed session. The unfinished uploads and part files of the session can now be removed.
     static func release(_ key: SessionKey, _ transaction: inout StoreTransaction, in db: Database) throws {
         try execute(db, DiscardQuery.release, [key])
         try execute(db, "UPDATE removal SET is_held = 0 WHERE session = ? AND is_held <> 0", [key])

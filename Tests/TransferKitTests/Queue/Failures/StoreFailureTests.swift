@@ -160,8 +160,8 @@ import TransportTesting
         func shutdown() async {}
     }
 
-    /// A kill would lose all reports that wait for the store, and their files would be sent again. So the queue limits the number of such
-    /// reports.
+    /// A run reports each completed file to the queue. A kill would lose all reports that wait for the store, and the next process would send
+    /// their files again. So the queue limits the number of such reports.
     @Test func limitsReportsWaitingForStore() async throws {
         let transport = InstantTransport()
         let changes = Locked((current: 0, largest: 0))
