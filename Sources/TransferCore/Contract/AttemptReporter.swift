@@ -84,8 +84,8 @@ public struct AttemptReporter: Sendable {
     /// Reports that the other end creates a record for each successful request, as a form handler may do. Call it before the request.
     ///
     /// The queue then stores the completion of the file before it starts the next file. If the process is killed before the completion is stored, the
-    /// queue sends the file a second time. In a fleet, the file instead fails with the code ``TransferError/Code/outcomeUnknown`` if `mayRepeat`
-    /// is false.
+    /// queue sends the file a second time. In a fleet, which is a queue of several hosts, the file instead fails with the code
+    /// ``TransferError/Code/outcomeUnknown`` if `mayRepeat` is false.
     ///
     /// - Parameter mayRepeat: Whether the file may be sent again although the other end may already have its record.
     /// - Throws: An error if the report can't be stored. Rethrow it to end the attempt.

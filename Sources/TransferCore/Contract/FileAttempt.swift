@@ -13,7 +13,7 @@ public struct FileAttempt: Sendable {
         case download(DownloadDestination)
     }
 
-    /// The ID of the transfer. All attempts have the same ID until the file restarts, which assigns a new ID.
+    /// The ID of the file's transfer. All attempts for the file have the same ID until the file restarts at byte 0 and gets a new ID.
     ///
     /// At most 64 ASCII letters, digits and hyphens, so it can be part of a remote name.
     public let transferID: String

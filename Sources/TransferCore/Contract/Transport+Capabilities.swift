@@ -37,9 +37,9 @@ public protocol SessionValidating: Transport {
 /// A transport that can send a form: text fields and several files in one request.
 ///
 /// The queue passes the payload ``FileAttempt/Payload/form(_:)`` to ``Transport/perform(_:reporting:)`` only if the transport conforms to
-/// this protocol. The queue rejects a form if no endpoint of its account can receive forms. The positions that such an attempt reports
-/// count the bytes of all files, one after the other. They exclude the text fields and the headers of the parts. The size in the receipt is
-/// ``UploadForm/size``. If the server creates a record for each form, call ``AttemptReporter/reportRecord(mayRepeat:)``.
+/// this protocol. The queue rejects a form if no endpoint of the session's account can receive forms. The positions that an attempt for a
+/// form reports count the bytes of all files, one after the other. They exclude the text fields and the headers of the parts. The size in
+/// the receipt is ``UploadForm/size``. If the server creates a record for each form, call ``AttemptReporter/reportRecord(mayRepeat:)``.
 public protocol FormUploading: Transport {
     /// Checks that an endpoint receives forms, and that a session's options are valid for forms, without a connection.
     ///
@@ -60,8 +60,9 @@ public protocol FileNaming: Transport {
     /// Returns what happens if two files with the same remote name are sent to an endpoint.
     ///
     /// The queue calls this method on its callers' executors, before it stores a session and before it adds items to a session. The queue
-    /// rejects files that would be lost, or, at the first usable endpoint, rejected. If names in a session clash, the queue also calls this
-    /// method in a separate task, before each attempt.
+    /// does not accept two such files if an endpoint that can perform the session would replace or skip one of them, or if the first such
+    /// endpoint would reject the second file. If names in a session clash, the queue also calls this method in a separate task, before each
+    /// attempt.
     ///
     /// - Parameters:
     ///   - options: The session's options.

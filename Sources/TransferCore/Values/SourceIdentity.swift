@@ -68,7 +68,8 @@ public struct SourceIdentity: Hashable, Sendable, Codable {
     ///
     /// Blocks on the file system. Don't call this initializer on the cooperative thread pool if the file may be on a network.
     ///
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceLost`` if there is no regular file.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceLost`` if there is no regular file at the path, or if the file can't
+    ///   be inspected.
     public init(ofFileAt path: FilePath) throws(TransferError) {
         var status = stat()
         let result = unsafe path.withPlatformString { unsafe stat($0, &status) }
