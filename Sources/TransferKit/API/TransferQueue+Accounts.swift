@@ -77,8 +77,8 @@ extension TransferQueue {
         try await mailbox.send(.command(.unblockAccount(name: name)))
     }
 
-    /// Probes the unavailable endpoints of an account immediately. An endpoint is unavailable after an outage, after too many failures, or
-    /// if the server asked clients to back off.
+    /// Probes the unavailable endpoints of an account immediately. An endpoint is unavailable after too many consecutive failures, for
+    /// example in an outage, or if the server asked clients to back off.
     ///
     /// One session probes each endpoint on behalf of all sessions. Sessions of the account that wait for a retry skip the remaining delay,
     /// even if the server requested the delay. The call does not affect available endpoints.

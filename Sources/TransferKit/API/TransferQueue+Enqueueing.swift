@@ -93,8 +93,9 @@ extension TransferQueue {
         return result.sessions.map { TransferSession(id: $0, queue: self) }
     }
 
-    /// Stores a session as a draft: it is not in the order of the queue, never starts, and survives restarts. The app can change it with
-    /// ``ControllableQueue/update(_:_:)`` and ``addItems(_:to:)``, and later enqueue it with ``ControllableQueue/enqueue(draft:to:held:)``.
+    /// Stores a session as a draft: it is not in the order of the queue, never starts, and survives restarts of the process. The app can
+    /// change it with ``ControllableQueue/update(_:_:)`` and ``addItems(_:to:)``, and later enqueue it with
+    /// ``ControllableQueue/enqueue(draft:to:held:)``.
     ///
     /// The queue checks the request as it does for ``enqueue(_:at:held:)-([SessionRequest],_,_)``. A deduplication key counts only after the draft
     /// was enqueued. To list drafts, use ``sessions(in:)`` with `.state(.draft)`.

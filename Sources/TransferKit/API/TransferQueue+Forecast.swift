@@ -15,8 +15,8 @@ extension TransferQueue {
     /// - The rate limits of the session, the account and the queue apply, and concurrent sessions share them equally.
     /// - Paused sessions stay paused and keep their slots. Sessions that are held or blocked, or lack a transport, a network or space, do
     ///   not start. The queue skips them; a strict queue waits for them.
-    /// - A folder that has not been read yet has an unknown size. The end of its session is unknown, and so is the time when its slot becomes free.
-    ///   The forecast includes sessions that can start without that slot.
+    /// - A folder that has not been read yet has an unknown size. The end of its session is unknown, and so is the time when the session's
+    ///   slot becomes free. The forecast includes sessions that can start without that slot.
     /// - Sessions that wait for a time or for another session are included if they are among the first 10,000 sessions of the queue.
     ///
     /// If the queue does not run, all times are nil. A forecast takes a few milliseconds, and longer with many slots.

@@ -63,7 +63,7 @@ public actor TransferQueue: ControllableQueue {
     nonisolated let streams = StreamRegistry()
     nonisolated let endpointStates = EndpointStates()
     nonisolated let routes = RouteGap()
-    /// Sent after each transaction that leaves no removed session with a run. Needed because no event reports the end of such a run.
+    /// Sent after each transaction, unless the run of a removed session is in progress. No event reports the end of such a run.
     nonisolated let removedRunsEnded = ChangeSignal()
 
     /// Opens the queue in a storage folder, which this process owns until ``shutdown()``. No session starts.

@@ -2,7 +2,8 @@ public import TransferCore
 
 /// An element of the sequence ``TransferSession/events``.
 public enum SessionEvent: Hashable, Sendable {
-    /// The current state of the session. The first element, and also the first element after missed events.
+    /// The current state of the session. The first element, and also the first element after missed events, unless the session no longer
+    /// exists.
     case snapshot(SessionStatus)
     /// An event of the session. If the queue's event names several sessions, this event names only the session of the sequence.
     case event(QueueEvent)
