@@ -2,7 +2,8 @@ import Foundation
 import SystemPackage
 public import TransferCore
 
-/// Reads secrets from environment variables, from files or pipes of at most 64 KiB that only their owner can access, and from the app.
+/// Reads secrets from environment variables, from files or pipes of at most 64 KiB that are not accessible to other users, from the memory
+/// of this process, and from the app.
 ///
 /// This is the default provider of a ``TransferQueue``. The provider caches no secrets: if a token is renewed, the next attempt uses the
 /// new token.

@@ -1,4 +1,4 @@
-/// The combined statistics of all sessions of a queue, in all states. Removed sessions count only in ``secondsElapsed`` and
+/// The combined statistics of all sessions of a queue, in all states except drafts. Removed sessions count only in ``secondsElapsed`` and
 /// ``averageRate``.
 public struct QueueStatistics: Hashable, Sendable, Codable {
     /// The number of files. A folder that has not been read yet counts as one file.

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// The permanent identity of a session. It survives restarts and moves, and is not reused after a removal.
+/// The permanent identity of a session. It survives restarts of the process and moves of the session, and is not reused after a removal.
 public struct SessionID: Hashable, Sendable, Codable, LosslessStringConvertible {
     /// The UUID: random (RFC 9562, version 4), so the first few characters are enough to distinguish sessions.
     public let uuid: UUID

@@ -104,7 +104,7 @@ public struct SessionStatistics: Hashable, Sendable, Codable {
     public var filesUnsized: Int
     /// The number of bytes confirmed by the other end; for a download, received and synced to the disk.
     public var bytesDone: Int64
-    /// The number of bytes that the network accepted or delivered, at most ``bytesTotal``.
+    /// The number of bytes that the network accepted or delivered; at most ``bytesTotal`` if the total is known.
     public var bytesSent: Int64
     /// The recent rate in bytes per second; nil unless the session runs, or if the rate is unknown.
     public var rate: Double?
@@ -193,7 +193,7 @@ public struct QueueStatus: Hashable, Sendable, Codable {
     public var nextDue: Date?
     /// Whether the ``mode`` is running, but no session runs and none can start without an action by the app or the user.
     public var isIdle: Bool
-    /// The revision of the order. It grows with each insertion, removal and move, even across restarts.
+    /// The revision of the order. It grows with each insertion, removal and move, even across restarts of the process.
     public var orderRevision: UInt64
     /// The number of the last event; see ``TransferQueue/events(since:)``.
     public var revision: UInt64 = 0

@@ -3,10 +3,10 @@ public import TransferCore
 
 /// An event of the queue. An event that reports a stored change is sent after the change is durable.
 public struct QueueEvent: Hashable, Sendable {
-    /// The number of the event. It increases by one with each stored event, even across restarts. The unstored events ``Kind/progress(_:_:)``,
-    /// ``Kind/totalProgress(_:)``, ``Kind/itemStarted(_:position:)``, ``Kind/itemProgress(_:position:_:)``, ``Kind/streamDelayed(_:position:)``,
-    /// ``Kind/storageFailed(_:)`` and ``Kind/storeTrimmed(_:)`` have the number of the preceding event. A ``Kind/gap(from:to:)`` has the last
-    /// number of its range.
+    /// The number of the event. It increases by one with each stored event, even across restarts of the process. The unstored events
+    /// ``Kind/progress(_:_:)``, ``Kind/totalProgress(_:)``, ``Kind/itemStarted(_:position:)``, ``Kind/itemProgress(_:position:_:)``,
+    /// ``Kind/streamDelayed(_:position:)``, ``Kind/storageFailed(_:)`` and ``Kind/storeTrimmed(_:)`` have the number of the preceding
+    /// event. A ``Kind/gap(from:to:)`` has the last number of its range.
     public var revision: UInt64
     /// The time of the event.
     public var time: Date

@@ -1,7 +1,8 @@
 public import Foundation
 public import TransferCore
 
-/// Changes to a session that has not completed. A value of nil leaves the property unchanged. Changes take effect within a second.
+/// Changes to a session that has not completed. A value of nil leaves the property unchanged. Changes take effect within a second, except
+/// properties that apply only to later attempts or files; see their descriptions.
 ///
 /// ```swift
 /// try await queue.update(id, SessionUpdate(account: "archive", notBefore: .set(tonight), overwrite: .always))

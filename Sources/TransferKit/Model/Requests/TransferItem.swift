@@ -59,7 +59,7 @@ public struct TransferItem: Hashable, Sendable {
     /// file. If the disk lacks this space, `enqueue` throws before the first byte. If the task is cancelled during the copy, `enqueue` removes the
     /// copies and throws `CancellationError`.
     ///
-    /// The copy is on disk when `enqueue` returns, and only its owner can read it. The queue deletes the copy when the item is completed or
+    /// The copy is on disk when `enqueue` returns, and only this user can read it. The queue deletes the copy when the item is completed or
     /// the session is removed, so a completed item can't be sent again. A failed or cancelled item keeps its copy for a retry. The copy
     /// keeps the file's modification time, but not its permissions.
     ///
@@ -99,7 +99,7 @@ public struct TransferItem: Hashable, Sendable {
 
     /// Creates an item for data in memory.
     ///
-    /// `enqueue` writes the data to a file in the queue's storage folder, which only its owner can read. The queue deletes the file when
+    /// `enqueue` writes the data to a file in the queue's storage folder. Only this user can read the file. The queue deletes the file when
     /// the item is completed or the session is removed, so a completed item of this kind can't be sent again.
     ///
     /// - Parameters:

@@ -6,7 +6,7 @@ import TransferCore
 enum StreamReport: Sendable {
     /// The storage folder contains this number of additional bytes.
     case stored(Int)
-    /// All bytes are in the storage folder, with a completion mark that survives restarts.
+    /// All bytes are in the storage folder, with a completion mark that survives restarts of the process and of the machine.
     case sealed
     /// The queue no longer reads the stream.
     case refused(any Error)
