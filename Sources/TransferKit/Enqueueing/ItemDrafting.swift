@@ -216,8 +216,8 @@ struct ItemDrafting {
 }
 
 extension QueueStore {
-    /// Creates drafts of items for an existing upload session. Writes in-memory data and copies to files in the spool. If the drafts are not stored, the
-    /// caller must call ``discardBlobs(of:)``.
+    /// Creates drafts of items for an existing upload session. Writes in-memory data, and copies of local files, to the spool. If the
+    /// drafts are not stored, the caller must call ``discardBlobs(of:)``.
     ///
     /// - Throws: ``QueueError`` with the code `invalidRequest`, `unreadableItems` or `storageUnavailable`; `CancellationError` if the task is cancelled
     ///   during a copy. After an error, no new file remains in the spool.

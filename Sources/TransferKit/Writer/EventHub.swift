@@ -132,7 +132,7 @@ package final class EventHub: Sendable {
         }
     }
 
-    /// Publishes an event that is never stored and has no number, such as statistics or a failure of the store.
+    /// Publishes an event that is never stored and has no number of its own, such as statistics or a failure of the store.
     package func publishUnnumbered(_ kind: QueueEvent.Kind, at time: Date) {
         state.withLock { state in
             var event = QueueEvent(revision: state.revision, time: time, kind: kind)
