@@ -276,7 +276,8 @@ extension FileRunner {
             activity: { active.noteWork() },
             record: { report in
                 if report != .none { active.noteRecord() }
-                // Only another queue that takes over the session needs this report: this queue always sends the file again.
+                // A `repeatable` report is not passed on, because any queue may send the file again. Only another queue that takes over the
+                // session needs the other reports: this queue always sends the file again.
                 guard report != .repeatable else { return }
                 try await context.observe(.record(isPossible: report == .possible, generation: generation), position: position)
             },

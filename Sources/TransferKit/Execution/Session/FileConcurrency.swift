@@ -10,7 +10,7 @@ import TransferCore
 /// - **Trials.** From then on, trials change the limit. The first trial comes after 8 rounds; each useless trial doubles this interval, up
 ///   to 64 rounds. A trial raises the limit by half, and keeps the higher limit if the rate grows at least a third as much (by a sixth).
 ///   Otherwise the trial uses a quarter less than the previous limit, and keeps this number if the rate stays at 98 % or more. If the rate
-///   is lower by more than 30 % in two successive rounds, the rule tries the lower number immediately.
+///   falls by more than 30 % in two successive rounds between trials, the rule tries the lower number immediately.
 /// - **Refusals.** If an overloaded server refuses at least four files, and at least a tenth of a round's files, the limit returns to the
 ///   highest accepted number. Then the limit rises again in steps, each halfway to the refused number. The limit stays below the refused
 ///   number until 30 s after the last round with so many refusals.

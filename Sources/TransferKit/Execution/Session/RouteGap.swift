@@ -35,8 +35,8 @@ package final class RouteGap: Sendable {
     }
 
     /// The start of an outage, moved forward by the time without a route; nil while the machine has no route, so that the outage doesn't
-    /// count. Returns `since` unchanged for this machine's own addresses, for link-local addresses, and for an endpoint behind a proxy,
-    /// because such an endpoint may need no route.
+    /// count. Returns `since` unchanged for loopback addresses, for IPv6 link-local addresses, for an address without a host, and for an
+    /// endpoint behind a proxy, because such an endpoint may need no route.
     ///
     /// - Parameter since: The uptime at which the outage began.
     package func start(ofOutageSince since: Duration, at endpoint: Endpoint) -> Duration? {

@@ -96,7 +96,7 @@ package struct RunContext: Sendable {
         return result
     }
 
-    /// Passes a change of a file to the progress observer, and waits for the observer. Ignores other reports.
+    /// Passes a change of a file to the progress observer, and waits for the observer. Ignores changes of a file's size, and other reports.
     ///
     /// - Throws: ``QueueError`` with the code `progressRefused` if the observer throws an error.
     private func observe(_ content: RunEvent.Content) async throws(QueueError) {

@@ -123,7 +123,7 @@ struct SessionFiles {
         await prepareAdmittedFiles(&group)
         guard !isPreparing else { return }
         guard let last = prepared.last(where: { $0.preparation != nil })?.preparation else {
-            // The remaining files were prepared while other files waited for the store. None of them needs to store data.
+            // The remaining prepared files need to store no data. They were prepared while other files waited for the store.
             for starting in prepared { start(starting, &group) }
             prepared = []
             return

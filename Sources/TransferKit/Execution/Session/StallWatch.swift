@@ -4,8 +4,8 @@
 /// does not count while the rate limits allow no bytes, the attempt does other work, or the file waits for its turn or for data from the
 /// app.
 ///
-/// After the last byte of a request, the longer of the stall timeout and the response timeout applies. For example, a tus server confirms
-/// the bytes of a PATCH request only at the end of the request.
+/// While the attempt waits for a response (``ActiveFile/isResponseAwaited``), the longer of the stall timeout and the response timeout
+/// applies. For example, a tus server confirms the bytes of a PATCH request only at the end of the request.
 package struct StallWatch {
     private struct Sample: Equatable {
         let sent: Int64
