@@ -54,7 +54,7 @@ package struct RunEvent: Sendable, Codable {
     }
 }
 
-/// An event of one file.
+/// An event of one file. For the generation of a file, see ``PendingFile/generation``.
 package enum FileEvent: Sendable, Codable, Equatable {
     /// A checkpoint and the identity of the source file. The identity is nil for a download.
     case checkpoint(Checkpoint, endpoint: Endpoint, generation: Int64, SourceIdentity?)
@@ -64,7 +64,7 @@ package enum FileEvent: Sendable, Codable, Equatable {
     case completed(TransferReceipt, endpoint: Endpoint)
     /// The file failed; no attempt follows.
     case failed(TransferError)
-    /// The file restarts from byte 0 as this generation, because of the error.
+    /// The file restarts from byte 0 with this generation number, because of the error.
     case restarted(generation: Int64, TransferError)
     /// The file's remote name refers to a folder, which must be listed.
     case foundFolder

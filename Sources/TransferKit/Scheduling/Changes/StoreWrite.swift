@@ -9,7 +9,7 @@ package enum StoreWrite: Sendable {
     case settings(QueueSettings)
 
     case insertSessions(NewSessions)
-    /// Stores a session's scheduling data, which the scheduler needs after a restart.
+    /// Stores a session's scheduling data, which the scheduler of the next process needs.
     case schedule(ScheduleRow)
     case updateSession(SessionKey, SessionUpdate)
     /// Assigns another account to a session that has transferred nothing.

@@ -8,7 +8,7 @@ package enum RecoveryDecision: Equatable {
     case restart
     /// Try the account's next endpoint immediately.
     case nextEndpoint
-    /// Give up the file; the session continues with its other files.
+    /// Give up the file. Depending on the session's ``SessionOptions/onItemFailure``, the session continues with its other files or fails.
     case giveUpFile
     /// Fail the session, regardless of its options.
     case failSession

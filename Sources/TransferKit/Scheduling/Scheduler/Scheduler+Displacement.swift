@@ -4,8 +4,8 @@ import TransferCore
 /// releases the slot, the victim is restored. Each preemptor has a list of the sessions that it displaced, so nested displacements are undone
 /// in the right order.
 extension Scheduler {
-    /// Displaces another session, so that a preemptor gets its slot. Does nothing unless exactly one slot is missing, and the preemptor could
-    /// start with this slot.
+    /// Displaces another session, so that a preemptor gets the slot of that session. Does nothing unless exactly one slot is missing, and
+    /// the preemptor could start with this slot.
     mutating func displace(for key: SessionKey, at now: DualInstant, _ transaction: inout Transaction) {
         guard flags.mode == .running, let entry = sessionIndex[key], entry.isClaimant, !isOverdue(entry),
             case .able = ability(of: entry, at: now),
@@ -20,7 +20,7 @@ extension Scheduler {
 
     /// The session to displace for a preemptor; nil unless exactly one slot is missing and a session can be displaced.
     private func victim(for entry: Entry, at now: DualInstant) -> SessionKey? {
-        // The slots that will not become free when runs end, plus one slot for each other claimant that can start.
+        // The slots that will not become free when runs end, plus one slot for each other claimant (``Entry/isClaimant``) that can start.
         var usedSlots = sessionIndex.slots.total - sessionIndex.slots.freed
         var claimants: [Entry] = []
         for key in sessionIndex.claimants where key != entry.key {

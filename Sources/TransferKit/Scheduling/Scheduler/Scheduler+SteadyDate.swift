@@ -1,6 +1,6 @@
 import Foundation
 
-/// A date that is independent of changes to the machine's clock. Determines the ages of completed sessions.
+/// A date that is independent of changes to the machine's clock. Determines the ages of completed sessions, and when deadlines pass.
 extension Scheduler {
     /// The largest plausible age, in seconds, of a date that an earlier process stored. If a date is older, the machine's clock was not set when the
     /// date was stored.

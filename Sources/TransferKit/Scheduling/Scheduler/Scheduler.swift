@@ -180,7 +180,7 @@ package struct Scheduler: Sendable {
         flags.nextAccount = max(flags.nextAccount, key + 1)
     }
 
-    /// Loads a session from the store. The order of the calls does not matter. A session that was running when the last owner exited gets
+    /// Loads a session from the store. The order of the calls does not matter. A session that was running when the last process ended gets
     /// the start priority ``Entry/StartPriority/interrupted``.
     ///
     /// - Parameter details: The details; nil for none, which is the usual case.

@@ -114,7 +114,7 @@ package struct Entry: SessionTableElement, Equatable {
         /// The session must not use an expensive network.
         package static let needsCheapNetwork = Conditions(rawValue: 1024)
 
-        /// The session's last run was abandoned and has not ended; no other run begins before it ends.
+        /// The session's last run was abandoned and has not ended. No other run of the session begins before that run has ended.
         static let runNotEnded = Conditions(rawValue: 2048)
 
         /// The store is damaged, so the session's items can't be read. The session also has the condition ``backoff``.
