@@ -12,6 +12,8 @@ package struct PendingFile: Sendable {
     package var destination: [UInt8]
     /// The size in bytes; nil while it is unknown.
     package var size: Int64?
+    /// The number of the file's current start at byte 0, counted from 1. Checkpoints and unfinished content of earlier starts are not used
+    /// again.
     package var generation: Int64
     /// The largest number of bytes that any of the file's checkpoints covers, regardless of the endpoint.
     package var confirmed: Int64

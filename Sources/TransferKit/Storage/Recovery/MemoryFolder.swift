@@ -90,7 +90,8 @@ enum MemoryFolder {
                 remove(folder)
                 lock.release()
             } else {
-                // The folder has an owner, or its process ended before it created the lock file. This call removes only an empty folder.
+                // The folder has an owner, or the process that created the folder ended before it created the lock file. This call removes
+                // only an empty folder.
                 _ = unsafe folder.withPlatformString { unsafe rmdir($0) }
             }
         }

@@ -10,8 +10,8 @@ import TransferCore
 
 /// Prepares and checks the storage folder of a queue.
 package enum StorageFolder {
-    /// Creates the folder if it does not exist, and checks it. A new folder is accessible only to its owner, because anyone who knows an upload URL
-    /// in the store can write to that upload. Blocks.
+    /// Creates the folder if it does not exist, and checks it. A new folder is accessible only to this user, because anyone who knows an
+    /// upload URL in the store can write to that upload. Blocks.
     ///
     /// - Throws: ``QueueError`` with the code `storageUnavailable`, for example if another user could change the folder, or if one of its files is
     ///   a symbolic link.
@@ -170,8 +170,8 @@ package enum StorageFolder {
             .storageUnavailable, "The disk of the storage folder \(folder) is full: \(free) bytes are free. Free some space.")
     }
 
-    /// Creates the database file, accessible only to its owner, before SQLite creates it with wider permissions. SQLite gives its other files the
-    /// same mode. Without this call, other users could read the files in a folder that the queue did not create.
+    /// Creates the database file, accessible only to this user, before SQLite creates it with wider permissions. SQLite gives its other
+    /// files the same mode. Without this call, other users could read the files in a folder that the queue did not create.
     static func makePrivate(_ path: FilePath) {
         // If this fails, SQLite fails next with a better error.
         try? open(path, .readWrite, options: .create).close()

@@ -9,8 +9,8 @@ import TransferCore
     import Darwin
 #endif
 
-/// The files with the in-memory data and the streams of apps, and with copies of local files. Only the owner of the storage folder can read
-/// them.
+/// The files with the in-memory data and the streams of apps, and with copies of local files. Only the user who owns the storage folder can
+/// read them.
 ///
 /// A file with in-memory data, or a copy, is synced to disk before the commit of its session. The file is deleted after the commit that
 /// makes it unnecessary. A crash between these steps can leave an unused file, which the next opening removes.
@@ -65,8 +65,8 @@ package struct Spool: Sendable {
         }
     }
 
-    /// Creates the folder if necessary, and makes its name durable. Also syncs the name of an existing folder, because the process that created
-    /// the folder may have ended before it synced the name.
+    /// Creates the folder if it does not exist, and makes its name durable. Also syncs the name of an existing folder, because the process
+    /// that created the folder may have ended before it synced the name.
     func makeFolder() throws {
         if unsafe folder.withPlatformString({ unsafe mkdir($0, 0o700) }) != 0 {
             guard errno == EEXIST else { throw Errno(rawValue: errno) }

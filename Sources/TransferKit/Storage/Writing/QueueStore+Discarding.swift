@@ -46,9 +46,10 @@ extension QueueStore {
         StatementArguments([key.databaseValue, try last.value(atIndex: 3), try last.value(atIndex: 0)])
     }
 
-    /// Moves at most ``maximumRowsPerSweep`` checkpoints of a session that stays in the queue into the outbox. Their files get a new generation. A
-    /// later attempt then uses a new remote name, so a late removal can't delete its content. If the session has more checkpoints, a stored mark
-    /// records that the move is incomplete. The next run of the session completes the move before it transfers a file.
+    /// Moves at most ``maximumRowsPerSweep`` checkpoints of a session that stays in the queue into the outbox. The files of these
+    /// checkpoints get the next generation number, which is a part of the names of their unfinished content. A late removal therefore can't
+    /// delete the content of a later attempt. If the session has more checkpoints, a stored mark records that the move is incomplete. The
+    /// next run of the session completes the move before it transfers a file.
     ///
     /// - Parameter account: The account with the endpoints of the checkpoints; nil for the session's account, or for the account of an incomplete
     ///   move.

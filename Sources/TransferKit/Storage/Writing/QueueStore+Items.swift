@@ -3,7 +3,8 @@ import GRDB
 import TransferCore
 
 extension QueueStore {
-    /// The generation of a stand-in, which is a row for an entry whose name can't be stored. No attempt transfers a stand-in.
+    /// The value of the column `generation` for a stand-in, which is a row for an entry whose name can't be stored. Other rows have a value
+    /// of at least 1. No attempt transfers a stand-in.
     static let standInGeneration: Int64 = 0
 
     /// An SQL condition for rows of the manifest that count in their session's statistics. Rows of a folder that has not been read completely do

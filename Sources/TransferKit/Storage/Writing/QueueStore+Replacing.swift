@@ -6,9 +6,9 @@ extension QueueStore {
     /// Returns the rows of selected items; nil if one of the items does not exist, has begun, or is a stream, or if the session has too
     /// many rows.
     ///
-    /// An item has begun if it has a checkpoint, is in a later generation, or is no longer pending. Transports name the content on a server
-    /// after the session, the position and the generation. A new item at the position of an item that has begun could get the name of that
-    /// item's content, so the item must keep its position.
+    /// An item has begun if it has a checkpoint, has a generation (``PendingFile/generation``) above 1, or is no longer pending. Transports
+    /// name the content on a server after the session, the position and the generation. A new item at the position of an item that has
+    /// begun could get the name of that item's content, so the item that has begun must keep its position.
     package func replaceableItems(_ selection: ItemSelection, of key: SessionKey) async throws -> ReplaceableItems? {
         try await read { try Self.replaceableItems(selection, of: key, in: $0) }
     }
