@@ -73,7 +73,8 @@ package final class DeferredDeletion: Sendable {
         }
     }
 
-    /// Enforces the limits of the store: deletes the oldest quarantined sessions, and the oldest entries of the discard outbox.
+    /// Enforces the limits of the store: deletes the oldest quarantined sessions, and the oldest entries of the discard outbox, which lists
+    /// the pending removals.
     ///
     /// - Returns: Whether quarantined sessions were deleted. If so, their rows in other tables can now be deleted.
     private func trim() async throws(QueueError) -> Bool {

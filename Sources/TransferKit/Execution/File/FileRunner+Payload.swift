@@ -16,7 +16,7 @@ struct AttemptPayload: Sendable {
 }
 
 extension PendingFile {
-    /// The name of a stream's file in the spool.
+    /// The name of a stream's file in the ``Spool``.
     var streamName: Data { Data((source.lastComponent?.string ?? "").utf8) }
 }
 

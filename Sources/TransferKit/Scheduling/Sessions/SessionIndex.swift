@@ -59,7 +59,7 @@ package struct SessionIndex: Sendable {
     private(set) var yielded: Set<SessionKey> = []
     /// The sessions of each account that wait for a retry.
     private(set) var backoffs: [AccountKey: Set<SessionKey>] = [:]
-    /// The sessions that each preemptor displaced.
+    /// The displaced sessions, by the session that displaced them (the preemptor).
     private(set) var displacedByPreemptor: [SessionKey: Set<SessionKey>] = [:]
     private(set) var dependents: [SessionID: Set<SessionKey>] = [:]
     /// The uncompleted session of each deduplication key.
@@ -76,7 +76,7 @@ package struct SessionIndex: Sendable {
     var yieldsDue = DueTimes()
     /// The times before which sessions must not start, in milliseconds since 1970.
     package internal(set) var dueDates = DueTimes()
-    /// The steady dates at which deadlines pass, in milliseconds since 1970.
+    /// The steady dates (``Scheduler/steadyDate(at:)``) at which deadlines pass, in milliseconds since 1970.
     var deadlines = DueTimes()
     /// The waiting and running sessions whose deadlines have passed.
     private(set) var overdue: Set<SessionKey> = []
