@@ -20,7 +20,7 @@ struct ItemDrafting {
     /// Creates the drafts of a download; nil for an upload, and for a download whose folder is unusable.
     private var downloads: DownloadDrafting?
     private var direction = TransferDirection.upload
-    /// The contents to write to the spool, one for each draft with data, in the order of the drafts.
+    /// The contents to write to the ``Spool``, one for each draft with data, in the order of the drafts.
     var spoolContents: [Spool.Content] = []
 
     init(_ sources: SourceFolders) {

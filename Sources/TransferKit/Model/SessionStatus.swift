@@ -31,8 +31,8 @@ public struct SessionStatus: Hashable, Sendable, Codable {
     public var context: Data?
     /// The numbers of files and bytes, the rates and the times of the session.
     public var statistics: SessionStatistics
-    /// The number of attempts since the session was added, or last retried or run again: every activation, and every retry within an
-    /// activation.
+    /// The number of attempts since the session was added, or last retried or run again. Each activation, which is the time from getting a
+    /// slot to releasing it, counts as one attempt, and so does each retry within an activation.
     public var attempts: Int
     /// The error with which the session or its last failed attempt ended. Nil before the first failure, and after the session completed or
     /// was cancelled.

@@ -3,7 +3,7 @@ import Locking
 import SystemPackage
 import TransferCore
 
-/// The streams of a queue's sessions, by their names in the spool. Includes the streams that earlier processes left.
+/// The streams of a queue's sessions, by the names of their files in the ``Spool``. Includes the streams that earlier processes left.
 package final class StreamRegistry: Sendable {
     private struct Entry: Sendable {
         let session: SessionID

@@ -71,7 +71,7 @@ package final class EventHub: Sendable {
         QueueEvents(buffer: newBuffer { $0.subscribers.append($1) }.buffer)
     }
 
-    /// Subscribes to all events after a revision. Past events are read from the log, within the limit for reads by clients.
+    /// Subscribes to all events after a revision. Past events are read from the change log, within the limit for reads by clients.
     package func subscribe(after revision: UInt64, in log: QueueStore, _ reads: ClientReads) -> QueueEvents {
         let (buffer, present) = newBuffer { $0.subscribers.append($1) }
         return QueueEvents(buffer: buffer, replay: EventReplay(log: log, reads: reads, after: revision, present: present))

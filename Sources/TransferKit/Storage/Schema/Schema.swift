@@ -23,7 +23,7 @@ enum Schema {
             try db.execute(sql: "PRAGMA user_version = 5")
         }
         migrator.registerMigration("6") { db in
-            // The steady date at which the deadline of a session began to run; NULL: not begun.
+            // The steady date (Scheduler.steadyDate) at which the deadline of a session began to run; NULL: not begun.
             try db.execute(sql: "ALTER TABLE session ADD COLUMN deadline_from INTEGER")
             try db.execute(sql: "PRAGMA user_version = 6")
         }
