@@ -80,7 +80,7 @@ import TransferKit
         await damaged.queue.shutdown()
     }
 
-    /// The queue quarantines at most 64 sessions at a time. In this test, more sessions are unreadable.
+    /// The queue quarantines at most 64 sessions within ten minutes. In this test, more sessions are unreadable.
     @Test(.timeLimit(.minutes(10))) func omitsUnreadableSessionsAndQuarantinesSome() async throws {
         let folder = try await many(400)
         // The last page stays intact, because the queue needs the last session to find the next free key.

@@ -227,7 +227,7 @@ import TransportTesting
 
     /// The removal of a session moves the checkpoints of its files into the outbox, which then removes the unfinished uploads from the server.
     ///
-    /// The outbox treats all uploads alike, so only one kind of upload waits for the server.
+    /// The outbox treats all contents alike, so only the tests with files and downloads start the queue and wait for the removals.
     @Test(arguments: Content.allCases.filter(\.hasFiles)) func removesUnfinishedContentOfManyFiles(_ content: Content) async throws {
         try await prepare(content, .settings(QueueSettings()))
         try change(

@@ -22,7 +22,8 @@ import TransferKit
 
     @Test func onlyOneProcessOpensFolder() async throws {
         let path = folder.path.appending("store")
-        // The child process that opens the folder writes its process ID, and keeps the folder open until both others have found it in use.
+        // The child process that opens the folder writes its process ID, and keeps the folder open until both other child
+        // processes have found the folder in use.
         await withTaskGroup { group in
             for number in 0..<3 {
                 group.addTask { [root = folder.path] in

@@ -54,7 +54,7 @@ import TransportTesting
         try tree.link("linked", to: "folder")
         let queue = try await fixture.openWithAccounts()
         let item = { [tree] in TransferItem(tree.path($0), symbolicLinks: policy) }
-        // The queue stores the items after a folder differently.
+        // The queue stores the items after a folder in another table.
         let session = try await queue.enqueue(
             .upload(items: [item("a"), item("first"), item("folder"), item("b"), item("linked/c")], to: "a"))
         var later = item("b")

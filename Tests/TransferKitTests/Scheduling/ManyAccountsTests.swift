@@ -2,7 +2,9 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The work for reports about endpoints, if the endpoints of many accounts are down at the same time.
+/// The work for reports about endpoints, if the endpoints of many accounts are down at the same time. The scheduler keeps the waiting
+/// sessions of an account in lines. It sets a line aside while none of the line's sessions can start, and recalls the line when this may
+/// have changed.
 @Suite struct ManyAccountsTests {
     private static let outage = TransferError(.unreachable, .connectionRefused, "No server answers.")
     private static let count = 1_000

@@ -53,8 +53,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Network buffers hold less than 1 MiB. After this number of sent bytes, the other sessions start, even if the server has confirmed
-    /// nothing.
+    /// Network buffers hold less than 1 MiB. So once 1 MiB was sent, the other sessions start, even if the server has confirmed nothing.
     @Test func probeEndsAfterUnconfirmedMebibyte() async throws {
         let memory = MemoryTransport(chunkSize: 1 << 20, chunksPerCheckpoint: 100)
         let fixture = try QueueFixture(memory: memory)

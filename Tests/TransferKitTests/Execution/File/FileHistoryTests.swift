@@ -139,7 +139,7 @@ import TransferKit
         #expect(!history.isCostly)
     }
 
-    /// After a large attempt, the endpoint may have kept its bytes. A retry that moves nothing does not change that.
+    /// After an attempt that sent more than 1 MiB, the endpoint may have kept the bytes, even if a later attempt sends none.
     @Test(arguments: [(1 << 20, true, false), (1 << 20 + 1, true, true), (1 << 20 + 1, false, false)])
     func remembersUnconfirmedBytes(moved: Int64, canResume: Bool, areKept: Bool) {
         var history = FileHistory()

@@ -36,8 +36,8 @@ import TransportTesting
         #expect(await parts.remove([parts.checkpoint(of: ".a.part", below: folder.path.appending("gone"))]).isEmpty)
     }
 
-    /// On a file system without hard links, a process can be killed after it reserved the final name. Then the part file is removed, for example
-    /// because the session is cancelled.
+    /// On a file system without hard links, a process can be killed after it reserved the final name with an empty file. A note in a file
+    /// next to the part file records this. Then the part file is removed, for example because the session is cancelled.
     @Test(arguments: [(true, 11, 0), (false, 11, 0), (true, 12, 0), (true, 11, 1)])
     func removesEmptyFileWithFinalName(_ reservesName: Bool, _ notedSize: Int64, _ finalSize: Int) async throws {
         let parts = parts { _ in 0 }
@@ -68,7 +68,7 @@ import TransportTesting
         _ = try folder.file(".a.1.part", size: 5)
         if hasPlacingName { #expect(links(".a.1.part", placing)) }
         #expect(try await !parts.seize(parts.checkpoint(of: ".a.1.part", below: folder.path), as: ".a.1-3.part"))
-        // The former owner continues.
+        // The suspended queue wakes and continues.
         #expect(!links(".a.1.part", "a"))
         #expect(!renames(".a.1.part", "a"))
         #expect(!renames(placing, "a"))

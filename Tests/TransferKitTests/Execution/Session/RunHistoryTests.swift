@@ -5,7 +5,7 @@ import TransferKit
 import TransportTesting
 
 @Suite struct RunHistoryTests {
-    /// The next run needs the history, and may start as soon as this run reports its end.
+    /// The next run needs the history of each file's failures, and may start as soon as this run reports its end.
     @Test func storesHistoryBeforeReportingEnd() async throws {
         let fixture = try await RunFixture(["1": 10])
         fixture.memory.failNext(with: TransferError(.transient, .serverError, "Busy.", retryAfter: .seconds(30)))

@@ -8,7 +8,7 @@ import TransportTesting
 
 /// The cost of small files in the store.
 @Suite struct StatementCountTests {
-    /// Most statements belong to the transaction of each commit.
+    /// Files that complete at about the same time share a commit, and most statements are needed once for each commit, not for each file.
     @Test func storesFewStatementsForEachSmallFile() async throws {
         let fixture = try QueueFixture()
         let counts = Locked((statements: 0, commits: 0))

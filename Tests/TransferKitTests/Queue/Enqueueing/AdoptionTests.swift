@@ -16,7 +16,7 @@ import TransportTesting
         let folder: TemporaryFolder
         let memory = MemoryTransport(chunkSize: 1_000)
         let reports = Locked<[FileProgress]>([])
-        /// Whether the observer rejects completions.
+        /// Whether the progress observer of each queue rejects completions of files.
         let refuses = Locked(false)
 
         init() throws { folder = try TemporaryFolder() }

@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// The work for operations on very many sessions. The number of sessions multiplies the work, and nothing more.
+/// The work for operations on very many sessions, which grows only in proportion to the number of sessions.
 @Suite struct LargeGroupTests {
     private static let count = 20_000
 

@@ -4,7 +4,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The maximum time from the start of a session until its end.
+/// The maximum time from the first start of a session until its end.
 @Suite struct DeadlineTests {
     private let fixture: QueueFixture
     private var memory: MemoryTransport { fixture.memory }
@@ -41,7 +41,7 @@ import TransportTesting
         let error = await #expect(throws: TransferError.self) { try await session.value }
         #expect(error?.code == .deadlineExceeded && error?.message.contains("100") == true, "\(String(describing: error))")
         #expect(try await queue.items(of: session.id).map(\.state) == [.completed, .pending])
-        // The time begins again with a retry.
+        // The time until the deadline begins again with a retry.
         gate.open()
         try await queue.retry(session.id)
         #expect(try await session.value.state == .completed)
@@ -173,7 +173,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// The time also passes while the session is paused, and while no process runs the queue.
+    /// The time until the deadline also passes while the session is paused, and while no process runs the queue.
     @Test(arguments: [false, true]) func timeIncludesPausesAndRestarts(isRestarted: Bool) async throws {
         var queue = try await fixture.openWithAccounts()
         let gate = memory.gate("1", atByte: 5_000)
@@ -234,7 +234,7 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Setting the clock back does not extend the time.
+    /// Setting the clock back does not extend the time until the deadline.
     @Test func wrongDateDoesNotExtendTime() async throws {
         let (queue, session, gate) = try await beginFile()
         try await queue.pause(session.id)

@@ -205,8 +205,8 @@ extension DiscardTests {
         await queue.shutdown()
     }
 
-    /// After a failure of the class `unsupported`, the queue gives up the removal, and logs a warning. If the server does not support
-    /// removals, the queue logs nothing.
+    /// After a failure of the class `unsupported`, the queue gives up the removal, and logs a warning. If the code is
+    /// `unsupported`, too, because the server does not support removals, the queue logs nothing.
     @Test(arguments: [(TransferError.Code.credentialsRejected, 3), (.unsupported, 0)])
     func warnsAboutAbandonedUploads(code: TransferError.Code, warned: Int) async throws {
         let warnings = Locked(0)

@@ -34,7 +34,7 @@ import TransportTesting
         }
         let first = try await queue.enqueue(try keyed(), at: 1, expecting: revision)
         #expect(try await queue.enqueue(try keyed(), at: 1, expecting: revision).id == first.id)
-        // The index is beyond the end now, too.
+        // Now the index is also beyond the end of the order.
         try await queue.remove(other.id)
         #expect(try await queue.enqueue(try keyed(), at: 2, expecting: revision).id == first.id)
         #expect(await queue.sessionIDs() == [first.id])

@@ -4,9 +4,9 @@ import TransferKit
 
 /// The specification of the effect of each operation on a session in each state.
 ///
-/// A cell contains the session's state after the operation (or after its current run ends), or the code of the error that the call throws.
-/// ✗ stands for `invalidTransition`. If a cell contains two states separated by a slash, the first applies to a running queue, and the
-/// second to a draining or stopped queue. A session whose new state is `waiting` starts when its turn comes.
+/// A cell contains the session's state after the operation (or, if the session has a run, after this run ends), or the code of the error
+/// that the call throws. ✗ stands for `invalidTransition`. If a cell contains two states separated by a slash, the first applies to a running
+/// queue, and the second to a draining or stopped queue. A session whose new state is `waiting` starts when its turn comes.
 enum OperationTable {
     /// The column `ending` is for sessions that were interrupted, but whose run has not ended yet.
     static let columns = ["waiting", "running", "ending", "paused", "held", "cancelled", "failed", "completed", "draft"]

@@ -9,7 +9,7 @@ struct ReferenceSession {
         case now
         /// The app called `runNext`.
         case next
-        /// The session was displaced, and its preemptor has released it.
+        /// The session was displaced, and its preemptor has released the slot.
         case released
         /// The session's run was interrupted, for example because the queue or the process was stopped.
         case interrupted
