@@ -84,7 +84,7 @@ final class FallbackFixture: Sendable {
 
     /// Creates and enqueues files with the given names and sizes.
     func enqueue(_ files: [(name: String, size: Int)]) async throws -> TransferSession {
-        // Tests advance the clock to trigger stall timeouts. The long timeouts prevent healthy transfers from timing out as well.
+        // Tests advance the clock to trigger stall timeouts. These timeouts are so long that healthy transfers do not time out, too.
         let options = SessionOptions(
             retry: RetryPolicy(maximumAttempts: 1_000), stallTimeout: Self.stallTimeout, responseTimeout: Self.stallTimeout)
         return try await queue.enqueue(

@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTUS
 
-/// Uploads by a queue whose server is replaced by a server of the other protocol.
+/// Uploads by a queue whose tus server is replaced by a server of the IETF's protocol, or the reverse.
 @Suite(.timeLimit(.minutes(3))) struct ProtocolChangeLoopbackTests {
     private let interop: InteropFixture
 
@@ -14,7 +14,8 @@ import TransportTUS
         interop = try InteropFixture()
     }
 
-    /// The connection breaks in the middle of a file, and the server restarts with other software. The file restarts once, and the next file does not.
+    /// The connection breaks in the middle of a file, and a server of the other protocol takes its place. The file restarts
+    /// once, and the next file does not restart.
     @Test(
         arguments: [(.tus, .draft8), (.tus, .final), (.draft8, .tus), (.final, .tus)] as [(LoopbackDialect, LoopbackDialect)],
         [true, false])
@@ -28,7 +29,7 @@ import TransportTUS
         await queue.waitUntilIdle()
         #expect(try await first.value.state == .completed)
         server.stopContent(at: 1 << 20)
-        // The first file is larger than all buffers on the network path, so the old server can't have all of it.
+        // The file "a" is larger than all buffers on the network path, so the old server can't have all of it.
         let files = try [interop.file("a", size: 32 << 20), interop.file("b", size: 10)]
         let id = try await queue.enqueue(.upload(files, to: "real")).id
         try await queue.session(id).waitUntilSent(1 << 20)

@@ -58,7 +58,7 @@ import TransportTUS
         async throws
     {
         let (server, upload) = try await open(LoopbackOptions(dialect: dialect, progressInterval: 500_000))
-        // The client learns that the server speaks the final protocol from its first interim response.
+        // From the server's first interim response, the client learns that the server speaks the final protocol.
         _ = try await upload.run(try interop.file("first", size: 10))
         server.inject(.cut(afterBodyBytes: cut))
         let path = try interop.file("file", size: 3 << 20)
@@ -154,7 +154,7 @@ import TransportTUS
         await server.stop()
     }
 
-    /// The server restarts with different software, which still has the upload.
+    /// The server restarts with another version of the protocol, and still has the upload.
     @Test(
         arguments: [(.draft6, .draft8), (.draft8, .draft10), (.draft10, .draft9), (.draft9, .final), (.final, .draft6)]
             as [(LoopbackDialect, LoopbackDialect)])
@@ -208,7 +208,7 @@ import TransportTUS
     /// An endpoint with the default settings finds the protocol from the response to `OPTIONS`, and names it in a check.
     @Test func findsProtocol() async throws {
         let (server, upload) = try await open(LoopbackOptions(dialect: .draft8), settings: ["dialect": "auto"])
-        // Without its header, the server rejects the request and names its version.
+        // The request has no version header, so the server rejects it and names its own version.
         let report = try await transport.check(upload.endpoint, credentials: DirectUpload.Passphrase())
         #expect(report.version == "Resumable Uploads for HTTP (draft version 8)")
         let path = try interop.file("file", size: 1000)

@@ -65,7 +65,7 @@ import TransportTUS
         }
     }
 
-    /// Adds another name of a large file, because its content takes long to create.
+    /// Gives a large file another name, because the content of another large file would take long to create.
     private func link(_ path: FilePath, as name: String) throws -> FilePath {
         let other = path.removingLastComponent().appending(name)
         try FileManager.default.linkItem(atPath: path.string, toPath: other.string)

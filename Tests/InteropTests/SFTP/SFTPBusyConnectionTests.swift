@@ -81,7 +81,7 @@ struct SFTPBusyConnectionTests {
         // By default, the stalled connection counts as silent and as lost after 45 s, and the large file then gets a third connection. A busy
         // machine may need longer for the small files.
         (policy.silence, policy.keepaliveInterval) = (.seconds(3_600), .seconds(3_600))
-        // A small file must not use the stalled connection because a new connection takes longer than this interval.
+        // If a new connection takes longer than this interval, a small file uses the stalled connection instead, which it must not do here.
         policy.activityInterval = .seconds(3_600)
         let folder = try await SFTPServerFolder(policy: policy)
         let (source, target) = isUpload ? (folder.local, folder.files) : (folder.files, folder.local)
