@@ -161,7 +161,8 @@ import TransportTUS
         await end(upload, transport)
     }
 
-    /// The server reports its versions in response to `OPTIONS`, in the rejection, or in response to `OPTIONS` after the rejection.
+    /// The server rejects the creation (412). It reports its versions in response to `OPTIONS` or in the rejection, or supports the
+    /// client's version anyway.
     @Test(
         arguments: [
             ("8,9", [:], "supports tus 8, 9; this transport supports 7"),

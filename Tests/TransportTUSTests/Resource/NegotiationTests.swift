@@ -188,7 +188,7 @@ import TransportTUS
         await end(server, upload)
     }
 
-    /// The server's software is replaced while its version is remembered. New uploads use the new version.
+    /// The server's software is replaced while the transport still remembers the earlier version. New uploads use the new version.
     @Test(arguments: [true, false]) func findsVersionOfUpdatedServer(names: Bool) async throws {
         let current = Locked("6")
         let (server, upload) = try upload(dialect: "ietf") { version in

@@ -5,7 +5,8 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Servers that were replaced by a server of the other protocol, at the same address. Unfinished uploads restart, and new ones use the new protocol.
+/// tus servers that were replaced by a server of the IETF's protocol at the same address, and the reverse. Unfinished uploads restart, and
+/// new uploads use the new protocol.
 @Suite struct ProtocolChangeTests {
     /// A server whose protocol the test changes: `tus`, or a version of the IETF's protocol.
     private final class Server: Sendable {
