@@ -33,7 +33,8 @@ import TransferCommands
         #expect(ProcessArguments.withoutLoader(words(line), program: words(program)) == words(expected))
     }
 
-    /// A preloaded library can move the environment before `main` (setenv(3)), next to which a static standard library looks for the arguments.
+    /// A static standard library looks for the arguments next to the environment. A preloaded library can move the environment
+    /// before `main` begins (setenv(3)).
     @Test func readsArgumentsWithMovedEnvironment() async throws {
         var program = try TransferQ()
         let code = """

@@ -11,7 +11,7 @@ import Testing
 /// `Tests/Benchmarks/run --check` runs only this suite.
 @Suite(.timeLimit(.minutes(10))) struct CostTests {
     private static let limits = "Tests/Benchmarks/limits.json"
-    /// The numbers of files of the two compared runs. Their difference cancels what the start and the end of a run cost.
+    /// The numbers of files of the two compared runs. The cost of the start and the end of a run cancels in the difference of the runs.
     private static let (fewFiles, manyFiles) = (40, 240)
     private static let fileSize = 4_096
 
