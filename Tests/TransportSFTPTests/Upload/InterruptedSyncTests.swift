@@ -192,7 +192,7 @@ struct InterruptedSyncTests {
         #expect(longestStandstill(confirmed) < 8, "\(confirmed)")
     }
 
-    /// Each sync takes longer than the connection lasts, even of few bytes. The server then counts as one that can't sync.
+    /// Each sync takes longer than the connection lasts, even a sync of few bytes. The server then counts as one that can't sync.
     @Test(arguments: [Int.max, 3 << 20]) func completesWithoutSyncs(writeLimit: Int) async throws {
         let server = SlowDiskServer(syncLimit: -1, writeLimit: writeLimit)
         let (receipt, confirmed) = try await upload(8 << 20, to: server)
