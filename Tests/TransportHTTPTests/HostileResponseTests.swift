@@ -81,7 +81,7 @@ import TransportHTTP
         }
     }
 
-    /// libcurl ignores a length that exceeds its integers, and reads until the end of the connection, so a truncated file would look complete.
+    /// libcurl ignores a length beyond the range of its integers, and reads until the end of the connection, so a truncated file would look complete.
     @Test(arguments: ["9223372036854775808", "18446744073709551615", "99999999999999999999999"])
     func rejectsLengthBeyondIntegers(length: String) async throws {
         let transfer = try TestTransfer(

@@ -104,7 +104,7 @@ import TransportSupport
 
     // MARK: Checksums
 
-    /// The checksums of encoded content and of an empty response.
+    /// The server reports the checksum of encoded content, or of an empty response.
     @Test(arguments: [["Repr-Digest": digest(of: [1]), "Content-Encoding": "gzip"], ["Repr-Digest": digest(of: [])]])
     func ignoresChecksumOfOtherContent(headers: [String: String]) async throws {
         let transfer = try transfer(answers: [[.answer(201, headers)]])

@@ -67,7 +67,7 @@ import TransportHTTP
         (document("<D:response><D:href>/a</D:href><D:href>/b</D:href></D:response>"), "several URLs"),
     ]
 
-    /// The server can't list the folder, or not all of its members.
+    /// The server can't list the folder, or can't list all of its members.
     @Test(arguments: [403, 404, 500, 507]) func rejectsListingOfFailedFolder(status: Int) async throws {
         let folder = "<D:response><D:href>\(TestListing.path)</D:href><D:status>HTTP/1.1 \(status) X</D:status></D:response>"
         for members in ["", TestListing.member(TestListing.path + "a")] {
