@@ -51,7 +51,7 @@ struct SFTPOutageTests {
 
         var queue = try await openQueue(interop, account)
         let (events, failures) = (queue.events, queue.events)
-        // If a server does not respond, the circuit breaker blocks it for 30 s, and for longer after each failed attempt.
+        // If a server can't be reached, the circuit breaker blocks it for at least 10 s after each failed probe.
         let advancing = Task { [clock] in
             for await event in failures {
                 if case .attemptFailed = event.kind { clock.advance(by: .seconds(3_600)) }

@@ -234,7 +234,7 @@ import TransportTUS
     @Test func fallsBackAndReturnsToFirstEndpoint() async throws {
         var first = try await startServer("first")
         let second = try await startServer("second")
-        // If a server does not respond, the circuit breaker blocks it for 30 s, and for longer after each failed probe.
+        // If a server can't be reached, the circuit breaker blocks it for at least 10 s after each failed probe.
         let passed = Locked(Duration.zero)
         var clock = EngineClock.system
         clock.now = { EngineClock.system.now() + passed.withLock { $0 } }
