@@ -10,7 +10,7 @@ import TransportSupport
         files: ["picture": ["{source}.jpg"], "papers": ["/srv/a.pdf", "/srv/b.pdf"]], contentType: "video/quicktime",
         metadataPrefix: "x-amz-meta-", acceptedStatuses: [302, 303], transferTimeout: .seconds(90.5),
         uploadURLs: ["a.mov": "https://host/a?signature=needle"], responseLimit: 65_536, uploadCheck: .head,
-        repeatsAfterTakeover: true,
+        repeatsUnknownOutcomes: true,
         requests: RequestOptions(parallelThreshold: 1, contentDisposition: true))
 
     /// Options for an endpoint, with values that differ from the defaults.

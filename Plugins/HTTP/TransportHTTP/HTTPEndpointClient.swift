@@ -75,6 +75,7 @@ struct HTTPEndpointClient {
         request.request.maximumResponseBody = options.responseLimit
         request.prepare = prepare
         request.canRepeat = canRepeat
+        request.isIdempotent = ["PUT", "PROPFIND"].contains(method)
         request.followsRedirect = followsRedirect
         do {
             let answer = try await client.send(&request)

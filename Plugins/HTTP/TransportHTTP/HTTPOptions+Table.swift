@@ -56,8 +56,8 @@ extension HTTPOptions {
                     nil: "metadata is rejected"), [.put, .post]),
             FileSetting(
                 Setting(
-                    "repeatsAfterTakeover", \.repeatsAfterTakeover, .flag,
-                    "`true` to let another member of a fleet send a `POST` again whose outcome is unknown, although the server may have received it"
+                    "repeatsUnknownOutcomes", \.repeatsUnknownOutcomes, .flag,
+                    "`true` to let a fleet send a `POST` again whose outcome is unknown, although the server may have received it"
                 ), [.post, .form]),
             FileSetting(
                 Setting(

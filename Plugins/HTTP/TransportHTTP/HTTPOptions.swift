@@ -75,10 +75,10 @@ public struct HTTPOptions: Hashable, Sendable {
     /// The maximum number of bytes of the server's response to keep with a complete file or form, from 0 to 262,144. Default: 4,096.
     public var responseLimit: Int
 
-    /// Whether a file or form that is sent by `POST` may be sent a second time when another member of a fleet takes over its session, although the
-    /// server may already have received it. If false, the file or form fails with the code `outcomeUnknown`. A queue that belongs to no fleet
-    /// always sends it again.
-    public var repeatsAfterTakeover: Bool
+    /// Whether a fleet may send a file or form by `POST` a second time although the server may already have received it, because the response is
+    /// lost or the sending member died. If false, the file or form fails with the code `outcomeUnknown`, and a retry by the user sends it again. A
+    /// queue that belongs to no fleet always sends it again.
+    public var repeatsUnknownOutcomes: Bool
 
     /// How a `PUT` is verified if the session's verification is `size`. With `checksum`, the transport compares checksums; see <doc:PlainHTTP>.
     public var uploadCheck: UploadCheck
@@ -108,7 +108,7 @@ public struct HTTPOptions: Hashable, Sendable {
         upload: Upload? = nil, fileField: String = "file", fields: [String: String] = [:], files: [String: [String]] = [:],
         contentType: String? = nil, metadataPrefix: String? = nil, acceptedStatuses: Set<Int> = [], transferTimeout: Duration? = nil,
         uploadURLs: [String: String] = [:], responseLimit: Int = ServerResponse.defaultLimit, uploadCheck: UploadCheck = .response,
-        repeatsAfterTakeover: Bool = false, webDAV: Bool = false, requests: RequestOptions = RequestOptions()
+        repeatsUnknownOutcomes: Bool = false, webDAV: Bool = false, requests: RequestOptions = RequestOptions()
     ) {
         self.upload = upload
         self.fileField = fileField
@@ -119,7 +119,7 @@ public struct HTTPOptions: Hashable, Sendable {
         self.acceptedStatuses = acceptedStatuses
         self.transferTimeout = transferTimeout
         self.responseLimit = responseLimit
-        self.repeatsAfterTakeover = repeatsAfterTakeover
+        self.repeatsUnknownOutcomes = repeatsUnknownOutcomes
         self.uploadCheck = uploadCheck
         self.webDAV = webDAV
         self.requests = requests

@@ -5,7 +5,7 @@ import TransferCore
 /// Requests for which the server may create a record.
 extension HTTPUpload {
     /// Sends a request. If the server may create a record for the request, first reports this to the queue. If the request must not be
-    /// repeated after a takeover, reports that too, before the last bytes are sent. After a failure, reports whether the server can't have
+    /// repeated while its outcome is unknown, reports that too, before the last bytes are sent. After a failure, reports whether the server can't have
     /// created a record. If the process ends before the report that precedes the last bytes, the server has only a part of the request,
     /// which a later attempt can safely send again.
     ///
@@ -17,7 +17,7 @@ extension HTTPUpload {
     ) async throws -> SentBody {
         guard leavesRecord else { return try await send(nil) }
         try await reporter.reportRecord()
-        guard !server.options.repeatsAfterTakeover else { return try await send(nil) }
+        guard !server.options.repeatsUnknownOutcomes else { return try await send(nil) }
         let gate = RecordGate(length)
         if gate.isReached { try await open(gate) }
         do {
@@ -31,14 +31,23 @@ extension HTTPUpload {
                 while let result = try await group.next() { if let result { return result } }
                 throw CancellationError()
             }
-            if !isSuccess(sent.answer), gate.isOpen { try await reporter.reportNoRecord() }
+            if isSuccess(sent.answer) {
+                // The server may respond before it has received the last bytes.
+                if !gate.isOpen { try await open(gate) }
+            } else if gate.isOpen, !Self.statusesOfGateways.contains(sent.answer.status) {
+                try await reporter.reportNoRecord()
+            }
             return sent
         } catch {
+            let neverArrived = [.connectionRefused, .hostNotFound].contains((error as? TransferError)?.code)
             // Without its last bytes, the request is incomplete. The error of the request matters more than an error of the report.
-            if gate.isOpen, !position.state.withLock(\.isWhole) { try? await reporter.reportNoRecord() }
+            if gate.isOpen, neverArrived || !position.state.withLock(\.isWhole) { try? await reporter.reportNoRecord() }
             throw error
         }
     }
+
+    /// The statuses of a gateway that has lost the response of the server (RFC 9110, sections 15.6.3 and 15.6.5).
+    private static let statusesOfGateways = [502, 504]
 
     private func open(_ gate: RecordGate) async throws {
         try await reporter.reportRecord(mayRepeat: false)
@@ -54,7 +63,7 @@ final class RecordGate: Sendable {
     private static let retryDelay = Duration.milliseconds(2)
 
     private let state: Locked<(room: Int64, isOpen: Bool)>
-    private let (reached, reachedInput) = AsyncStream.makeStream(of: Void.self)
+    private let (reached, reachedInput) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
     /// - Parameter length: The length of the body in bytes.
     init(_ length: Int64) {

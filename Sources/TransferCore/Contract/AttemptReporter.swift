@@ -85,7 +85,8 @@ public struct AttemptReporter: Sendable {
     ///
     /// The queue then stores the completion of the file before it starts the next file. If the process is killed before the completion is stored, the
     /// queue sends the file a second time. In a fleet, which is a queue of several hosts, the file instead fails with the code
-    /// ``TransferError/Code/outcomeUnknown`` if `mayRepeat` is false.
+    /// ``TransferError/Code/outcomeUnknown`` if `mayRepeat` is false. It also fails if the attempt ends without a result and without a call of
+    /// ``reportNoRecord()``.
     ///
     /// - Parameter mayRepeat: Whether the file may be sent again although the other end may already have its record.
     /// - Throws: An error if the report can't be stored. Rethrow it to end the attempt.

@@ -91,7 +91,7 @@ import TransportHTTP
     }
 
     @Test func `a form may be sent again after a takeover if the account allows it`() async throws {
-        let setup = try await Setup(HTTPOptions(repeatsAfterTakeover: true)) { Self.firstIsLost($0) }
+        let setup = try await Setup(HTTPOptions(repeatsUnknownOutcomes: true)) { Self.firstIsLost($0) }
         defer { setup.server.stop() }
         let id = try await setup.add()
         let second = try await setup.takeOver(id)
@@ -128,9 +128,53 @@ import TransportHTTP
         let setup = try await Setup { $0 == 0 ? [.read(nil), .answer(503, ["Retry-After": "3600"])] : [.read(nil), .answer(201)] }
         defer { setup.server.stop() }
         let id = try await setup.add()
-        let second = try await setup.takeOver(id)
+        let first = try setup.fixture.start("a")
+        try await setup.fixture.wait("the member has stored that the form was rejected") {
+            try await setup.fixture.fleet.store.progress(of: id).contains { $0.event == .record(isPossible: false, generation: 1) }
+        }
+        first.kill()
+        try await setup.fixture.fleet.query("UPDATE session SET lease_until = clock_timestamp() WHERE owner IS NOT NULL")
+        let second = try setup.fixture.start("b")
         try await setup.fixture.waitForAll([id])
         second.kill()
+        #expect(setup.whole.count == 2 && setup.transfers.count == 1)
+    }
+
+    /// Only the retry by a user sends the form again.
+    @Test(arguments: ["reset", "gateway", "pause", "cancel"]) func `one member does not repeat a form with an unknown outcome`(
+        end: String
+    ) async throws {
+        let ended = Locked(0)
+        let setup = try await Setup { number in
+            guard number == 0 else { return [.read(nil), .answer(201)] }
+            return switch end {
+            case "reset": [.read(nil), .reset]
+            case "gateway": [.read(nil), .answer(504)]
+            default: [.read(nil), .end { ended.withLock { $0 += 1 } }]
+            }
+        }
+        defer { setup.server.stop() }
+        let (id, fleet) = (try await setup.add(), setup.fixture.fleet.fleet)
+        let member = try setup.fixture.start("a")
+        try await setup.waitForBodies(1)
+        switch end {
+        case "pause":
+            _ = try await fleet.apply(.pause, to: .id(id))
+            // The server waits until the member closes the connection.
+            try await setup.fixture.wait("the member has ended the request") { ended.withLock { $0 } > 0 }
+            _ = try await fleet.apply(.resume, to: .id(id))
+        case "cancel":
+            _ = try await fleet.apply(.cancel, to: .id(id))
+            try await setup.fixture.wait("the member has left the session") { try await setup.fixture.owner(of: id) == nil }
+            _ = try await fleet.apply(.retry, to: .id(id))
+        default: break
+        }
+        try await setup.fixture.waitForAll([id], .failed)
+        #expect(try await setup.error(of: id)?.code == .outcomeUnknown)
+        #expect(setup.whole.count == 1)
+        _ = try await fleet.apply(.retry, to: .id(id))
+        try await setup.fixture.waitForAll([id])
+        member.kill()
         #expect(setup.whole.count == 2 && setup.transfers.count == 1)
     }
 }

@@ -70,7 +70,7 @@ import TransferKit
 
     @Test func `a member that is too old for the fleet is rejected`() async throws {
         let fleet = try await FleetFixture()
-        try await fleet.query("UPDATE fleet SET minimum_member = 2")
+        try await fleet.query("UPDATE fleet SET minimum_member = 99")
         await #expect(throws: QueueError.self) { try await fleet.join("m") }
     }
 

@@ -59,6 +59,7 @@ struct FleetFixture {
             """,
             3: "ALTER TABLE fleet DROP rate_limit; ALTER TABLE account DROP rate_limit",
             4: "ALTER TABLE fleet DROP sessions",
+            5: "UPDATE fleet SET minimum_member = 1",
         ]
         for (number, statements) in migrations where number > version {
             try await store.unlocked { try $0.execute(statements) }

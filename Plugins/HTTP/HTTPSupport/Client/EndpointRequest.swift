@@ -49,10 +49,13 @@ package struct EndpointRequest {
         self.progress = progress
     }
 
+    /// Whether a repetition of the request has no other effect than one request (RFC 9110, section 9.2.2), although libcurl does not repeat it.
+    package var isIdempotent = false
+
     /// Returns whether to send the request again on a new connection: the server may have closed the reused connection while it was idle, and a
     /// repetition has no other effect than one request (RFC 9110, section 9.2.2). libcurl repeats the other idempotent methods.
     func canRepeat(after error: CurlEngineError) -> Bool {
-        error.mayResultFromIdleConnection && ["PUT", "PROPFIND"].contains(request.method) && !request.needsNewConnection && canRepeat()
+        error.mayResultFromIdleConnection && isIdempotent && !request.needsNewConnection && canRepeat()
     }
 
     /// Returns the values in a URL's query that may be secret, which have at least 8 characters. Shorter values are most likely flags and numbers.

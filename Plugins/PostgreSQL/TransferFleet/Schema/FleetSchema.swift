@@ -3,7 +3,7 @@ import TransferKit
 /// The tables of a fleet, in the schema `transferq` of its database.
 enum FleetSchema {
     /// The newest schema that this version reads and writes.
-    static let version: Int64 = 4
+    static let version: Int64 = 5
     /// The lock of the fleet: the key of transaction-level advisory locks (PostgreSQL manual, section 13.3.5). Each decision about order, slots and
     /// leases is made by a transaction that holds the lock.
     static let lock = "SELECT pg_advisory_xact_lock(1953198193, 1)"
@@ -24,7 +24,9 @@ enum FleetSchema {
         if before == nil { try link.execute("CREATE SCHEMA IF NOT EXISTS transferq") }
         try link.execute("SET search_path TO transferq")
         // Never change a released migration. Add a new one for each change.
-        let migrations = [FleetTables.migration1, FleetTables.migration2, FleetTables.migration3, FleetTables.migration4]
+        let migrations = [
+            FleetTables.migration1, FleetTables.migration2, FleetTables.migration3, FleetTables.migration4, FleetTables.migration5,
+        ]
         for migration in migrations.dropFirst(Int(clamping: before ?? 0)) { try link.execute(migration) }
         // A process of an earlier version, which does not store the number of sessions, may have changed it since the migration.
         try link.query("UPDATE fleet SET version = $1, sessions = (SELECT count(*) FROM session WHERE NOT is_removed)", ["\(version)"])

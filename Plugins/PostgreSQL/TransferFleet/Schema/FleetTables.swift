@@ -84,7 +84,7 @@ enum FleetTables {
         CREATE TABLE progress (
             session uuid NOT NULL REFERENCES session ON DELETE CASCADE,
             position bigint NOT NULL,
-            part text NOT NULL,                         -- 0restart, 'checkpoint ADDRESS' or end
+            part text NOT NULL,                         -- 0restart, 'checkpoint ADDRESS', end or record
             generation bigint NOT NULL,
             event text NOT NULL,                        -- FileEvent as JSON
             PRIMARY KEY (session, position, part)
@@ -131,4 +131,7 @@ enum FleetTables {
         DROP INDEX session_position;
         CREATE INDEX session_position ON session(position, id) WHERE NOT is_removed;
         """
+
+    /// Members of earlier versions can't read the progress of forms.
+    static let migration5 = "UPDATE fleet SET minimum_member = 2;"
 }

@@ -68,12 +68,7 @@ extension FileProgress {
     fileprivate var adopted: FileProgress? {
         guard case .record(let isPossible, _) = event else { return self }
         guard isPossible else { return nil }
-        let error = TransferError(
-            .permanent, .outcomeUnknown,
-            "The server may already have this file: a member of the fleet sent it, and did not report how that ended. Check the server, then "
-                + "retry the session or remove it. To let members send such files again, add the setting repeatsAfterTakeover to the account."
-        )
-        return FileProgress(position: position, event: .failed(error))
+        return FileProgress(position: position, event: .failed(.outcomeUnknown))
     }
 }
 

@@ -5,7 +5,7 @@ public import TransferKit
 /// The description of a member that joins a fleet.
 package struct FleetMemberDescription: Sendable {
     /// The version of this member. A fleet rejects members whose version is older than its `minimum_member`.
-    package static let version = 1
+    package static let version = 2
 
     package var name: String
     /// A random ID that belongs to the member's storage folder. One process at a time owns the folder, so a second process with this identity can only

@@ -112,10 +112,12 @@ extension FleetTransaction {
     private func restart(_ id: SessionID) throws {
         try forgetRefusals(of: id)
         try link.query("UPDATE session SET error = NULL, ended_at = NULL, attempts = 0 WHERE id = $1", ["\(id)"])
+        // A file with an unknown outcome must first fail visibly, so its record stays unless the file has failed.
         // The messages of errors can contain characters that the type json rejects, so compare the text of the event.
         try link.query(
             """
-            DELETE FROM progress WHERE session = $1 AND (part = 'record' OR part = 'end' AND starts_with(event, '{"failed":'))
+            WITH failed AS (SELECT position FROM progress WHERE session = $1 AND part = 'end' AND starts_with(event, '{"failed":'))
+            DELETE FROM progress WHERE session = $1 AND part IN ('end', 'record') AND position IN (SELECT position FROM failed)
             """, ["\(id)"])
     }
 

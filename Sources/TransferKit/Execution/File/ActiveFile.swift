@@ -19,6 +19,7 @@ package final class ActiveFile: Sendable {
     private let stalled = Atomic(false)
     private let sizeWasReported = Atomic(false)
     private let recordWasReported = Atomic(false)
+    private let recordIsPossible = Atomic(false)
     private let isWaiting = Atomic(false)
     /// Whether the attempt works without moving its positions, for example because it sends bytes a second time. Becomes false when a
     /// position grows, or when a request has been sent completely.
@@ -144,6 +145,12 @@ package final class ActiveFile: Sendable {
 
     /// Whether the other end creates a record for each successful attempt, so that attempts must not be repeated needlessly.
     var leavesRecord: Bool { recordWasReported.load(ordering: .relaxed) }
+
+    /// Records whether the other end may have a record of this attempt, so that the file must not be sent again.
+    func setRecordPossible(_ isPossible: Bool) { recordIsPossible.store(isPossible, ordering: .relaxed) }
+
+    /// Whether the other end may have a record of this attempt, so that the file must not be sent again.
+    var mayHaveRecord: Bool { recordIsPossible.load(ordering: .relaxed) }
 
     /// Records that the attempt begins, and sets the action that ends it if it stalls.
     package func whenStalled(_ action: @escaping @Sendable () -> Void) {

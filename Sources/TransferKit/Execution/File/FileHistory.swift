@@ -41,6 +41,8 @@ package struct FileHistory: Equatable, Sendable {
     /// The largest confirmed position, in bytes, that counted as progress at any endpoint since the source last changed. Restarts for other
     /// reasons do not reset this position.
     private var furthest: Int64 = 0
+    /// Whether the other end may have a record of the file, so that the file must not be sent again.
+    var mayHaveRecord = false
     var sourceChanges = 0
     /// The number of times that the transferred content had a wrong checksum. Restarts do not reset it.
     var mismatches = 0

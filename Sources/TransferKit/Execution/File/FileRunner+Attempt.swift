@@ -9,6 +9,7 @@ extension FileRunner {
     /// run is probing the endpoint.
     mutating func prepare(at endpoint: Endpoint) async throws -> PreparedAttempt? {
         history.began()
+        if history.mayHaveRecord { throw TransferError.outcomeUnknown }
         guard let transport = context.transports[endpoint.transport] else {
             throw TransferError(.unsupported, .unsupported, "This process has no transport named \"\(endpoint.transport)\".")
         }
@@ -142,7 +143,11 @@ extension FileRunner {
             history.progressed(
                 to: active.confirmed, of: active.size, at: prepared.endpoint, from: prepared.attempt.checkpoint?.confirmed ?? 0)
             checkpoints[prepared.endpoint.address] = prepared.saved.withLock { $0 }
-            throw error
+            history.mayHaveRecord = active.mayHaveRecord
+            guard active.mayHaveRecord, error is TransferError else { throw error }
+            var unknown = TransferError.outcomeUnknown
+            unknown.cause = "\(error)"
+            throw unknown
         }
     }
 
@@ -276,10 +281,10 @@ extension FileRunner {
             activity: { active.noteWork() },
             record: { report in
                 if report != .none { active.noteRecord() }
-                // A `repeatable` report is not passed on, because any queue may send the file again. Only another queue that takes over the
-                // session needs the other reports: this queue always sends the file again.
-                guard report != .repeatable else { return }
+                // Without an observer, the queue always sends the file again.
+                guard report != .repeatable, context.progressObserver != nil else { return }
                 try await context.observe(.record(isPossible: report == .possible, generation: generation), position: position)
+                active.setRecordPossible(report == .possible)
             },
             wait: { active.noteAwaitedResponse() }, answer: { activity.served() })
     }
@@ -293,4 +298,12 @@ extension FileRunner {
         let report = RunEvent.Content.file(position: file.position, .size(size))
         if size <= FileWindow.smallSize { context.postDeferrable(report) } else { context.post(report) }
     }
+}
+
+extension TransferError {
+    /// The failure of a file that must not be sent again, although it is unknown whether the server has it.
+    package static let outcomeUnknown = TransferError(
+        .permanent, .outcomeUnknown,
+        "The server may already have this file: it was sent, but the server's response is lost. Check the server. Then retry the session, which "
+            + "sends the file again, or remove the session.")
 }
