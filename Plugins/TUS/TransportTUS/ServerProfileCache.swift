@@ -4,7 +4,7 @@ import TransferCore
 
 /// Caches the features, quirks and interrupted uploads of servers in memory, for the lifetime of the transport.
 final class ServerProfileCache: Sendable {
-    /// How long the features that a server reports, and the results of trials with trailers, are valid.
+    /// How long the cache keeps a server's reported features, its version of the IETF's protocol, and whether trailers arrive at it.
     static let lifetime = Duration.seconds(24 * 60 * 60)
     /// The maximum number of interrupted uploads in the cache. At the limit, the cache drops all of them, and they no longer count as
     /// interrupted.
@@ -72,7 +72,7 @@ final class ServerProfileCache: Sendable {
         }
     }
 
-    /// Removes the features of a server that no longer speaks tus.
+    /// Removes the features of a server that may no longer speak tus.
     func forgetFeatures(of address: String) { state.withLock { _ = $0.features.removeValue(forKey: address) } }
 
     /// Returns from the cache whether trailers arrive at a server. If this is unknown, makes one trial for all waiting callers.
@@ -106,7 +106,7 @@ final class ServerProfileCache: Sendable {
         }
     }
 
-    /// Removes the version of a server that no longer speaks the IETF's protocol.
+    /// Removes the version of the IETF's protocol of a server that now speaks tus instead.
     func forgetDialect(of address: String) { state.withLock { _ = $0.dialects.removeValue(forKey: address) } }
 
     func quirks(of address: String) -> Quirks {

@@ -55,7 +55,8 @@ public struct TUSOptions: Hashable, Sendable {
         case ietf
     }
 
-    /// The method of the request that creates an upload, for ``TUSOptions/creationMethod``.
+    /// The method of the request that creates an upload, for ``TUSOptions/creationMethod``. If a file has its own creation URL, the request
+    /// goes to this URL, whatever the method.
     public enum CreationMethod: String, CaseIterable, Hashable, Sendable {
         /// A `POST` to the endpoint's address.
         case post = "POST"

@@ -33,8 +33,8 @@ public import TransportSupport
 /// | 460 | The same content, up to three times in total. |
 ///
 /// The transport assumes that a proxy buffers whole requests if the network accepted more than 1 MiB of the last `PATCH`, but `HEAD` shows
-/// that none of it arrived. The next `PATCH` then has at most half as many bytes. The checkpoint stores the interruption and the size, so
-/// they survive a killed process.
+/// that none of it arrived. The next `PATCH` then has at most half as many bytes. The checkpoint stores the interruption and the reduced
+/// size, so they survive a killed process.
 ///
 /// An attempt that starts with `HEAD` also sends `Expect` with its first `PATCH`. The transport stops sending `Expect` to a server that responds with
 /// 417.
@@ -192,8 +192,8 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         return try await HTTPDownload(attempt, from: server.source(attempt), on: threads, reporting: reporter).run()
     }
 
-    /// Checks that the server supports tus, and returns the features that it lists. Creates no upload. If a tus server does not list its
-    /// features, the report contains none.
+    /// Checks that the server supports a protocol that ``TUSOptions/dialect`` allows, and returns the features that the server lists.
+    /// Creates no upload. If a tus server does not list its features, the report contains none.
     ///
     /// The queue calls this method on a separate task.
     ///

@@ -6,8 +6,8 @@ import CurlEngine
 /// module uses. The values of extension headers have the format of tus 1.0.0. If a version uses another format for a header's value, the
 /// header's property is nil.
 package struct Dialect: Sendable {
-    /// The header with the version; nil if the version has no such header. All requests except `OPTIONS` must contain the header. In tus, all
-    /// responses must contain it too.
+    /// The header with the version; nil if the version has no such header. All requests contain the header, except the `OPTIONS` requests
+    /// of tus. In tus, all responses must contain the header, too.
     package var versionHeader: String?
     /// The version.
     package var version: String
@@ -54,7 +54,8 @@ package struct Dialect: Sendable {
         versionsHeader: "Tus-Version", extensionsHeader: "Tus-Extension", maximumSizeHeader: "Tus-Max-Size",
         checksumAlgorithmsHeader: "Tus-Checksum-Algorithm")
 
-    /// Returns whether a response is from a server with this version, and not, for example, a login page.
+    /// Returns whether a response is from a server with this version of tus or with any version of the IETF's protocol, and not, for
+    /// example, a login page.
     func isDeclared(in headers: HTTPHeaders) -> Bool {
         ietf == nil ? headers[versionHeader] == version : IETFTerms.areDeclared(in: headers)
     }

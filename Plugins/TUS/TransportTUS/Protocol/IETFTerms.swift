@@ -36,7 +36,8 @@ package struct IETFTerms: Hashable, Sendable {
     /// - Parameter isComplete: Whether the request completes the upload.
     package func completeness(_ isComplete: Bool) -> String { isComplete != isInverted ? "?1" : "?0" }
 
-    /// Returns whether a response declares the upload to be complete; nil if the response declares neither, or the value is invalid.
+    /// Returns whether a response declares the upload to be complete; nil if the response declares neither completeness nor incompleteness,
+    /// or if the value is invalid.
     package func isComplete(in headers: HTTPHeaders) -> Bool? {
         if let value = Self.boolean(headers[completenessHeader]) { return value != isInverted }
         guard mayBeSwapped, let value = Self.boolean(headers[isInverted ? Self.complete : Self.incomplete]) else { return nil }
@@ -86,7 +87,7 @@ extension Dialect {
     /// The name that checkpoints store; nil for tus 1.0.0.
     package var storedName: String? { ietf.map { _ in "ietf-\(version)" } }
 
-    /// Returns the dialect with a stored name, or nil if there is none.
+    /// Creates the dialect with a stored name; nil if no supported dialect has this name.
     ///
     /// - Parameter name: The stored name; nil for tus 1.0.0.
     package init?(storedName name: String?) {
@@ -106,8 +107,8 @@ extension Dialect {
         return index.map { Self.ietfVersions[($0 + 1)...] } ?? []
     }
 
-    /// Returns the version that a response names, or the next lower one; nil if the response names no version of a draft, or one that is
-    /// older than all supported versions.
+    /// Returns the draft version that a response names or, if it is not supported, the next lower supported one; nil if the response names
+    /// no version of a draft, or one that is older than all supported versions.
     package static func draft(namedIn headers: HTTPHeaders) -> Dialect? {
         guard let text = headers[interopHeader], case .integer(let version)? = StructuredFields.item(text) else { return nil }
         return ietfVersions.first { Int64($0.version).map { $0 <= version } ?? false }

@@ -1,6 +1,6 @@
 /// The parser for structured header fields (RFC 9651, section 4.2).
 struct StructuredFields {
-    /// A value of a field. Types that this module does not use have no value here.
+    /// A value of a field. Values of types that this module does not use are ``other``.
     enum Value: Hashable, Sendable {
         case integer(Int64)
         case boolean(Bool)

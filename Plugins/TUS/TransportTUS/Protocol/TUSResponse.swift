@@ -45,8 +45,8 @@ struct TUSResponse {
     /// Whether the response is from a gateway that got no valid response from the server (RFC 9110, sections 15.6.3 and 15.6.5).
     var isFromGateway: Bool { (status == 502 || status == 504) && !isFromTUSServer }
 
-    /// Whether the response has the protocol's version header (tus 1.0.0, "Tus-Resumable"). If the version of the protocol has no such header,
-    /// whether the response has another header of the protocol. A login page has neither.
+    /// In tus, whether the response has the version header (tus 1.0.0, "Tus-Resumable") with this version. In the IETF's protocol, whether
+    /// the response has any header of the protocol. A login page has neither.
     var isFromTUSServer: Bool { dialect.isDeclared(in: response.headers) }
 
     /// The number of bytes that the server has; nil if the response contains no valid number.
@@ -57,7 +57,7 @@ struct TUSResponse {
 
     /// The time at which the server will remove the upload, in seconds since 1970 by the server's clock.
     var expires: Int? {
-        // The number has at most 15 digits, so the sum does not overflow.
+        // The age has at most 15 digits, so the sum does not overflow.
         if let age = limits?.maximumAge { return serverTime + Int(age) }
         return response.headers[dialect.expiryHeader].flatMap(secondsSince1970(ofHTTPDate:))
     }
@@ -71,8 +71,8 @@ struct TUSResponse {
     /// The problem that a rejection explains (IETF); nil if there is none.
     var problem: UploadProblem? { dialect.ietf == nil ? nil : UploadProblem(response) }
 
-    /// The server's offset in a rejection of a request that had a different offset (IETF), from the header or the problem document. Nil if the
-    /// protocol version does not guarantee the offset, or if the header and the document differ.
+    /// The server's offset in a rejection of a request that had a different offset (IETF), from the header or the problem document. Nil if
+    /// the protocol version does not guarantee the offset, if the response contains none, or if the header and the document differ.
     var conflictOffset: Int64? {
         guard status == 409, dialect.ietf?.conflictHasOffset == true else { return nil }
         let explained = problem?.expectedOffset
@@ -85,7 +85,7 @@ struct TUSResponse {
         !isFromTUSServer && response.headers["Content-Type"]?.lowercased().hasPrefix("text/html") == true
     }
 
-    /// The server's time in seconds since 1970. If the response has no date, this machine's time.
+    /// The server's time in seconds since 1970. If the response has no valid date, this machine's time.
     var serverTime: Int { response.headers["Date"].flatMap(secondsSince1970(ofHTTPDate:)) ?? time(nil) }
 
     /// The URL in the `Location` header; nil unless it is an `http` or `https` URL.

@@ -28,9 +28,9 @@ extension TUSServer {
     /// Finds the newest version of the IETF's protocol that both sides support, with `OPTIONS`. The cache keeps the result for a day.
     ///
     /// - Parameter cached: Whether to use the cache.
-    /// - Returns: nil if no response shows the protocol.
-    /// - Throws: A ``TransferError``. Its class is ``FailureClass/unsupported`` if the server rejects all versions, and names a version that this
-    ///   module does not support.
+    /// - Returns: nil if no response shows a supported version, unless this method throws.
+    /// - Throws: A ``TransferError``. Its class is ``FailureClass/unsupported`` if the server rejects all versions that this module
+    ///   supports, but its response has a header of the protocol.
     func negotiatedDialect(cached: Bool = true) async throws -> KnownDialect? {
         if cached, let known = profiles.dialect(of: address) { return known }
         var trial = self
@@ -70,10 +70,10 @@ extension TUSServer {
     /// the server names, and then all others.
     ///
     /// - Parameter send: Sends the request in the version of the given server.
-    /// - Returns: The response in the version that the server accepts. If the server rejects all versions, and does not show the protocol, the
-    ///   response in the upload's version.
-    /// - Throws: The error of `send`, or a ``TransferError`` of the class ``FailureClass/unsupported`` if the server rejects all versions. Its class is
-    ///   ``FailureClass/resumeLost`` if the server now speaks tus instead.
+    /// - Returns: The response in the version that the server accepts. If the server rejects all versions, the response in the upload's
+    ///   version, provided that this response has the status 400 and no header of the protocol.
+    /// - Throws: The error of `send`, or a ``TransferError`` if the server rejects all versions and no response is returned. Its class is
+    ///   ``FailureClass/resumeLost`` if the server now speaks tus instead, otherwise ``FailureClass/unsupported``.
     func askInAcceptedVersion(
         _ request: TUSRequest, at url: String, _ send: (TUSServer) async throws -> TUSResponse
     ) async throws -> TUSResponse {
@@ -139,7 +139,8 @@ extension TUSResponse {
     /// Whether the server may have rejected the version of the request (IETF).
     var mayRejectVersion: Bool { dialect.ietf != nil && [400, 412].contains(status) }
 
-    /// Returns the version that a rejection names, or the next lower one; nil if it is not among the given versions.
+    /// Returns the version that a rejection names or, if that version is not supported, the next lower supported one; nil if this version
+    /// is not among the given versions.
     func namedVersion(among versions: [Dialect]) -> Dialect? {
         guard mayRejectVersion, let named = Dialect.draft(namedIn: response.headers) else { return nil }
         return versions.first { $0.version == named.version }

@@ -3,11 +3,12 @@ import HTTPSupport
 import TransferCore
 
 extension TransferError.Code {
-    /// The server was replaced by a server of the other protocol, so the state of the upload is unknown.
+    /// A server of tus was replaced by a server of the IETF's protocol, or vice versa, so the state of the upload is unknown.
     static let protocolChanged = Self(rawValue: "protocolChanged")
 }
 
-/// Servers that were replaced by a server of the other protocol at the same address. An upload can't continue with the other protocol.
+/// Tus servers that were replaced by a server of the IETF's protocol at the same address, and vice versa. An upload can't continue with the
+/// other protocol.
 extension TUSServer {
     /// Returns the error for a request about an upload of the IETF's protocol that a tus server rejected; nil for any other response.
     func changeToTUS(_ answer: TUSResponse) -> TransferError? {
@@ -47,8 +48,8 @@ extension TUSResponse {
         return dialect.ietf != nil && !isFromTUSServer && (headers[tus.versionHeader] != nil || headers[tus.versionsHeader] != nil)
     }
 
-    /// Whether a server that does not speak tus might send this response to a tus request. ``TUSServer/features(for:)`` and the creation of an
-    /// upload recognize other responses.
+    /// Whether a server that does not speak tus might send this response to a tus request. ``TUSServer/features(for:)`` and the creation of
+    /// an upload recognize other responses of such servers.
     var mayComeFromServerWithoutTUS: Bool {
         guard dialect.ietf == nil, !isFromTUSServer, !refusesCertificate else { return false }
         switch request {

@@ -272,8 +272,9 @@ extension TUSServer {
     }
 
     /// Returns the error for a response. If the response lacks information, sends an `OPTIONS` request first. After a 412, the response to
-    /// `OPTIONS` contains the server's versions. After a `HEAD` with the status 400, whose response has no body, it shows whether a proxy rejects
-    /// the client certificate. After a response that may come from a server without tus, it shows the server's protocol.
+    /// `OPTIONS` contains the server's versions. After a `HEAD` with the status 400, whose response has no body, the response to `OPTIONS`
+    /// shows whether a proxy rejects the client certificate. After a response that may come from a server without tus, the response to
+    /// `OPTIONS` shows the server's protocol.
     func refused(_ answer: TUSResponse) async throws -> TransferError {
         if let change = changeToTUS(answer) { return change }
         let mayRefuseCertificate = answer.request == .head && answer.status == 400 && !answer.isFromTUSServer

@@ -7,8 +7,8 @@ extension TUSServer {
     /// Returns whether trailers arrive at the server. Over HTTP/1.1, proxies such as nginx drop trailers. A server that announces checksums then
     /// compares none, without an error.
     ///
-    /// The trial is a request without content and with a wrong checksum. A server that receives the trailer rejects the request (tus 1.0.0,
-    /// "Checksum").
+    /// To find out, this method sends a request without content and with a wrong checksum as the trailer. A server that receives the
+    /// trailer rejects the request (tus 1.0.0, "Checksum").
     ///
     /// - Parameters:
     ///   - url: An upload on the server.

@@ -9,7 +9,7 @@ struct UploadMetadata {
 
     /// The headers for the same metadata in the IETF's protocol, which has no names for other metadata than the file's name and type.
     ///
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` that names metadata without a header.
+    /// The failure is a ``TransferError`` of the class ``FailureClass/unsupported`` that names a metadata key without a header.
     let representationHeaders: Result<HTTPHeaders, TransferError>
 
     /// Collects the file's name, path and type, the session's metadata, and the transfer's ID. With the ID, the server's operator can find

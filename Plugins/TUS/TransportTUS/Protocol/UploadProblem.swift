@@ -12,7 +12,7 @@ struct UploadProblem: Decodable, Hashable, Sendable {
     }
 
     let kind: Kind
-    /// The server's offset if the request had another one; nil if the document contains no valid offset.
+    /// The server's offset if the request had another offset; nil if the document contains no valid offset.
     let expectedOffset: Int64?
 
     private enum CodingKeys: String, CodingKey {

@@ -162,8 +162,8 @@ struct Concatenation {
         }
     }
 
-    /// Returns a segment's URL without the endpoint's origin, because a server behind a proxy may not recognize the public origin as its
-    /// own.
+    /// Returns a segment's URL, without the origin if that is the endpoint's origin, because a server behind a proxy may not recognize the
+    /// public origin as its own.
     private func address(ofSegment url: String) -> String {
         guard let components = URLComponents(string: url), components.url.flatMap(Origin.init) == server.origin else { return url }
         return components.percentEncodedPath + (components.percentEncodedQuery.map { "?\($0)" } ?? "")

@@ -3,7 +3,8 @@ import TransferCore
 import TransportSupport
 
 extension PatchLoop {
-    /// The number of 409 responses with another offset that one attempt accepts before it fails.
+    /// The total number of 409 responses with another offset, and of changes to another protocol version (IETF), that one attempt accepts
+    /// before it fails.
     static let maximumConflicts = 3
 
     /// Requests the server's offset after a failed `PATCH`. The loop never sends content again before it knows this offset.

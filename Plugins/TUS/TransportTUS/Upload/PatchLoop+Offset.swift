@@ -13,7 +13,7 @@ extension PatchLoop {
             remoteOffset = try await server.offset(of: url, length: length)
         } catch let error as TransferError {
             if server.dialect.ietf != nil { throw try await explained(error) }
-            // The earlier server may have completed the upload.
+            // The server of the other protocol, which was replaced, may have completed the upload.
             if error.code == .protocolChanged, slot == .whole, let length, let last = await record[slot].unanswered,
                 last.offset >= length - last.accepted
             {

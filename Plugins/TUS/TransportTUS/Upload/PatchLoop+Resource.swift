@@ -91,7 +91,8 @@ extension PatchLoop {
         }
     }
 
-    /// Returns the error for an upload that is gone. If the server may have completed the upload before, the outcome is unknown.
+    /// Returns the error to report for a failed request. If the upload is gone, and the server may have completed it before, the error
+    /// reports an unknown outcome. Other errors are returned unchanged.
     func explained(_ error: TransferError) async throws -> TransferError {
         guard error.failureClass == .resumeLost, await record[slot].mayBeComplete == true else { return error }
         // If the user retries the file, the upload restarts.

@@ -11,7 +11,7 @@ struct ResourceCreation {
     /// larger content, only before the last byte (``CompletionGate``).
     private static let smallSize: Int64 = 1 << 20
 
-    /// The result of a request that the server did not reject.
+    /// The result of a creation for which ``send(withContent:)`` throws no error.
     enum Result {
         /// The server has processed the whole file.
         case complete(TUSResponse)

@@ -18,7 +18,7 @@ enum ContentCheck: Hashable, Sendable {
 
     /// Selects the check for a session's verification on a server.
     ///
-    /// - Parameter canSendTrailers: Whether connections to the server can carry trailers, which only HTTP/1.1 can.
+    /// - Parameter canSendTrailers: Whether the transport can send trailers to the server, which it does only over HTTP/1.1.
     init(_ verification: Verification, _ features: TUSFeatures, canSendTrailers: Bool) {
         guard verification == .checksum else {
             self = .none
