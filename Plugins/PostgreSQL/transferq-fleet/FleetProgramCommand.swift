@@ -3,7 +3,7 @@ import Foundation
 import TransferCommands
 import TransferFleet
 
-/// The commands of `transferq-fleet` that are not commands of `transferq`.
+/// The commands that `transferq-fleet` does not leave to `transferq`.
 struct FleetProgramCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "transferq-fleet", abstract: "Runs the commands of transferq on a queue of several hosts.",

@@ -6,7 +6,7 @@ import TransferFleet
 import TransferKit
 import TransferWeb
 
-/// Serves the page of a fleet.
+/// Serves the web page of a fleet.
 struct FleetWebCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "web", abstract: "Serves a page and an HTTP interface for the fleet.",
@@ -32,9 +32,9 @@ struct FleetWebCommand: ParsableCommand {
         // The environment can contain the password of the database.
         CommandLineProgram.protectMemory()
         let fleet = try Fleet(url, place: fleetOptions.place, sharedFolders: fleetOptions.sharedFolders)
-        // Fail early if the URL is wrong. Later, the page shows that the database is unreachable.
+        // Fail early if the URL is wrong. Later, the web page shows that the database is unreachable.
         let identity = try await fleet.identity()
-        // The tokens of one queue must not open another one.
+        // The tokens for one fleet must not give access to another fleet.
         let folder = store.map { FilePath($0) } ?? Storage.xdgStateFolder(of: "transferq-fleet").appending(identity)
         let server = WebServer(fleet, tokensIn: folder, options: options)
         let (ends, end) = AsyncStream.makeStream(of: Void.self)

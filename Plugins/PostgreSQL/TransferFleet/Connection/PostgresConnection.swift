@@ -1,7 +1,8 @@
 import Dispatch
 import TransferKit
 
-/// A connection to the database of a fleet, with a separate thread, because calls of libpq block. Reconnects after the connection was lost.
+/// A connection to the database of a fleet, with a separate dispatch queue, because calls of libpq block. Reconnects after the connection
+/// was lost.
 package actor PostgresConnection {
     /// Runs the actor on a dispatch queue, so that it never blocks the cooperative thread pool.
     private final class Executor: SerialExecutor {
@@ -13,7 +14,7 @@ package actor PostgresConnection {
         }
     }
 
-    /// How often a transaction is repeated if it fails only because of concurrent transactions.
+    /// The maximum number of repetitions of a transaction that fails only because of concurrent transactions.
     private static let maximumRepetitions = 5
 
     package nonisolated let url: PostgresURL
@@ -29,10 +30,11 @@ package actor PostgresConnection {
         self.check = check
     }
 
-    /// Runs statements in one transaction, on this actor's thread.
+    /// Runs statements in one transaction, on this actor's dispatch queue.
     ///
-    /// - Throws: ``QueueError``: the errors of the body; `statementRejected` or `invalidRequest` if the database rejected a statement, and would
-    ///   reject it again; `storageUnavailable` if the database can't be reached. In this case, the transaction may have taken effect.
+    /// - Throws: ``QueueError``: the errors of the body; `invalidRequest` if a value contains a zero byte; `statementRejected` if the
+    ///   database rejected a statement, and would reject it again; `storageUnavailable` if the database rejected a statement for another
+    ///   reason or can't be reached. If it can't be reached, the transaction may have taken effect.
     package func transaction<Value: Sendable>(_ body: @Sendable (PostgresLink) throws -> Value) throws -> Value {
         try translatingErrors {
             var repetitions = 0
@@ -64,7 +66,7 @@ package actor PostgresConnection {
     }
 
     /// Waits for notifications on this connection's channel, and returns their different payloads. The check of the connection must have sent `LISTEN`.
-    /// Occupies the thread of this actor.
+    /// Blocks this actor's dispatch queue.
     package func awaitNotifications(timeout: Duration) throws -> Set<String> {
         try translatingErrors {
             let link = try connected()

@@ -6,7 +6,7 @@ import CPostgres
     import Darwin
 #endif
 
-/// An open connection to PostgreSQL. Its methods block, so only ``PostgresConnection``, which has a separate thread, uses it.
+/// An open connection to PostgreSQL. Its methods block, so they are called only on the dispatch queue of ``PostgresConnection``.
 @safe package final class PostgresLink {
     /// The longest time that a statement may take. A lost connection is noticed after this time at the latest.
     var statementTimeout = Duration.seconds(8)

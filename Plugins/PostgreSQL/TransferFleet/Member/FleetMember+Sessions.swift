@@ -116,7 +116,7 @@ extension FleetMember {
             return
         }
         let status = try await queue.status(of: id)
-        // The event can belong to an earlier lease of the session.
+        // The event that reported the outcome can belong to an earlier lease of the session.
         guard [.completed, .failed].contains(status.state) else {
             outcomes[id] = nil
             return

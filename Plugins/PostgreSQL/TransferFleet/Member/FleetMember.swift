@@ -150,7 +150,7 @@ public actor FleetMember {
     ///
     /// - Parameters:
     ///   - didJoin: Called when the member has joined the fleet.
-    ///   - shutDown: Shuts the queue down, for example with the server that controls it.
+    ///   - shutDown: Shuts the queue down, and also, for example, the server through which other processes control the queue.
     package func run(whenJoined didJoin: @escaping @Sendable () -> Void, shutDown: () async -> Void) async throws {
         let task = Task { try await self.work(didJoin) }
         let result = await withTaskCancellationHandler {

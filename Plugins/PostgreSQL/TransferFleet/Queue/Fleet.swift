@@ -58,7 +58,8 @@ public struct Fleet: ControllableQueue {
     /// The recorded events after a revision, followed by new events and the progress of running sessions, for one consumer. Reads the database at
     /// most once a second.
     ///
-    /// A gap replaces events that the fleet has removed. Throws the errors of the database; then start again with the last received revision.
+    /// An event of the kind `gap` replaces events that the fleet has removed, or that this version can't read. The stream throws the errors
+    /// of the database. After such an error, create a new stream with the last received revision.
     public func eventStream(since revision: UInt64) -> AsyncThrowingStream<QueueEvent, any Error> {
         let reader = FleetEventReader(store, since: revision)
         return AsyncThrowingStream(unfolding: { try await reader.next() })
@@ -135,7 +136,7 @@ public struct Fleet: ControllableQueue {
 
     /// Moves sessions next to each other, at most 1,000 in a transaction.
     ///
-    /// - Returns: The sessions that did not have their places yet.
+    /// - Returns: The sessions that were moved. Sessions that already had their new places are omitted.
     private func move(_ ids: [SessionID], to destination: MoveDestination) async throws -> [SessionID] {
         let size = 1_000
         if case .index = destination, ids.count > size {

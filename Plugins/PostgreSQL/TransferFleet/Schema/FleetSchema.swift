@@ -28,7 +28,8 @@ enum FleetSchema {
             FleetTables.migration1, FleetTables.migration2, FleetTables.migration3, FleetTables.migration4, FleetTables.migration5,
         ]
         for migration in migrations.dropFirst(Int(clamping: before ?? 0)) { try link.execute(migration) }
-        // A process of an earlier version, which does not store the number of sessions, may have changed it since the migration.
+        // A process of an earlier version, which does not store the number of sessions, may have added or removed sessions since the
+        // migration.
         try link.query("UPDATE fleet SET version = $1, sessions = (SELECT count(*) FROM session WHERE NOT is_removed)", ["\(version)"])
         return before
     }

@@ -49,8 +49,8 @@ package struct HeartbeatAnswer: Sendable {
 }
 
 extension FileEvent {
-    /// The name under which the event is stored, and the generation to which it belongs. A later event with the same name replaces an earlier event
-    /// of the same file. Nil if the event is not stored.
+    /// The name under which the event is stored, and the file's generation, a number that grows with each restart of the file. A later
+    /// event with the same name replaces an earlier event of the same file. Nil if the event is not stored.
     var part: (name: String, generation: Int64)? {
         switch self {
         case .restarted(let generation, _): ("0restart", generation)

@@ -46,7 +46,8 @@ extension FleetStore {
     /// Adds a member. If an earlier process had the same identity, replaces that process, and reclaims its sessions. Also replaces a member
     /// with the same name that is no longer live.
     ///
-    /// - Throws: ``QueueError`` with the code `storageInUse` if another live member has the name.
+    /// - Throws: ``QueueError`` with the code `storageInUse` if another live member has the name, or `storageTooNew` if the fleet requires
+    ///   a newer version of its members.
     package func join(_ member: FleetMemberDescription) async throws {
         try await locked { transaction in
             let row = try transaction.link.query(

@@ -57,7 +57,7 @@ extension FleetStore {
     /// The sessions that a condition selects, in order, with their indices.
     ///
     /// - Parameters:
-    ///   - range: The indices of the sessions; nil for all. Only the sessions up to the end of the range are numbered.
+    ///   - range: The indices of the sessions; nil for all. Only the sessions in the range are read and numbered.
     ///   - areFew: Whether the condition selects only a few sessions. Their indices are then counted one by one.
     func sessions(where condition: String = "true", _ values: [String?] = [], range: Range<Int>? = nil, areFew: Bool = false) async throws
         -> (state: FleetState, rows: [(index: Int, row: FleetSessionRow)])
@@ -112,7 +112,7 @@ extension FleetStore {
     package struct Changes: Sendable {
         /// At most the requested number of events, without those that this version can't read.
         package var events: [QueueEvent] = []
-        /// The list contains all readable events up to this revision.
+        /// The revision up to which ``events`` contains all readable events that follow the requested revision.
         package var end: UInt64 = 0
         /// The statistics of all running sessions; nil if more events may follow ``end``.
         package var running: [SessionID: SessionStatistics]?

@@ -1,6 +1,7 @@
 package import TransferKit
 
-/// The tables of a fleet. Each method is one transaction.
+/// The tables of a fleet. Each method uses one transaction, except ``take(for:limit:)``, which uses a second one if there is something to
+/// do.
 package struct FleetStore: Sendable {
     package let connection: PostgresConnection
 
@@ -36,7 +37,7 @@ package struct FleetStore: Sendable {
     }
 }
 
-/// A transaction that holds the fleet's lock. Collects the events of its changes.
+/// A transaction that holds the fleet's lock, or that only reads. Collects the events of its changes.
 package final class FleetTransaction {
     /// The number of events that the table keeps.
     private static let maximumEvents = 100_000

@@ -9,7 +9,7 @@ extension FleetTransaction {
 
     /// Moves sessions next to each other, in the given order. Ignores sessions that do not exist.
     ///
-    /// - Returns: The sessions that did not have their places yet.
+    /// - Returns: The sessions that were moved. Sessions that already had their new places are omitted.
     /// - Throws: ``QueueError`` with the code `staleOrder`, `indexOutOfRange` or `noSuchSession`.
     package func move(_ ids: [SessionID], to destination: MoveDestination) throws -> [SessionID] {
         let indices = try indices(of: ids)
@@ -44,7 +44,7 @@ extension FleetTransaction {
         return Dictionary(try rows.map { (try $0.session(0), Int(clamping: try $0.integer(1))) }) { first, _ in first }
     }
 
-    /// The number of sessions before the destination that are not moved.
+    /// The number of unmoved sessions before the destination.
     ///
     /// - Parameter moved: The indices of the moved sessions, ascending.
     private func place(of destination: MoveDestination, leavingOut moved: [Int]) throws -> Int {

@@ -74,7 +74,7 @@ extension FleetTransaction {
         }
     }
 
-    /// Changes the state of a session. Its owner, if any, follows after a notification.
+    /// Changes the state of a session. The member that has the session, if any, learns of the new state after a notification.
     private func set(_ target: OperationTarget, _ state: SessionState) throws {
         try link.query(
             """
@@ -161,7 +161,8 @@ extension FleetTransaction {
     /// - Parameter limit: The time after which the operation is applied to no more sessions. Heartbeats wait for the rows of sessions that this
     ///   transaction has changed.
     /// - Returns: The changed sessions, and the number of sessions that were changed or skipped, at least 1.
-    /// - Throws: ``QueueError``, including the code `hasDependents` if a session outside the group depends on a session that must be removed.
+    /// - Throws: ``QueueError``, including the code `hasDependents` if the operation removes a session on which a session outside the group
+    ///   depends.
     package func apply(_ operation: SessionOperation, toEach ids: [SessionID], within limit: Duration) throws
         -> (changed: [SessionID], handled: Int)
     {
@@ -201,6 +202,6 @@ extension QueueError {
 }
 
 extension QueueError.Code {
-    /// A member was removed from its fleet, or another process joined with the same storage folder.
+    /// A member was removed from its fleet, or a member with another storage folder joined under its name after its leases had ended.
     static let evicted = Self(rawValue: "evicted")
 }

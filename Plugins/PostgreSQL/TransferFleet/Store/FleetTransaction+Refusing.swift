@@ -1,7 +1,7 @@
 package import TransferCore
 package import TransferKit
 
-/// Accounts and sessions that a member can't run, and that it leaves to other members.
+/// Accounts that a member can't use, and sessions that it can't run. The member leaves them to other members.
 extension FleetTransaction {
     func refuse(_ account: String, error: TransferError, by member: String) throws {
         try link.query(
@@ -16,7 +16,7 @@ extension FleetTransaction {
         if isBlocked == true { record(.accountBlocked(account: account, error)) }
     }
 
-    /// Gives a session back that its owner can't run, if another live member may run it.
+    /// Gives back a session that its owner can't run, if another live member may run it.
     ///
     /// - Parameter error: The reason, which ``WaitReason`` shows until a member takes the session.
     /// - Returns: Whether the session was given back. False if no other live member may run it, or the lease has ended.

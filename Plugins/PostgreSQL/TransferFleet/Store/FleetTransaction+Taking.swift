@@ -22,8 +22,9 @@ extension FleetTransaction {
         return taken
     }
 
-    /// Whether ``take(for:identity:limit:)`` must be called: a session may start, or something else changes with the time. Needs no lock, because that
-    /// method decides again.
+    /// Whether ``take(for:identity:limit:)`` must be called: a session may start, a lease was not renewed in time, a displaced session
+    /// waits for a session that no live member may run, or the retention of a session has ended. Needs no lock, because that method decides
+    /// again.
     func mustTake(for member: String, identity: String) throws -> Bool {
         let (slots, places) = try room(of: member, identity)
         if try slots > 0 && next(for: member, places) != nil { return true }
