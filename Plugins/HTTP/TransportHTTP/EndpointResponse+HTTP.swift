@@ -59,7 +59,8 @@ extension EndpointResponse {
                 + "it receives")
     }
 
-    /// The error for an address that does not accept files. Retrying does not help, but another endpoint may accept the file.
+    /// The error for an address that does not accept files. Retrying does not help, but another endpoint may accept the file, unless the
+    /// URL was given for this file.
     private func misplaced(isGivenURL: Bool) -> TransferError {
         if isGivenURL { return error(.permanent, .rejected, "does not accept a file at the URL that was given for it") }
         let (what, other) =

@@ -32,7 +32,7 @@ struct FormBody {
 
     /// - Parameter parts: The text fields and files, in the order in which they are sent. The sum of their sizes must not overflow.
     init(_ parts: [Part]) {
-        // Must not occur in the parts (RFC 2046, section 5.1.1). A long random text practically never occurs in them.
+        // The boundary must not occur in the parts (RFC 2046, section 5.1.1). A long random text practically never occurs in them.
         let boundary = "----TransferKit" + Self.random()
         var bodies: [HTTPBody] = []
         var counted: [Range<Int64>] = []

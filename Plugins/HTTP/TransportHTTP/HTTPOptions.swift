@@ -60,7 +60,8 @@ public struct HTTPOptions: Hashable, Sendable {
     /// The media type of all files; nil to derive it from each file's name. A session's header `Content-Type` takes precedence.
     public var contentType: String?
 
-    /// The prefix of the headers in which a `PUT` or `POST` sends a session's metadata, such as `x-amz-meta-`; nil to reject sessions with metadata.
+    /// The prefix of the headers in which a `PUT` or `POST` sends a session's metadata, such as `x-amz-meta-`; nil to reject sessions with
+    /// metadata, except for sessions of forms, which send metadata in text fields.
     public var metadataPrefix: String?
 
     /// Additional statuses, from 300 to 399, that mean that a file has arrived, for example 302 if a form handler then shows a page. For

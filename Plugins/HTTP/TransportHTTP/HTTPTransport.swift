@@ -32,7 +32,7 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
     /// 64. The queue adapts the number of small files in flight to the rate, up to this maximum.
     public let maximumSmallFilesInFlight = 64
 
-    /// The C libraries in this process, each with its version.
+    /// libcurl and the libraries that it uses, each with its version.
     package static var libraries: [String] { CurlEngine.libraries }
 
     /// The descriptions of the settings of endpoints and sessions, sorted by name.

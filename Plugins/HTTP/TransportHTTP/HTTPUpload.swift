@@ -161,7 +161,8 @@ struct HTTPUpload {
     private func sendContent(
         of file: FileReader, _ size: Int64, _ folder: FolderCreation.Outcome
     ) async throws -> EndpointResponse {
-        // Both requests share one position, so that repeated bytes count as activity.
+        // The first request, and its repetition after the folders were created again, share one position, so that repeated bytes count as
+        // activity.
         let position = Position()
         func send() async throws -> SentBody {
             try await recording(size, position) { gate in

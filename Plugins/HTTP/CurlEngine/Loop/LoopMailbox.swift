@@ -10,7 +10,8 @@ enum LoopCommand: Sendable {
     case uploadChunkRead(PendingRequest.ID, FileReadBuffer)
     /// The ``HTTPBodyStream`` of the request's body has more bytes, or has ended.
     case uploadStreamGrew(PendingRequest.ID)
-    /// A writer thread has written the requested number of chunks of the response's body, or failed to write one.
+    /// A writer thread has written so many chunks of the response's body that at most the requested number remain unwritten, or it failed
+    /// to write one.
     case downloadWritten(PendingRequest.ID)
     /// Ends all requests and the loop.
     case stop

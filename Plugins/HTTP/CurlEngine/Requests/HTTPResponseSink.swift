@@ -14,8 +14,9 @@ package protocol HTTPResponseSink: Sendable {
     /// - Throws: Any error. It ends the request.
     func write(_ bytes: RawSpan) throws
 
-    /// The file offset of the next bytes; 0, the default, if the offset does not matter. The engine uses it to end chunks at page
-    /// boundaries. Called before each chunk, on the same thread as ``write(_:)``.
+    /// The file offset of the next bytes; 0, the default, if the offset does not matter. For a download with a dedicated thread, the engine
+    /// uses it to end chunks at page boundaries, and reads it before each chunk, on the same thread as ``write(_:)``. For other downloads,
+    /// the engine does not read it.
     var offset: Int64 { get }
 }
 

@@ -2,7 +2,8 @@ package import CurlEngine
 import Locking
 package import TransportSupport
 
-/// Computes the SHA-256 checksum of a response's body. Declines a body with a content coding, because such a body is not the file itself.
+/// Computes the SHA-256 checksum of a response's body. Declines a response with a status other than 200, and a body with a content coding,
+/// because such a body is not the file itself.
 package final class HashingSink: HTTPResponseSink {
     /// Thrown to end a request whose response has more bytes than expected.
     package struct ExceedsLimit: Error {}

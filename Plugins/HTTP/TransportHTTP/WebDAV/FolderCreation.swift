@@ -4,7 +4,8 @@ import TransferCore
 
 /// Creates the missing folders of uploads on WebDAV servers with `MKCOL` (RFC 4918, section 9.3).
 ///
-/// Requests each folder only once per session, even if several files need the same folder at the same time.
+/// Remembers the folders of each session, so it usually requests each folder only once, even if several files need the folder at the same
+/// time.
 final class FolderCreation: Sendable {
     /// The state of a folder according to the server.
     enum Outcome: Sendable {

@@ -66,7 +66,7 @@ final class ListingSink: HTTPResponseSink {
     private func entry(_ member: MultistatusReader.Member, _ parser: inout Parser) throws -> RemoteEntry? {
         switch parser.folder?.place(of: member.href) ?? .outside {
         case .itself:
-            // Such a status means that the server lists no members, or not all of them.
+            // Any other status means that the server lists no members, or not all of them.
             if let status = member.status, !(200..<300).contains(status) {
                 throw failure("is incomplete: the server reports status \(status) for the folder")
             }
