@@ -95,7 +95,7 @@ import TransportSupport
     private func endHandler(_ error: TransferError?) {
         guard !hasReportedEnd else { return }
         hasReportedEnd = true
-        // Notifies the handler only if its channel was opened.
+        // Notifies the handler only if the channel's program was started.
         if !isProgramPending { pending.handler.end(error) }
     }
 

@@ -20,7 +20,7 @@ package struct HostKeyPolicy: Hashable, Sendable {
 
     /// The keys to trust.
     package var trust = Trust.strict
-    /// The user's file, to which new servers are added. If nil, unknown servers are rejected.
+    /// The user's file. With ``Trust/acceptNew``, unknown servers are added to it. If nil, unknown servers are rejected.
     package var userFile: FilePath?
     /// Additional files, which are never changed: the user's second file, and the system's files.
     package var systemFiles: [FilePath]

@@ -69,7 +69,8 @@ extension SFTPClient {
 
     /// Returns the free space of an open file's file system; nil if the server can't report it.
     ///
-    /// - Parameter path: The file's path, for servers that report the space only by path.
+    /// - Parameter path: The file's path. The client first requests the space by path, and then by the handle if that failed or the server
+    ///   does not offer it.
     package func space(at handle: Handle, _ path: [UInt8]) async throws -> FileSystemSpace? {
         let features = try await features()
         // Try the path first, because the handle may already be closed.

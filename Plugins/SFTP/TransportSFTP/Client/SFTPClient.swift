@@ -214,7 +214,7 @@ package final class SFTPClient: Sendable {
         for call in readyCallbacks { call(.success(features)) }
     }
 
-    /// Calls the closure when the server has reported its features; immediately if it already has.
+    /// Calls the closure when the server has reported its features, or the session has ended; immediately if either has already happened.
     func whenReady(_ call: @escaping @Sendable (Result<SFTPFeatures, TransferError>) -> Void) {
         let result = state.withLock { state -> Result<SFTPFeatures, TransferError>? in
             switch state.phase {
@@ -247,7 +247,8 @@ package final class SFTPClient: Sendable {
     ///
     /// - Parameters:
     ///   - onHandover: Called on the mover's thread when the mover fetches the request's packet to send it.
-    ///   - completion: Called once with the response, on the mover's thread; immediately if the session has ended.
+    ///   - completion: Called once, on the mover's thread, with the response or the error that ended the session; immediately if the
+    ///     session has already ended.
     /// - Returns: The number of the request, for ``forget(_:)``.
     @discardableResult
     func submit(_ request: Request, onHandover: (@Sendable () -> Void)? = nil, completion: @escaping Completion) -> UInt32 {

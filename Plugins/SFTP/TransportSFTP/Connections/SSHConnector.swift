@@ -7,7 +7,7 @@ import TransferCore
 
 /// Opens SSH connections with a channel for SFTP.
 struct SSHConnector: SFTPConnector {
-    /// The HTTP client that connects through proxies. Its thread starts with the first connection.
+    /// The HTTP client that connects through proxies, or with other network options. Its thread starts with the first such connection.
     private let engine = CurlEngine()
     private let keepaliveInterval: Duration
 

@@ -36,7 +36,8 @@ package actor RemoteChecksums {
         self.runner = runner
     }
 
-    /// Returns the algorithm of a checksum program on the server; nil if the server has no such program or no shell.
+    /// Returns the algorithm of a checksum program on the server; nil if the server has no such program or no shell, or if an earlier
+    /// command over this connection failed.
     ///
     /// - Throws: `CancellationError` immediately when the task is cancelled.
     package nonisolated func algorithm() async throws -> ChecksumAlgorithm? {
