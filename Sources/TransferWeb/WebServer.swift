@@ -6,7 +6,8 @@ public import TransferKit
 
 /// A web page and an HTTP interface for a queue.
 ///
-/// Clients need one of two tokens, which are files in the storage folder: `web.token` allows everything, and `web-read.token` only reading.
+/// Clients need one of two tokens. The files `web.token`, which allows everything, and `web-read.token`, which allows only reading, are in
+/// the storage folder of a `RemoteTransferQueue`, and for other queues in the folder that the app specifies.
 ///
 /// Create the server with a queue, and call ``start()``, which returns the address of the page. With a `RemoteTransferQueue`, the server uses the
 /// queue of another process through its control socket, so an error of the server can't affect the queue.

@@ -51,8 +51,8 @@ struct AddRequest {
         self.request = request
     }
 
-    /// Whether an existing session has the same account, direction and first item. If so, an earlier copy of this request can have added the
-    /// session.
+    /// Whether an existing session has the same account and direction and, for an upload, the same first item. If so, an earlier copy of
+    /// this request can have added the session.
     func describes(_ id: SessionID, in queue: any ControllableQueue) async throws -> Bool {
         let session = try await queue.status(of: id)
         guard session.account == request.account, session.direction == request.direction else { return false }

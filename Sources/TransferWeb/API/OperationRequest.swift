@@ -52,7 +52,7 @@ struct OperationRequest: Sendable {
         (self.operation, self.place, self.isHeld) = (operation, place, isHeld)
     }
 
-    /// Whether the operation changes the order, so that a condition on the order applies.
+    /// Whether the operation gives sessions a place in the order (`move` or `enqueue`), so that a condition on the order applies.
     var changesOrder: Bool { place != nil }
 
     private static func place(_ members: inout JSONMembers) throws(Problem) -> Place? {

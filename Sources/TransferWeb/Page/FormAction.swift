@@ -9,7 +9,7 @@ struct FormAction {
 
     init(_ fields: [(name: String, value: String)]) { self.fields = fields }
 
-    /// The name of the action, which is the name of a command.
+    /// The name of the action. For an operation on sessions, this is the name of the `transferq` command.
     private var name: String { value("do") ?? "" }
 
     /// The selected sessions.

@@ -2,7 +2,7 @@ import TransferCore
 import TransferKit
 import TransferOutput
 
-/// The HTML document of the page. The page also works without scripts, because each action is a plain form.
+/// The HTML document of the web page. The web page also works without scripts, because each action is a plain form.
 struct PageDocument {
     let state: PageState
 

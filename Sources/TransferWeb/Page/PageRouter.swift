@@ -3,7 +3,7 @@ import TransferCore
 import TransferKit
 import TransferOutput
 
-/// Responds to requests for the page, for the parts of the page that the script replaces, and for the forms.
+/// Responds to requests for the web page, for the parts of the web page that the script replaces, and for the forms.
 struct PageRouter: Sendable {
     let queue: any ControllableQueue
     let feed: EventFeed

@@ -1,6 +1,6 @@
 import TransferKit
 
-/// The content of the page: the state of the queue, and the choices of the user.
+/// The content of the web page: the state of the queue, and the choices of the user.
 struct PageState: Sendable {
     /// A tab of the list of sessions.
     enum View: String, CaseIterable, Sendable {
