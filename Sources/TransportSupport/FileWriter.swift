@@ -275,7 +275,7 @@ package struct SyncSchedule: Sendable {
 
     /// - Parameters:
     ///   - bytes: The number of bytes after which a sync is due, regardless of the time.
-    ///   - interval: The time after which a sync is due, regardless of the number of bytes.
+    ///   - interval: The time after which a sync is due if any bytes were written since the last sync.
     package init(
         at time: ContinuousClock.Instant, bytes: Int64 = 64 << 20, interval: Duration = .seconds(5),
         now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }

@@ -8,7 +8,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// A connected socket that never blocks, except in ``wait(for:_:)``.
+/// A Unix socket that never blocks, except in ``wait(for:_:)``.
 ///
 /// Any thread may use ``interrupt()`` and ``isAbandoned`` at any time. Only one thread at a time may use the other members.
 final class ControlSocket: Sendable {
@@ -16,7 +16,7 @@ final class ControlSocket: Sendable {
     private let descriptor: Locked<CInt?>
     private let number: CInt
 
-    /// - Parameter descriptor: A connected socket. This object takes ownership.
+    /// - Parameter descriptor: A socket, connected or not. This object takes ownership.
     init(_ descriptor: CInt) {
         self.descriptor = Locked(descriptor)
         number = descriptor
