@@ -16,7 +16,8 @@ enum CrashReports {
     /// The last words of the commands that read credentials, such as `check` for `account check`.
     private static let commands: Set<String> = ["run", "check", "doctor", "stream"]
 
-    /// Restarts this process with the variable set if its command reads credentials: `run`, `agent run`, `stream`, `account check` or `doctor`.
+    /// Restarts this process with the variable set if its command reads credentials: `run`, `agent run`, `stream`, `account check` or
+    /// `doctor`. Also restarts it if another argument is one of these words, which is harmless.
     ///
     /// The runtime reads the variable only when a process starts. If the user has set the variable or the restart fails, this process
     /// continues. Call this method before anything else.

@@ -161,7 +161,7 @@ struct SessionSubmission {
         let (links, copies) = (uploadItems?.symlinks ?? .skip, uploadItems?.copy ?? false)
         return try await BlockingIO.run { () throws(TransferError) in
             try paths.map { path throws(TransferError) in
-                // Arguments refer to this process's working directory, even if the queue has a base folder.
+                // Relative paths in arguments refer to this process's working directory, even if the queue has a base folder.
                 var item = TransferItem(path.absolute, as: try naming.destination(of: path), symbolicLinks: links)
                 item.keepsCopy = copies
                 return item

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// The web server that an agent starts.
+/// The options of the web server that an agent starts.
 struct AgentWebOptions: ParsableArguments {
     @Flag(help: "Also serve the page; see transferq web.")
     var web = false

@@ -8,7 +8,7 @@ struct RunSummary: Sendable {
     /// The number of completed files, and their size in bytes.
     let files: Int
     let bytes: Int64
-    /// The time in which sessions ran.
+    /// The time during which at least one session was active and not paused.
     let duration: Duration
     let failed: Set<SessionID>
     let waiting: Int

@@ -11,7 +11,7 @@ struct RunTally: Sendable {
     /// Sessions held after they had started.
     private(set) var held: Set<SessionID> = []
     private(set) var hasGap = false
-    /// The time in which sessions ran.
+    /// The time during which at least one session was active and not paused.
     private(set) var busyTime = BusyTime()
     /// Started sessions that have not ended.
     private var started: Set<SessionID> = []

@@ -113,7 +113,8 @@ extension CommonOptions {
             let first = await group.nextResult()
             group.cancelAll()
             while let other = await group.nextResult() {
-                // If this process opened the queue, the other owner has released it since it responded or failed, so use the opened queue.
+                // If this process opened the queue, the other owner released the queue after this owner had responded or failed, so use the
+                // opened queue.
                 guard case .success(.owned(let queue)?) = other else { continue }
                 return .owned(queue)
             }

@@ -27,7 +27,7 @@ struct WebCommand: AsyncParsableCommand {
     @OptionGroup var web: WebOptions
 
     func run() async throws {
-        // The page of another queue must not appear instead.
+        // The program opens the queue in the storage folder. It must not show this queue instead of the fleet.
         guard CommandContext.current.queue == nil else { throw CommandFailure(.usage, "Use transferq --fleet URL web.") }
         var arguments = ["--store".utf8Bytes, try common.folder().bytes]
         if let listen = web.listen { arguments += ["--listen".utf8Bytes, ProcessArguments.bytes(of: listen)] }
