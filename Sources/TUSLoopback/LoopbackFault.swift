@@ -6,8 +6,8 @@ public enum LoopbackFault: Hashable, Sendable {
     /// Receives the given number of bytes of a request's body, and closes the connection without a response. The bytes are stored, unless
     /// the request has a checksum.
     ///
-    /// Applies to the first POST or PATCH whose body has at least the given number of bytes. If the body has exactly that number of bytes,
-    /// only the response is lost.
+    /// Applies to the first POST, PATCH or (IETF) PUT whose body has at least the given number of bytes. If the body has exactly that
+    /// number of bytes, only the response is lost.
     case cut(afterBodyBytes: Int64)
 
     /// Closes the connection without a response after the upload is complete. Applies to the first request that completes an upload with the IETF's

@@ -43,7 +43,7 @@ public struct LoopbackOptions: Hashable, Sendable {
     /// Whether the URL of an upload becomes invalid when the upload is complete (IETF). Its file stays available for downloads.
     public var forgetsCompleteUploads: Bool
 
-    /// Creates options: by default, all features and no limits.
+    /// Creates options: by default, tus with all extensions and no limits.
     public init(
         maximumSize: Int64? = nil, usesRelativeLocation: Bool = false, bytesPerSecond: Int64? = nil,
         extensions: Set<LoopbackExtension> = Set(LoopbackExtension.allCases), lifetime: Duration? = nil, servesDownloads: Bool = true,

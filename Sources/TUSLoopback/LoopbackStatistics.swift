@@ -3,7 +3,7 @@ import TransferCore
 
 /// The requests to a server since its creation, for assertions in tests. The server returns this value as JSON at `/statistics`.
 public struct LoopbackStatistics: Hashable, Sendable, Codable {
-    /// The number of requests by method, except those for `/statistics`.
+    /// The number of requests by method, except those for `/statistics` and those whose host is not a loopback host.
     public var requests: [String: Int] = [:]
 
     /// The number of body bytes received and kept.
@@ -28,7 +28,7 @@ public struct LoopbackStatistics: Hashable, Sendable, Codable {
         public var length: Int64?
         /// The number of stored bytes.
         public var offset: Int64
-        /// Whether all bytes are stored.
+        /// Whether the upload is complete.
         public var isComplete: Bool
         /// The requests in the order of arrival.
         public var requests: [Request] = []
@@ -36,7 +36,7 @@ public struct LoopbackStatistics: Hashable, Sendable, Codable {
 
     /// A request for an upload.
     public struct Request: Hashable, Sendable, Codable {
-        /// The HTTP method, such as `PATCH`.
+        /// The HTTP method, such as `PATCH`. With the IETF's protocol, `POST` for every request that creates an upload.
         public var method: String
         /// The offset in bytes: the `Upload-Offset` of a PATCH, the upload's offset for a HEAD, the first sent byte of a GET, or 0 for a
         /// POST. Nil for other methods, and for a request without the offset.

@@ -31,7 +31,7 @@ public final class TUSLoopbackServer: Sendable {
     private let recorder = StatisticsRecorder()
     private let running = Locked<RunningServer?>(nil)
     /// Whether the server uses the folder: from the call of ``start()`` until ``stop()`` has ended. If the server started twice, the second
-    /// start would truncate uploads that are being written.
+    /// start would discard the unverified bytes of uploads that are being written.
     private let isStarted = Locked(false)
 
     /// Creates a server without starting it.
@@ -108,7 +108,7 @@ public final class TUSLoopbackServer: Sendable {
         faults.stopOffset.withLock { $0 = offset }
     }
 
-    /// The stored files of uploads with this `filename` in their metadata. Empty while the server is not running.
+    /// The stored files of uploads, complete or not, with this `filename` in their metadata. Empty while the server is not running.
     public func storedFiles(named filename: String) -> [FilePath] {
         running.withLock { $0 }?.store.all.filter { $0.record.metadata["filename"] == filename }.map(\.file) ?? []
     }

@@ -77,7 +77,7 @@ final class ArrivalOrder: Sendable {
         change { $0.connections[ObjectIdentifier(channel)]?.isHandling = true }
     }
 
-    /// Records that the connection's request has a response.
+    /// Records that the connection's request has ended, with or without a response.
     func endHandling(on channel: any Channel) {
         change { state in
             guard var pending = state.connections[ObjectIdentifier(channel)], !pending.arrivals.isEmpty else { return }

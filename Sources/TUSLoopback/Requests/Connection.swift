@@ -2,7 +2,7 @@ import Locking
 import NIOCore
 import TransferCore
 
-/// A connection with a request in progress. Other requests can interrupt this request.
+/// A connection with a request in progress. Other requests and the stopping server can interrupt this request.
 final class Connection: Sendable {
     let channel: any Channel
     private let state = Locked(State())
@@ -42,7 +42,8 @@ final class Connection: Sendable {
         state.withLock { $0.isFinished = true }
     }
 
-    /// Interrupts the request: ends its body once no bytes have arrived for a tenth of a second.
+    /// Interrupts the request: ends its body once no bytes have arrived for a tenth of a second, or once more than ``drainLimit`` bytes
+    /// have arrived since the interruption.
     ///
     /// The delay lets the client's system send the remaining bytes of a connection that the client has already closed.
     func interrupt(for reason: Interruption) {

@@ -12,11 +12,12 @@ final class Exchange {
     let connection: Connection
     let method: String
     let path: String
-    /// The length of the body in bytes, from `Content-Length`; nil if the body has a transfer encoding.
+    /// The length of the body in bytes, from `Content-Length`; nil if the body has a transfer encoding, and 0 without either header.
     let bodyLength: Int64?
     /// Whether the whole body was read.
     private(set) var isBodyAtEnd: Bool
-    /// `http://host`, with the host name that the client used. The name can be a proxy's name (RFC 9110, section 7.2).
+    /// `http://host`, with the host name that the client used, or the local address if the request has no host name. The name can be a
+    /// proxy's name (RFC 9110, section 7.2).
     let origin: String
     /// Whether the request has no host name, or a host name that always means this machine (RFC 6761, section 6.3).
     let hasLoopbackHost: Bool

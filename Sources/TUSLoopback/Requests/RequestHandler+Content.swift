@@ -65,7 +65,7 @@ extension RequestHandler {
     /// Returns the location of a body's checksum (tus 1.0.0, "Checksum"); nil if the request announces no checksum, or the extension is
     /// disabled.
     ///
-    /// - Throws: ``invalidChecksum`` if the header can't be parsed.
+    /// - Throws: ``invalidChecksum`` if the header can't be parsed or its algorithm is not supported.
     func checksum(of exchange: Exchange) throws(ErrorResponse) -> ChecksumLocation? {
         guard options.offers(.checksum) else { return nil }
         if let header = exchange["Upload-Checksum"] {
@@ -211,7 +211,8 @@ extension RequestHandler {
         }
     }
 
-    /// Sends an interim response with the upload's offset, if enough bytes were stored since the last one (IETF).
+    /// Sends an interim response with the upload's offset, if enough bytes were stored since the last one (IETF) and the content has no
+    /// checksum.
     @concurrent
     private func reportProgress(_ upload: Upload, _ reported: inout Int64, _ exchange: Exchange) async throws {
         guard options.dialect != .tus, options.sendsInterimResponses, let interval = options.progressInterval,

@@ -4,7 +4,8 @@ import TransferCore
 
 /// The requests of the IETF's protocol (draft-ietf-httpbis-resumable-upload).
 ///
-/// A request with content to any path below ``root`` creates an upload resource below ``uploads``. A complete upload is available below ``root``.
+/// A POST, PUT or PATCH to ``root`` or any path below ``root`` creates an upload resource below ``uploads``. A complete upload is available
+/// below ``root``.
 extension RequestHandler {
     /// The prefix of the paths of upload resources.
     static let uploads = "/uploads/"

@@ -39,7 +39,8 @@ extension RequestHandler {
         }
     }
 
-    /// Returns the length of the upload that a request announces; nil if the request announces no length.
+    /// Returns the length of the upload that a request announces, or that follows from the length of the last content; nil if neither is
+    /// known.
     func announcedLength(_ exchange: Exchange, at offset: Int64, isLast: Bool) throws(ErrorResponse) -> Int64? {
         let implied = isLast ? exchange.bodyLength.map { offset + $0 } : nil
         guard let text = exchange["Upload-Length"] else { return implied }
@@ -92,7 +93,8 @@ extension RequestHandler {
         }
     }
 
-    /// Returns a response with a problem type of the protocol (RFC 9457).
+    /// Returns a response with a problem type of the protocol (RFC 9457), or with plain text for a 409 of a version that does not explain
+    /// conflicts.
     func problem(
         _ status: Int, _ type: String, _ title: String, _ headers: [(String, String)] = [], members: [String: Int64] = [:]
     ) -> ErrorResponse {
@@ -106,7 +108,7 @@ extension RequestHandler {
             status, headers + [("Content-Type", "application/problem+json")], because: "{\(text.joined(separator: ", "))}")
     }
 
-    /// Returns the file name in `Content-Disposition` (RFC 6266); nil if there is none.
+    /// Returns the file name in the parameter `filename*` of `Content-Disposition` (RFC 6266); nil if there is none. Ignores `filename`.
     static func fileName(in header: String) -> String? {
         for parameter in header.split(separator: ";").dropFirst() {
             let pair = parameter.trimming(" ").split(separator: "=", maxSplits: 1).map(String.init)

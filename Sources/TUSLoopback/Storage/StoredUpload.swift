@@ -4,7 +4,7 @@ import Foundation
 struct StoredUpload: Codable, Hashable, Sendable {
     /// The last component of the upload's URL.
     var id: String
-    /// The announced size in bytes; nil while the length is deferred, or until a final upload is concatenated.
+    /// The size in bytes; nil until the client announces the size, or until a final upload is concatenated.
     var length: Int64?
     /// The decoded metadata. In values that are not UTF-8, invalid bytes are replaced with U+FFFD.
     var metadata: [String: String]
