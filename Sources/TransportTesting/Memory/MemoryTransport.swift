@@ -59,7 +59,7 @@ public final class MemoryTransport: Transport {
         self.acceptedSecret = acceptedSecret.map(Secret.init)
     }
 
-    /// Transfers one file in chunks on the caller's executor. Reads and writes local files on separate threads, which may block.
+    /// Transfers one file or form in chunks on the caller's executor. Reads and writes local files on separate threads, which may block.
     ///
     /// - Throws: A ``/TransferCore/TransferError`` for scripted faults, a missing or changed source, a missing or changed remote file, a
     ///   destination that can't be written, a refusing host, or a rejected credential; `CancellationError`; errors of the reporter and of

@@ -16,7 +16,8 @@ public enum ListingPromise: String, CaseIterable, Sendable, CustomStringConverti
     case namesAreKept = "Names are listed unchanged, whatever they contain"
     /// The listing of an empty folder has no entries.
     case emptyFolderIsEmpty = "The listing of an empty folder has no entries"
-    /// A missing folder, or a file instead of a folder, causes an error of class permanent.
+    /// A missing folder, or a file instead of a folder, causes an error of class permanent. The error must have the code
+    /// ``/TransferCore/TransferError/Code/noSuchRemoteFile``.
     case missingFolderIsPermanent = "A missing folder, or a file instead of a folder, causes an error of class permanent"
     /// If the receiver throws an error, the listing ends with this error.
     case receiverEndsListing = "If the receiver throws an error, the listing ends with this error"

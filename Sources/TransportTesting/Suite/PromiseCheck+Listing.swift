@@ -20,7 +20,7 @@ extension PromiseCheck where Fixture: ListingFixture {
 
     func largeFolderIsComplete() async throws {
         let folder = UUID().uuidString
-        // The folder has more entries than any server can send in one response.
+        // The folder has more entries than a typical SFTP server sends in one response.
         for number in 0..<1_500 { try await provide(1, as: "\(folder)/\(number)") }
         let expected = (0..<1_500).map { RemoteEntry(name: Array("\($0)".utf8), kind: .file(size: 1)) }
         try require(Set(expected), are: try await entries(of: folder))

@@ -7,7 +7,7 @@ struct RunningAttempt: Sendable {
     /// Returns the receipt, or throws the transport's error.
     ///
     /// - Throws: A violation if the attempt neither returns nor throws within the deadline. In this case, the method cancels the attempt,
-    ///   but does not wait for its end.
+    ///   but does not wait for its end. Also throws a `CancellationError` if the caller's task is cancelled.
     func value<Fixture>(within deadline: Duration, of check: PromiseCheck<Fixture>) async throws -> TransferReceipt {
         try await waitUntilReached(Latch(), within: deadline, of: check, "The attempt did not end")
         return try await task.value
