@@ -59,7 +59,8 @@ import Testing
         var program = try TransferQ()
         program.environment = ["SSH_AUTH_SOCK": ""]
         let library = program.folder.path.appending("count-work.so")
-        let words = ["cc", "-O2", "-shared", "-fPIC", "-o", library.string, "Tests/Benchmarks/Peers/count-work.c", "-ldl"]
+        let code = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../Benchmarks/Peers/count-work.c").path
+        let words = ["cc", "-O2", "-shared", "-fPIC", "-o", library.string, code, "-ldl"]
         try await program.start("/usr/bin/env", words.map { Array($0.utf8) }).result().expectSuccess()
         try await program.succeed(["account", "add", "studio"] + account)
         try FileManager.default.createDirectory(atPath: program.folder.path.appending("in").string, withIntermediateDirectories: false)

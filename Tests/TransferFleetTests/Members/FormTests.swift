@@ -164,7 +164,7 @@ import TransportHTTP
             try await setup.fixture.wait("the member has ended the request") { ended.withLock { $0 } > 0 }
             _ = try await fleet.apply(.resume, to: .id(id))
         case "cancel":
-            _ = try await fleet.apply(.cancel, to: .id(id))
+            _ = try await fleet.apply(.cancel(), to: .id(id))
             try await setup.fixture.wait("the member has left the session") { try await setup.fixture.owner(of: id) == nil }
             _ = try await fleet.apply(.retry, to: .id(id))
         default: break

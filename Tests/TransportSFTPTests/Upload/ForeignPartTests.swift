@@ -101,4 +101,29 @@ import TransportSFTP
             }
         }
     }
+
+    /// The other queue creates its part file late, after this upload has removed it. Then this upload is killed just before or after its rename.
+    @Test(arguments: [true, false]) func `an upload that was killed at its rename removes both part files`(isRenamed: Bool) async throws {
+        try await ProcessFixture.with { fixture in
+            let (transfer, source, checkpoint) = try await interrupted(fixture, after: 1_000_000)
+            let reporter = AttemptReporter(
+                progress: { _, _ in },
+                checkpoint: { checkpoint in
+                    try await transfer.recorder.reporter.save(checkpoint)
+                    guard String(decoding: checkpoint.data, as: UTF8.self).contains("placing") else { return }
+                    try Data("late".utf8).write(to: fixture.server.appending(path: ".tq-t-1.part"))
+                    throw CancellationError()
+                })
+            await #expect(throws: CancellationError.self) { try await transfer.upload(source, from: checkpoint, reporting: reporter) }
+            #expect(fixture.names == [".tq-t-1-2.part", ".tq-t-1.part"])
+            if isRenamed {
+                let part = fixture.server.appending(path: ".tq-t-1-2.part")
+                try FileManager.default.moveItem(at: part, to: fixture.server.appending(path: "a.bin"))
+            }
+            var third = TestTransfer(fixture)
+            third.partID = "t-1-3"
+            _ = try await third.upload(source, from: transfer.recorder.checkpoints.last)
+            #expect(third.stored == content(Self.size) && fixture.names == ["a.bin"])
+        }
+    }
 }

@@ -28,14 +28,25 @@ extension SFTPUpload {
             receipt = placing.receipt(bytes: size, part)
         } else {
             receipt = try await placing.place(size: size) { final in
-                let checkpoint = UploadCheckpoint(part: part, final: final, stage: .placing, checksum: checksum)
+                var checkpoint = UploadCheckpoint(part: part, final: final, stage: .placing, checksum: checksum)
+                checkpoint.otherPart = known?.checkpoint.otherPart
                 try await reporter.save(checkpoint.encoded(confirmed: size))
             }
-            // The other queue may have created its part file again after this upload removed it.
-            if let other = known?.checkpoint.otherPart { try? await client.perform(.remove([UInt8](other))) }
+            await removeOtherPart(&receipt)
         }
         receipt.checksum = checksum
         reporter.report(sent: size, confirmed: size)
         return receipt
+    }
+
+    /// Removes the part file of another queue, which may have created it again after this upload removed it. If that fails, lets the queue remove it
+    /// later.
+    func removeOtherPart(_ receipt: inout TransferReceipt) async {
+        guard let other = known?.checkpoint.otherPart else { return }
+        do {
+            try await client.removeIfThere([UInt8](other))
+        } catch {
+            receipt.leftovers = try? UploadCheckpoint(part: [UInt8](other), final: paths.final, stage: .writing).encoded(confirmed: 0)
+        }
     }
 }

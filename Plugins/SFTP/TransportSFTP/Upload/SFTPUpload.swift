@@ -92,6 +92,7 @@ struct SFTPUpload {
             if var receipt = try await placing.finishAfterLostResponse(known.checkpoint, size: size) {
                 reporter.report(sent: size, confirmed: size)
                 receipt.checksum = known.checkpoint.checksum
+                await removeOtherPart(&receipt)
                 return receipt
             }
             return try await moveIntoPlace(placing, size: size, checksum: known.checkpoint.checksum)
