@@ -33,8 +33,13 @@ import Testing
         repeat { outputs.accounts = try await program.succeed("account", "list").lines } while !outputs.accounts[1].contains(" retries in ")
         let watching = try program.start(["watch", "--since", "now"])
         outputs.account = try await program.succeed("account", "show", "studio").output
-        outputs.list = try await program.succeed("list").lines
-        for id in ids { outputs.why.append(try await program.succeed("why", id).output) }
+        // In between, a session runs for a moment, when it tries the endpoint again.
+        repeat { outputs.list = try await program.succeed("list").lines } while outputs.list.contains { $0.contains(" running ") }
+        for id in ids {
+            var why: String
+            repeat { why = try await program.succeed("why", id).output } while !why.contains(" is due ")
+            outputs.why.append(why)
+        }
         if hasProbes {
             for await line in watching.lines {
                 outputs.watch.append(line)
