@@ -21,15 +21,15 @@ struct EventFacts: Sendable {
         if item.position == position { file = String(decoding: item.destination.lastComponent, as: UTF8.self) }
     }
 
-    /// Reads the facts that any queue has.
+    /// Reads the name of the file and, for a current event, the reason for waiting, from any type of queue.
     ///
-    /// - Parameter isCurrent: Whether the event just happened, so that the session still waits for the reason of the event.
+    /// - Parameter isCurrent: Whether the event just happened, so that the session's current reason for waiting belongs to the event.
     init(of event: QueueEvent, in queue: any ControllableQueue, isCurrent: Bool) async {
         await self.init(ofFileIn: event.kind, in: queue)
         if isCurrent, let id = event.kind.waitingSession { reason = try? await queue.status(of: id).why }
     }
 
-    /// Reads the facts from the queue of the event.
+    /// Reads all facts, from a queue in this process.
     init(of kind: QueueEvent.Kind, in queue: TransferQueue) async {
         await self.init(ofFileIn: kind, in: queue)
         if let id = kind.waitingSession { reason = try? await queue.status(of: id).why }

@@ -124,7 +124,7 @@ actor EventFeed {
         wake()
     }
 
-    /// Wakes all clients, for example to send a heartbeat.
+    /// Wakes the event streams of all clients, for example to send a heartbeat.
     func wake() {
         for subscriber in subscribers.values { subscriber.yield() }
     }
@@ -136,7 +136,7 @@ actor EventFeed {
         nextSubscriber += 1
         subscribers[number] = continuation
         continuation.onTermination = { [weak self] _ in Task { [weak self] in await self?.remove(number) } }
-        // The client sends its first batch immediately.
+        // The first signal makes the event stream send its first batch immediately.
         continuation.yield()
         return signals
     }

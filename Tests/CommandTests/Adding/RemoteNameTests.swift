@@ -168,7 +168,7 @@ import TransferCore
         if refusing != nil { #expect(try await program.succeed("list", "--json").lines == []) }
     }
 
-    /// An invalid setting is rejected unless another endpoint may support it.
+    /// A setting or checksum that no endpoint supports is rejected. A setting that only one endpoint supports is accepted.
     @Test(
         arguments: [
             (["https://one.example/"], ["--setting", "nosuch=1"], "TUS"), (["sftp://me@one.example/"], ["--setting", "nosuch=1"], "SFTP"),
@@ -200,7 +200,7 @@ import TransferCore
         #expect(try await program.run("add", "place", "one/reel", "--metadata", "ab=1").status == 0)
     }
 
-    /// Folders with the same name are merged, because the upload of a second file with the same name fails.
+    /// Folders with the same name are merged. No file can be lost, because an upload fails if a file with its name exists.
     @Test func mergesFoldersWithSameName() async throws {
         let program = try program()
         for folder in ["one/stills", "two/stills", "three"] {

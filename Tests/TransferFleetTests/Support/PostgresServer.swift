@@ -76,7 +76,8 @@ final class PostgresServer: Sendable {
         program.withLock { $0 = started }
     }
 
-    /// Starts the server. The shell ends the server when its standard input ends, which happens at the latest with the test process.
+    /// Starts the server in a shell. The shell stops the server when the shell's standard input is closed, at the latest when the test
+    /// process exits.
     private static func start(_ folder: String, _ options: [String]) throws -> StartedProgram {
         let server =
             (prefix + [
@@ -110,7 +111,7 @@ final class PostgresServer: Sendable {
         try? FileManager.default.removeItem(atPath: folder)
     }
 
-    /// The URL of a database. With standbys, the URL of the same database on the primary server.
+    /// The URL of a database. If the server has standbys, the URL lists all of these servers, and libpq connects to the current primary.
     func url(_ database: String, user: String = "owner", options: String = "") -> String {
         let hosts = [folder] + standbys.withLock(\.self)
         let attributes = hosts.count > 1 ? "&target_session_attrs=read-write" : ""

@@ -4,7 +4,8 @@ import Testing
 import TransferCore
 import TransferKit
 
-/// Queries for due removals, which must be fast even if many other removals wait for an unavailable server.
+/// Queries for due removals of unfinished uploads and part files. They must be fast even if many other removals wait for an unavailable
+/// server.
 @Suite struct DiscardQueryTests {
     /// The index contains only removals whose server requested a delay, so it is small.
     @Test func findsPostponedRowsWithIndex() async throws {

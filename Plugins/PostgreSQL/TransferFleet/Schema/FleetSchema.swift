@@ -2,7 +2,7 @@ import TransferKit
 
 /// The tables of a fleet, in the schema `transferq` of its database.
 enum FleetSchema {
-    /// The newest schema that this version reads and writes.
+    /// The version of the tables that this program uses. It migrates older tables, and rejects newer ones.
     static let version: Int64 = 5
     /// The lock of the fleet: the key of transaction-level advisory locks (PostgreSQL manual, section 13.3.5). Each decision about order, slots and
     /// leases is made by a transaction that holds the lock.
@@ -28,13 +28,13 @@ enum FleetSchema {
             FleetTables.migration1, FleetTables.migration2, FleetTables.migration3, FleetTables.migration4, FleetTables.migration5,
         ]
         for migration in migrations.dropFirst(Int(clamping: before ?? 0)) { try link.execute(migration) }
-        // A process of an earlier version, which does not store the number of sessions, may have added or removed sessions since the
-        // migration.
+        // Count the sessions again, even if no migration was needed. A process of an earlier program version that was still connected after
+        // an earlier migration may have added or removed sessions without updating their number.
         try link.query("UPDATE fleet SET version = $1, sessions = (SELECT count(*) FROM session WHERE NOT is_removed)", ["\(version)"])
         return before
     }
 
-    /// Checks a new connection: the server accepts changes, and the tables have this version.
+    /// Checks a new connection: the server accepts changes, and the tables have the version ``version``.
     ///
     /// - Throws: ``QueueError`` with the code `storageUnavailable` or `storageTooNew`.
     static func check(_ link: PostgresLink) throws {
@@ -51,7 +51,7 @@ enum FleetSchema {
         try link.execute("SET search_path TO transferq")
     }
 
-    /// Checks that the server accepts changes, and that the connection is not pooled by transaction.
+    /// Checks that the server accepts changes, and that the connection does not go through a pooler.
     static func checkServer(_ link: PostgresLink) throws {
         let row = try link.query("SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on', pg_backend_pid()").first
         guard let row else { throw PostgresError.unreadable("the state of the server") }

@@ -102,7 +102,7 @@ extension Scheduler {
     /// The sessions that the order of a strict queue permits to start now: usually only the first unfinished session. Sessions with
     /// the start priority `now` start regardless of this order, so they need not be included.
     ///
-    /// While the first session waits for space, sessions that have already begun may start, too, because they may occupy this space.
+    /// While the first session waits for space, waiting sessions that ran before may start, too, because they may occupy this space.
     var strictTurns: [Entry] {
         guard let first = sessionIndex.unfinished.first.flatMap({ sessionIndex[$0] }) else { return [] }
         guard first.waitsForSpace, !sessionIndex.begun.isEmpty else { return [first] }

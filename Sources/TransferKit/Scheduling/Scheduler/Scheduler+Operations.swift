@@ -278,7 +278,7 @@ extension Scheduler {
 
     /// Requests another run of a session whose run has ended, because the app called `run` during that run.
     ///
-    /// - Parameter mark: The mark of the app's call.
+    /// - Parameter mark: The number of the app's call (``EntryDetails/mark``).
     mutating func runAgain(_ entry: Entry, mark: Int64, at now: DualInstant, _ transaction: inout Transaction) {
         putFirst(entry, mark: mark, at: now)
         displace(for: entry.key, at: now, &transaction)

@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import GRDBSQLite
 
-/// A prepared statement that inserts rows. Binds values directly with SQLite's functions, because one call can add 100,000 sessions.
+/// A prepared statement that inserts rows. Binds values directly with SQLite's functions, because one command can add 100,000 sessions.
 ///
 /// Valid only within the database access that created it.
 struct RowInsertion {
