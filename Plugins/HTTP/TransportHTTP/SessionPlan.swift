@@ -113,7 +113,8 @@ struct SessionPlan {
         }
         guard options.files.isEmpty else {
             throw Self.unsupported(
-                "The settings file.NAME add files to a form with one file; remove them for sessions whose forms list their files.")
+                "The settings file.NAME add files to a form for a single file. The forms of this session list their files, so remove these settings."
+            )
         }
     }
 

@@ -13,7 +13,7 @@ struct PartPlacing: Sendable {
     private static let maximumNumbers = 1_000
 
     static func lost(_ name: String, at server: String) -> TransferError {
-        TransferError(.resumeLost, .uploadGone, "The part file of \(name) is no longer at \(server). The upload restarts.")
+        TransferError(.resumeLost, .uploadGone, "The part file of \(name) at \(server) is missing or incomplete. The upload restarts.")
     }
 
     // MARK: Existing files
