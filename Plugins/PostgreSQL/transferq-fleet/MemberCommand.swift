@@ -72,9 +72,10 @@ struct MemberCommand: ParsableCommand {
         defer { signals.cancel() }
         if starter != nil {
             try StartReporter.detach()
-            // A member waits for an unreachable database. An interactive start fails instead, so that a wrong URL is noticed.
+            // A member waits for an unreachable database. An interactive start fails instead, so that a wrong URL or a missing
+            // privilege is noticed.
             let fleet = try Fleet(url, place: .anywhere)
-            _ = try await fleet.identity()
+            try await fleet.checkMemberPrivileges()
             await fleet.close()
         }
         let log = starter == nil ? nil : try RotatingLog.agentLog(in: options.folder)

@@ -143,7 +143,9 @@ import TransferKit
         try await fleet.query("CREATE ROLE \(role) LOGIN")
         try await fleet.query("GRANT USAGE ON SCHEMA transferq TO \(role)")
         try await fleet.query("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA transferq TO \(role)")
-        let store = FleetStore(try PostgresURL(fleet.server.url(fleet.database, user: role)))
+        let url = fleet.server.url(fleet.database, user: role)
+        try await Fleet(url, place: .anywhere).checkMemberPrivileges()
+        let store = FleetStore(try PostgresURL(url))
         let draft = FleetFixture.draft("s")
         _ = try await store.locked { try $0.enqueue([draft], at: nil, place: .anywhere, isHeld: false) }
         let member = FleetMemberDescription(name: "m", identity: UUID().uuidString, slots: 1)
@@ -153,5 +155,18 @@ import TransferKit
         #expect(try await store.locked { try $0.finish(lease.reference, error: nil, statistics: SessionStatistics()) })
         try await store.leave(member)
         await store.connection.close()
+    }
+
+    /// `agent start` makes this check, and a member would otherwise wait for the database forever.
+    @Test func `a user that may only read can't be a member`() async throws {
+        let fleet = try await FleetFixture()
+        let role = "r\(UUID().uuidString.lowercased().replacing("-", with: ""))"
+        try await fleet.query("CREATE ROLE \(role) LOGIN")
+        try await fleet.query("GRANT USAGE ON SCHEMA transferq TO \(role)")
+        try await fleet.query("GRANT SELECT ON ALL TABLES IN SCHEMA transferq TO \(role)")
+        let reader = try Fleet(fleet.server.url(fleet.database, user: role), place: .anywhere)
+        let error = await #expect(throws: QueueError.self) { try await reader.checkMemberPrivileges() }
+        #expect(error?.message.contains("permission denied for table") == true, "\(error?.message ?? "")")
+        await reader.close()
     }
 }

@@ -45,6 +45,18 @@ public struct Fleet: ControllableQueue {
     /// The ID of the fleet, which its database keeps.
     package func identity() async throws -> String { try await store.identity() }
 
+    /// Checks that the database lets this user do what a member does.
+    ///
+    /// - Throws: ``/TransferKit/QueueError`` with the code `storageUnavailable`.
+    package func checkMemberPrivileges() async throws {
+        // PostgreSQL checks the privileges of a statement even if the statement changes no row.
+        try await store.unlocked { link in
+            try link.query("INSERT INTO member(name) SELECT name FROM member WHERE false")
+            for table in ["session", "progress", "member"] { try link.query("DELETE FROM \(table) WHERE false") }
+            try link.query("UPDATE session SET owner = owner WHERE false")
+        }
+    }
+
     // MARK: Members
 
     /// The members, by name. A member that has not renewed its membership for 15 s stays in the list until it is evicted.
