@@ -5,8 +5,9 @@ import SystemPackage
 import TUSLoopback
 import Testing
 
-/// What one small file costs `transferq run`, counted in units that hardly depend on the speed of the machine. The limits are about a fifth above
-/// the counts of a debug build. If a change needs more, find out why before you raise a limit.
+/// What one small file costs `transferq run`, counted in units that depend little on the speed of the machine. The limits are about half above
+/// the counts of a debug build on an idle machine, because on a busy one, fewer files share a commit. If a change needs more, find out why
+/// before you raise a limit.
 ///
 /// `Tests/Benchmarks/run --check` runs only this suite.
 @Suite(.timeLimit(.minutes(10))) struct CostTests {
