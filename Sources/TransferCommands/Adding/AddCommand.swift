@@ -3,7 +3,7 @@ import TransferCore
 
 struct AddCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "add", abstract: "Adds an upload session, or a download session (--download).",
+        commandName: "add", abstract: "Adds an upload session; with --download, a download.",
         discussion: """
             For the options, see the help of the commands upload and download.
 

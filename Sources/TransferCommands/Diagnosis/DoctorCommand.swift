@@ -33,7 +33,7 @@ struct DoctorCommand: AsyncParsableCommand {
                     accounts: try await queue.accounts()
                 )
             }
-            findings += await Self.diskFindings(folder, floor: seen.floor) + seen.store + [seen.owner]
+            findings += await Self.diskFindings(folder, floor: seen.floor) + seen.store + [seen.owner].compactMap(\.self)
             accounts = seen.accounts
         } catch let error as QueueError {
             // Uses the default disk floor, because the queue can't report its own.
@@ -88,6 +88,9 @@ struct DoctorCommand: AsyncParsableCommand {
             }
             return [Finding(check: "store", state: .ok, detail: "The database in \(folder) is intact (\(versions)).", fields: fields)]
                 + Self.quarantine(health)
+        } catch let error as QueueError where error.code == .invalidRequest {
+            // A fleet has no store in a folder.
+            return []
         } catch {
             return [Finding(check: "store", state: .wrong, detail: (error as? QueueError)?.message ?? "\(error)")]
         }
@@ -100,9 +103,10 @@ struct DoctorCommand: AsyncParsableCommand {
         ]
     }
 
-    /// The process that owns the queue.
-    private func ownerFinding(_ queue: any ControllableQueue) async throws -> Finding {
+    /// The process that owns the queue; nil for a fleet, which belongs to no process.
+    private func ownerFinding(_ queue: any ControllableQueue) async throws -> Finding? {
         guard let remote = queue as? RemoteTransferQueue else {
+            guard queue is TransferQueue else { return nil }
             return Finding(
                 check: "owner", state: .ok, detail: "No process owns the queue. To run it: transferq run, or transferq agent start",
                 fields: [("process", .null)])

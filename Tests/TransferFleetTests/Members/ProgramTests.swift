@@ -32,6 +32,8 @@ import TransferKit
         #expect(missing.status == 3 && missing.lines.first?.hasPrefix(sentence) == true, "\(missing)")
         #expect(try await run(url, "fleet", "init").lines == ["Created the fleet."])
         #expect(try await run(url, "fleet", "init").lines == ["The fleet has the current version."])
+        let checked = try await run(url, "doctor")
+        #expect(checked.status == 0 && !checked.lines.contains { $0.contains("transferq run") }, "\(checked)")
         #expect(try await run(url, "account", "add", "studio", "tus+http://127.0.0.1:9/files/").status == 0)
         let file = FileManager.default.temporaryDirectory.appending(path: "fleet-\(UUID().uuidString)")
         try Data("content".utf8).write(to: file)
