@@ -108,7 +108,7 @@ extension RequestHandler {
             status, headers + [("Content-Type", "application/problem+json")], because: "{\(text.joined(separator: ", "))}")
     }
 
-    /// Returns the file name in the parameter `filename*` of `Content-Disposition` (RFC 6266); nil if there is none. Ignores `filename`.
+    /// Returns the file name in the parameter `filename*` of `Content-Disposition` (RFC 6266); nil if the header lacks it. Ignores the parameter `filename`.
     static func fileName(in header: String) -> String? {
         for parameter in header.split(separator: ";").dropFirst() {
             let pair = parameter.trimming(" ").split(separator: "=", maxSplits: 1).map(String.init)
