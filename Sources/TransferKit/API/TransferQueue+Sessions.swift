@@ -2,6 +2,12 @@ extension TransferQueue {
     /// The maximum number of sessions of a group that one transaction changes.
     static let groupSize = 10_000
 
+    /// The maximum number of sessions that one transaction changes with an operation. A removed session is one row, and the release of its dependents
+    /// is another.
+    private static func groupSize(for operation: SessionOperation) -> Int {
+        if case .remove = operation { groupSize / 2 } else { groupSize }
+    }
+
     /// Applies an operation to one session; see the method of ``ControllableQueue`` for the operation.
     @discardableResult
     public nonisolated func apply(_ operation: SessionOperation, to session: SessionReference) async throws -> SessionState? {
@@ -29,7 +35,7 @@ extension TransferQueue {
         case .all, .account, .state:
             // The writer resolves a small group. If the group becomes slightly larger than the limit before that, the writer still changes
             // it in one transaction.
-            let isLarge = await count(of: group) > Self.groupSize
+            let isLarge = await count(of: group) > Self.groupSize(for: operation)
             guard isLarge || !refused.isEmpty else {
                 return try await send(operation, to: .group(group)).sessions
             }
@@ -57,7 +63,7 @@ extension TransferQueue {
         _ operation: SessionOperation, on all: [SessionID], of group: SessionGroup, excluding refused: Set<SessionID> = []
     ) async throws -> [SessionID] {
         let found = refused.isEmpty ? all : all.filter { !refused.contains($0) }
-        guard found.count > Self.groupSize else {
+        guard found.count > Self.groupSize(for: operation) else {
             var target = SessionTarget.group(group)
             if case .tag = group { target = .found(found, of: group) }
             if !refused.isEmpty { target = .found(found, of: group) }
@@ -71,8 +77,9 @@ extension TransferQueue {
         if case .remove = operation { operation = .remove(isForced: true) }
         var changed: [SessionID] = []
         var mark: Int64?
-        for start in stride(from: 0, to: ids.count, by: Self.groupSize) {
-            let part = Array(ids[start..<min(start + Self.groupSize, ids.count)])
+        let size = Self.groupSize(for: operation)
+        for start in stride(from: 0, to: ids.count, by: size) {
+            let part = Array(ids[start..<min(start + size, ids.count)])
             let target = mark.map { SessionTarget.more(part, of: group, mark: $0) } ?? .found(part, of: group)
             let result = try await send(operation, to: target)
             changed += result.sessions

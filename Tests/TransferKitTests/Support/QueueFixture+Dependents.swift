@@ -23,4 +23,20 @@ extension QueueFixture {
         await store.close()
         return (first.id, drafts.map(\.id))
     }
+
+    /// Creates a store with sessions that each have one dependent. The dependents follow all other sessions.
+    func storePairs(_ count: Int) async throws -> (firsts: [SessionID], dependents: [SessionID]) {
+        let store = try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)
+        let drafts = (0..<2 * count).map { _ in SessionDraft.draft() }
+        var sessions = NewSessions(drafts: drafts, createdAt: .now)
+        for (index, draft) in drafts.enumerated() {
+            let entry = Entry(id: draft.id, key: Int64(index) + 1, rank: Int64(index), account: 1, state: .waiting)
+            var details = ScheduleRow(entry: entry).details
+            if index >= count { details.dependency = .after(drafts[index - count].id) }
+            sessions.append(entry, details)
+        }
+        try await store.commit([.saveAccount(1, .memory("a")), .insertSessions(sessions)])
+        await store.close()
+        return (drafts[..<count].map(\.id), drafts[count...].map(\.id))
+    }
 }

@@ -194,6 +194,7 @@ extension Scheduler {
     /// Removes completed sessions whose retention has ended, the oldest first.
     private mutating func retire(at now: DualInstant, _ transaction: inout Transaction) {
         var retired: Set<SessionKey> = []
+        let releasing = Set(flags.releases.map(\.session))
         let present = steadyDate(at: now)
         while let first = sessionIndex.ends.first {
             guard let end = sessionIndex.details(first.key).keptSince, end.milliseconds == first.due, !retired.contains(first.key) else {
@@ -207,8 +208,7 @@ extension Scheduler {
                 case .age(let age): end + age <= present
                 }
             // Keep the session until all sessions that depend on it have been released.
-            let id = sessionIndex[first.key]?.id
-            guard !flags.releases.contains(where: { $0.session == id }) else { break }
+            if let id = sessionIndex[first.key]?.id, releasing.contains(id) { break }
             guard isOver, retired.count < Self.maximumPerTransaction else { break }
             _ = sessionIndex.ends.popFirst()
             retired.insert(first.key)

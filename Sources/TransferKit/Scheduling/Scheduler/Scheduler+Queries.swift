@@ -33,7 +33,7 @@ extension Scheduler {
     /// Whether the queue was started, but no session runs, and none can start just because time passes. A queue with sessions that are due
     /// later is not idle.
     package func isIdle(at now: DualInstant) -> Bool {
-        guard flags.mode == .running, !hasLiveRuns, flags.releases.isEmpty else { return false }
+        guard flags.mode == .running, !hasLiveRuns, !isReleasing(at: now) else { return false }
         // If paused sessions keep all slots, the app or the user must act.
         guard sessionIndex.slots.total < maxConcurrentSessions else { return true }
         if settings.ordering == .strict {

@@ -34,20 +34,40 @@ extension Scheduler {
     /// The number of sessions that wait for another session to end or to release its slot, if that session continues automatically.
     private func sessionsWaitingForOthers(at now: DualInstant) -> Int {
         guard !sessionIndex.dependents.isEmpty || !sessionIndex.displacedByPreemptor.isEmpty else { return 0 }
+        var found = Set(sessionsToRelease.filter { startsAfterOther($0, at: now) })
         let awaited = Set(sessionIndex.dependents.keys.compactMap(sessionIndex.key(of:))).union(sessionIndex.displacedByPreemptor.keys)
         var open = awaited.filter { key in sessionIndex[key].map { continues($0, at: now) } ?? false }
-        open.formUnion(flags.releases.compactMap { sessionIndex.key(of: $0.session) })
-        var found: Set<SessionKey> = []
+        open.formUnion(found)
         while let key = open.popFirst() {
             let waiting = (sessionIndex[key].flatMap { sessionIndex.dependents[$0.id] } ?? [])
                 .union(sessionIndex.displacedByPreemptor[key] ?? [])
             for follower in waiting where !found.contains(follower) {
-                guard let entry = sessionIndex[follower], waitsForSession(entry), continues(entry.line, at: now) else { continue }
+                guard startsAfterOther(follower, at: now) else { continue }
                 found.insert(follower)
                 open.insert(follower)
             }
         }
         return found.count
+    }
+
+    /// Whether the next transactions release a session that then starts automatically.
+    func isReleasing(at now: DualInstant) -> Bool {
+        sessionsToRelease.contains { startsAfterOther($0, at: now) }
+    }
+
+    /// The dependents that the next transactions release.
+    private var sessionsToRelease: some Sequence<SessionKey> {
+        flags.releases.lazy.filter { $0.isCompleted != nil }.flatMap { release in
+            sessionIndex.dependents[release.session, default: []].lazy.filter {
+                release.isCompleted == true || sessionIndex.details($0).dependency?.acceptsAnyEnd == true
+            }
+        }
+    }
+
+    /// Whether a session waits for another session to end or to release its slot, and then starts automatically.
+    private func startsAfterOther(_ key: SessionKey, at now: DualInstant) -> Bool {
+        guard let entry = sessionIndex[key] else { return false }
+        return waitsForSession(entry) && continues(entry.line, at: now)
     }
 
     private func waitsForSession(_ entry: Entry) -> Bool {

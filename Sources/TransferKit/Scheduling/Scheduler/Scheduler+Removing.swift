@@ -10,6 +10,8 @@ extension Scheduler {
         if !isForced { try checkDependents(of: keys) }
         let ids = keys.compactMap { sessionIndex[$0]?.id }
         removeEntries(keys, &transaction)
+        // A removed session is one row, and a pending release of its dependents is another.
+        changedRows += 2 * keys.count
         for id in ids { satisfyDependents(of: id, isCompleted: true) }
     }
 
@@ -87,10 +89,10 @@ extension Scheduler {
     mutating func satisfyDependents(of id: SessionID, isCompleted: Bool) {
         for key in sessionIndex.dependents[id, default: []].sorted() {
             guard let dependency = sessionIndex.details(key).dependency, isCompleted || dependency.acceptsAnyEnd else { continue }
-            guard released < Self.maximumPerTransaction else {
+            guard changedRows < Self.maximumPerTransaction else {
                 return mutateFlags { $0.releases.append(PendingRelease(session: id, isCompleted: isCompleted)) }
             }
-            released += 1
+            changedRows += 1
             dropDependency(key)
         }
     }
@@ -104,11 +106,11 @@ extension Scheduler {
     ) -> [SessionID] {
         var held: [SessionID] = []
         for key in sessionIndex.dependents[id, default: []].subtracting(others).sorted() {
-            guard released < Self.maximumPerTransaction else {
+            guard changedRows < Self.maximumPerTransaction else {
                 mutateFlags { $0.releases.append(PendingRelease(session: id, isCompleted: nil)) }
                 break
             }
-            released += 1
+            changedRows += 1
             dropDependency(key)
             guard let entry = sessionIndex[key], entry.state == .waiting else { continue }
             restoreDisplaced(of: key, &transaction)
@@ -123,10 +125,15 @@ extension Scheduler {
 
     /// Releases or holds more dependents of sessions that have ended or are missing.
     mutating func continueReleases(_ transaction: inout Transaction) {
-        guard !flags.releases.isEmpty, released < Self.maximumPerTransaction else { return }
+        guard !flags.releases.isEmpty, changedRows < Self.maximumPerTransaction else { return }
         let releases = flags.releases
         mutateFlags { $0.releases = [] }
-        for release in releases {
+        for (index, release) in releases.enumerated() {
+            guard changedRows < Self.maximumPerTransaction else {
+                return mutateFlags { $0.releases += releases[index...] }
+            }
+            // The stored release is a row.
+            changedRows += 1
             if let isCompleted = release.isCompleted {
                 satisfyDependents(of: release.session, isCompleted: isCompleted)
             } else {

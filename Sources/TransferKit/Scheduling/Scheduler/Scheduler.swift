@@ -90,8 +90,8 @@ package struct Scheduler: Sendable {
     private(set) var foundOrphaned: [SessionID] = []
     /// The sessions that have begun, according to the store. Used only while sessions are loaded.
     private var begunEarlier: Set<SessionKey> = []
-    /// The number of sessions released from their dependencies since the last commit.
-    var released = 0
+    /// The number of rows that removals, and releases of dependents, changed since the last commit.
+    var changedRows = 0
     /// The number of readers that currently look up sessions by tag.
     private var tagReaders = 0
     private var storedSettings = QueueSettings()
@@ -264,7 +264,7 @@ package struct Scheduler: Sendable {
     /// Makes the changes since the last commit final, because they are now durable.
     package mutating func commit() {
         undoLog.removeAll(keepingCapacity: undoLog.count < 4_096)
-        released = 0
+        changedRows = 0
         flagsBefore = nil
     }
 
@@ -272,7 +272,7 @@ package struct Scheduler: Sendable {
     package mutating func undo() {
         revert(to: 0)
         dirty.removeAll()
-        released = 0
+        changedRows = 0
         if let flagsBefore { flags = flagsBefore }
         flagsBefore = nil
         sessionIndex.recallAllLines()

@@ -42,8 +42,12 @@ extension QueueStore {
             }
             try store(rule.rateLimit ?? 0, as: "\(Name.timetable)\(number).rate", in: db)
         }
-        try execute(db, "DELETE FROM setting WHERE name BETWEEN ? AND ?", [Name.release, Name.release + "~"])
-        for session in settings.releases { try store(1, as: Name.release + session.description, in: db) }
+        // A forced removal of many sessions has many releases, so write only the differences.
+        let releases = settings.releases.map { Name.release + $0.description }
+        let stored = try String.fetchSet(
+            db, sql: "SELECT name FROM setting WHERE name BETWEEN ? AND ?", arguments: [Name.release, Name.release + "~"])
+        for name in stored.subtracting(releases) { try execute(db, "DELETE FROM setting WHERE name = ?", [name]) }
+        for name in releases where !stored.contains(name) { try store(1, as: name, in: db) }
     }
 
     /// The stored timetable; nil if the store has no timetable, or if the timetable is damaged.
