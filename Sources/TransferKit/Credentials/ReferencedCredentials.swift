@@ -29,8 +29,8 @@ public struct ReferencedCredentials: CredentialProvider {
 
     /// Reads the secret of a reference. Removes line breaks at the start and the end of a file. Files are read on a thread that may block.
     ///
-    /// - Throws: A ``/TransferCore/TransferError`` of the class `credentials` that names the variable, the file or the app's secret; or the
-    ///   app's own `TransferError`.
+    /// - Throws: A ``/TransferCore/TransferError`` of the class `credentials` that names the variable, the file or the secret; the
+    ///   `TransferError` of the app's function; or `CancellationError`.
     public func secret(for reference: CredentialReference) async throws -> Secret {
         switch reference.source {
         case .environment(let name):

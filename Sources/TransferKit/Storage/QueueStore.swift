@@ -155,7 +155,7 @@ package final class QueueStore: Sendable {
     package func close() async {
         await BlockingIO.run(.storage) { [walGuard] in walGuard?.close() }
         // Usually, SQLite moves the log into the database when the last connection is closed. GRDB closes its readers last, and a reader can't
-        // write the database, so the log is moved here. If the checkpoint fails, the log stays until the store is opened again, as after a crash.
+        // write the database, so the log is moved here. If this fails, the log stays until the store is opened again, as after a crash.
         _ = try? await pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }
         await BlockingIO.run(.storage) { [pool, lock, folder, isInMemory] in
             try? pool.close()

@@ -18,7 +18,7 @@ struct EventReplay: Sendable {
         if revision < present {
             range = revision + 1...present
         } else if revision > present {
-            // The revision is in the future, for example because the store was restored to an earlier state.
+            // The queue has published no event with this revision, for example because the storage folder was restored from a backup.
             page = [.gap(present + 1...revision, at: Date())]
         }
     }

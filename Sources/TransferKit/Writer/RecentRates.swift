@@ -1,4 +1,4 @@
-/// The average rate of an account's recent runs, for each account that has moved bytes in this process.
+/// The average rate of an account's recent runs, for each account that has moved bytes since the queue was opened.
 struct RecentRates: Sendable {
     /// The weight of a run in the average, relative to the next run.
     private static let weight = 0.8

@@ -19,7 +19,7 @@ struct WriterRound {
     /// Decides on pending inputs, in their order.
     ///
     /// - Parameters:
-    ///   - free: The free space on the store's disk, in bytes; nil if there is no new value.
+    ///   - free: The free space on the disk of the storage folder, in bytes; nil if there is no new value.
     ///   - refused: The errors of inputs that the store refuses, by the index of the input.
     init(_ envelopes: [Mailbox.Envelope], free: Int64?, refused: [Int: QueueError], _ scheduler: inout Scheduler, at now: DualInstant) {
         // This input can't fail, because the scheduler rejects only commands.
@@ -52,7 +52,7 @@ struct WriterRound {
         return part
     }
 
-    /// Chooses the reaction to a change that the store refuses permanently. If the change belongs to a call that concerns only one session, the
+    /// Chooses the reaction to a change that the store refuses permanently. If the refused row belongs to the only session that a call names, the
     /// call fails. In most other cases, the session of the refused row is quarantined, so that other sessions continue.
     ///
     /// - Parameter scheduler: The state before the round.

@@ -72,7 +72,7 @@ import TransferKit
         try queue.apply(.run(), "E")
         try queue.finishStopping("C")
         try queue.apply(.run(), "C")
-        // E is now the last running session in the list, so C displaces E.
+        // E is now the last running session in the order of the queue, so C displaces E.
         #expect(queue.states == "A=running B=running C=waiting D=waiting E=ending(waiting)")
         try queue.finishStopping("E")
         #expect(queue.states == "A=running B=running C=running D=waiting E=waiting")

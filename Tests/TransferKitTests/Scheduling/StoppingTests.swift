@@ -150,7 +150,7 @@ import TransferKit
         #expect(queue.states == "A=waiting B=running")
         try queue.restart()
         try queue.perform(.start)
-        // Both sessions have been interrupted, so they start in list order.
+        // Both sessions have been interrupted, so they start in the order of the queue.
         #expect(queue.states == "A=running B=waiting")
     }
 

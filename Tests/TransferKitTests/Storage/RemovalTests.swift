@@ -84,7 +84,7 @@ import TransferKit
         }
     }
 
-    /// A removed session can have very many checkpoints. They are moved in several transactions, even if the process is killed in between.
+    /// A removed session can have very many checkpoints. The store moves them in several transactions, even if the process ends in between.
     @Test(arguments: [false, true]) func movesCheckpointsOfRemovedSessionInBatches(isRunning: Bool) async throws {
         var store = try await preparedStore()
         try await addCheckpoints(to: store)

@@ -6,8 +6,8 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Sizes up to the largest integer, in the store, in the file system and from transports. The sums of such sizes must neither crash the
-/// process nor count as damage to the store.
+/// Sizes up to the largest integer, in the store, from the app and from transports. The sums of such sizes must neither crash the process
+/// nor count as damage to the store.
 @Suite struct SizeBoundTests {
     private static let sizes: [Int64] = [0, 1 << 31, 1 << 32, (1 << 56) - 1, 1 << 56, 1 << 60, .max]
 
@@ -88,7 +88,7 @@ import TransportTesting
         await store.close()
     }
 
-    @Test(arguments: sizes, [1, 17, 200]) func rejectsLargeLocalSizesWithMessage(_ size: Int64, _ count: Int) async throws {
+    @Test(arguments: sizes, [1, 17, 200]) func rejectsLargeStreamLengthsWithMessage(_ size: Int64, _ count: Int) async throws {
         let queue = try await fixture.openWithAccounts()
         let items = try (0..<count).map { number in
             TransferItem.stream(AsyncStream<Data> { $0.finish() }, as: try RemotePath("\(number)"), length: size)

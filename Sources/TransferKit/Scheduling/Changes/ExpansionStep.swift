@@ -65,8 +65,9 @@ package struct ManifestDirectory: Sendable, Codable, Equatable {
     package var number: Int64
     /// The number of the parent folder; nil if `source` and `destination` are complete paths.
     package var parent: Int64?
+    /// The local path; for a folder with a parent, only the folder's name.
     package var source: Data
-    /// The name at the destination; empty if there is a parent.
+    /// The remote path; empty if there is a parent.
     package var destination: Data
 }
 

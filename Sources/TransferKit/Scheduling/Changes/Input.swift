@@ -16,7 +16,7 @@ package enum Input: Sendable, Codable {
     case discarded(DiscardResult)
     /// A postponement of all removals that are due at certain endpoints.
     case postponed(DiscardPostponement)
-    /// The free space on the store's disk, in bytes.
+    /// The free space on the disk of the storage folder, in bytes.
     case diskSpace(Int64)
     /// A reminder that time has passed, so sessions may be due now.
     case tick

@@ -46,7 +46,7 @@ package struct RunEvent: Sendable, Codable {
         /// The run was interrupted and did not end in time. The scheduler ignores the run's later reports, except ``ended(_:)``.
         case abandoned
 
-        /// Whether the event is the last report of a run.
+        /// Whether the event is the last event of a run.
         var isEnd: Bool { if case .ended = self { true } else { false } }
 
         /// Whether the queue no longer waits for the run.
@@ -68,7 +68,8 @@ package enum FileEvent: Sendable, Codable, Equatable {
     case restarted(generation: Int64, TransferError)
     /// The file's remote name refers to a folder, which must be listed.
     case foundFolder
-    /// Whether the other end may have created a record for the file. Only for the progress observer; the queue does not store this event.
+    /// Whether the other end may have created a record for the file, so that the file must not be sent again. Only for the progress observer; the
+    /// queue does not store this event.
     case record(isPossible: Bool, generation: Int64)
 }
 

@@ -27,7 +27,7 @@ package enum StoreWrite: Sendable {
     case deleteSession(SessionKey, isRunning: Bool = false)
     /// Forgets the checkpoints of a session without removing the unfinished uploads and part files that they refer to.
     case dropCheckpoints(SessionKey)
-    /// Moves an unreadable session into quarantine.
+    /// Moves a session whose rows can't be read or changed into quarantine. The string is the reason.
     case quarantine(SessionKey, String)
     /// Ends the quarantine of a session whose rows have been moved back to their tables.
     case restoreSession(SessionKey, quarantine: Int64)
@@ -67,7 +67,7 @@ package enum StoreWrite: Sendable {
 }
 
 extension StoreWrite {
-    /// Whether the change can add entries to the discard outbox, or release held entries.
+    /// Whether the change can make entries of the discard outbox due, by adding them or by releasing held entries.
     var mayDiscard: Bool {
         switch self {
         case .changeAccount, .deleteSession, .discardPartial, .continueDiscard, .releaseDiscards, .resetSession, .continueReset,

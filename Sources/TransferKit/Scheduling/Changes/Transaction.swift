@@ -16,7 +16,7 @@ package struct Transaction: Sendable {
 
     /// An action outside the scheduler.
     package enum Action: Sendable, Equatable {
-        /// Begins a run, with a number that is unique in the process.
+        /// Begins a run, with a number that is unique in this queue until the queue is closed.
         case run(SessionKey, SessionID, run: UInt64, Account)
         /// Interrupts a run.
         case interrupt(SessionKey, run: UInt64)

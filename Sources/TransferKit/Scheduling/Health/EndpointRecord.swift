@@ -48,7 +48,7 @@ final class EndpointRecord: Sendable {
     func avoided(at uptime: Duration) -> Set<Endpoint> {
         state.withLock { state in
             if let end = state.pausedUntil, end <= uptime {
-                // From now on, all endpoints are tried again in their usual order.
+                // From now on, the run tries all endpoints again in their usual order.
                 state.pausedUntil = nil
                 for endpoint in state.known.keys {
                     state.known[endpoint]?.avoidedUntil = nil

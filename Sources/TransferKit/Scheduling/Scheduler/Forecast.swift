@@ -3,14 +3,15 @@
 ///
 /// The forecast simulates the queue from one start or end to the next:
 /// - The next session to start is the first session in the given order that can start. A session can start if its wait is over, its predecessors have
-///   ended, and the queue and its account have a free slot. In a strict queue, no session passes an earlier session that can't start.
+///   ended, and the queue and its account have a free slot. In a strict queue, no session passes an earlier session that can't start, except
+///   sessions with ``Session/passes``.
 /// - Each session transfers bytes at its given rate, up to its limit. If concurrent sessions exceed a limit of their account or of the
 ///   queue, they get equal shares of the limit. A share that a session can't use goes to the other sessions.
 /// - No attempt fails, sessions end as completed, and paused sessions keep their slots.
 /// - A session with an unknown size, or with remaining bytes but no known rate, never ends. It keeps its slot, and its dependents never
 ///   start.
 package struct Forecast: Sendable {
-    /// A running or waiting session.
+    /// A running session, a waiting session, or a session that blocks later sessions of a strict queue.
     package struct Session: Sendable, Equatable {
         package var key: SessionKey
         package var account: AccountKey

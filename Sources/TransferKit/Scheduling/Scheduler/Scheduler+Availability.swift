@@ -2,13 +2,14 @@ import Foundation
 import TransferCore
 
 extension Scheduler {
-    /// Whether a session could start if it had a slot, and the reason if it could not.
+    /// Whether the account, the network and this machine permit a session to start, and the reason if they do not. Ignores slots and the
+    /// session's own waits, such as its backoff.
     enum Ability: Equatable {
         case able(Endpoint)
         case blocked(TransferError)
         case transportMissing(TransportID)
-        /// All endpoints are unavailable. The given uptime is the first time at which an endpoint becomes available; nil if the account has
-        /// no endpoints or was removed.
+        /// All endpoints with a registered transport are unavailable. The given uptime is the first time at which one of them becomes
+        /// available; nil if the account has no endpoints or was removed.
         case unavailable(until: Duration?)
         case networkConstrained
         case diskBelowFloor(free: Int64)
@@ -76,7 +77,7 @@ extension Scheduler {
     // MARK: Endpoint health
 
     /// Changes the health of some endpoints, and recalls the lines (``LineHeads``) of the accounts that use these endpoints. Examines no
-    /// other account, because all endpoints may fail at the same time.
+    /// other account: if all endpoints failed at the same time, examining all accounts for each failure would be slow.
     mutating func changeHealth(of endpoints: some Sequence<EndpointHealth.Key>, _ change: (inout EndpointHealth) -> Void) {
         mutateFlags { change(&$0.health) }
         for endpoint in endpoints {
@@ -93,7 +94,7 @@ extension Scheduler {
     }
 
     /// Shortens the delays of sessions that wait while other sessions probe this endpoint. The endpoint works again, so no session needs to wait
-    /// for a probe.
+    /// for a probe. Changes at most ``maximumPerTransaction`` sessions; the others keep their delays.
     private mutating func endWaitsForProbes(of endpoint: Endpoint) {
         let users = accountIndex.users(of: EndpointHealth.Key(endpoint)).filter {
             accounts[$0]?.account.endpoints.contains(endpoint) == true

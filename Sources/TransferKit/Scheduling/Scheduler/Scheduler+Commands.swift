@@ -82,7 +82,8 @@ extension Scheduler {
         transaction.writes.append(.saveAccount(key, account))
         // Saving an account unblocks it.
         if before?.block != nil { transaction.events.append(.accountUnblocked(account: account.name)) }
-        // The delays follow failures of the previous definition. An app may save an unchanged account often, so such a save ends no delays.
+        // The retry delays result from the previous definition, or from the block. An app may save an unchanged account often, so such a save
+        // ends no delays.
         if let before, before.block != nil || !before.account.isSameIdentity(as: account) { endBackoffs(of: key, &transaction) }
         if before?.account.maxConcurrentSessions != account.maxConcurrentSessions || before?.account.rateLimit != account.rateLimit
             || before?.account.timetable != account.timetable
@@ -236,7 +237,7 @@ extension Scheduler {
         }
     }
 
-    /// The longest deadline. Longer deadlines are shortened to this duration.
+    /// The longest deadline of a drain. Longer deadlines are shortened to this duration.
     private static let longestDeadline = Duration.seconds(100 * 366 * 24 * 3_600)
 
     private mutating func stop(_ mode: StopMode, deadline: Duration?, at now: DualInstant, _ transaction: inout Transaction) {

@@ -2,8 +2,8 @@ import Foundation
 import TransferCore
 
 extension Scheduler {
-    /// Ends expired waits, starts all sessions that can start now, and removes sessions whose retention has ended. Called once after all
-    /// pending inputs have been handled.
+    /// Does the work that is due now: ends expired waits, releases dependents, enforces deadlines, starts all sessions that can start, and removes
+    /// sessions whose retention has ended. The writer calls this method once after it has passed all pending inputs.
     package mutating func schedule(at now: DualInstant) -> Transaction {
         var transaction = Transaction()
         recordOpening(now)
@@ -31,11 +31,11 @@ extension Scheduler {
         return transaction
     }
 
-    /// The maximum number of sessions that one transaction wakes, releases or removes because a wait, a dependency or a retention period has
-    /// ended. The next transaction follows immediately and handles the rest.
+    /// The maximum number of sessions that one transaction changes or removes because a wait, a dependency, a deadline or a retention period
+    /// has ended. The next transaction follows immediately and handles the rest.
     static let maximumPerTransaction = 10_000
 
-    /// Ends expired waits for a retry, for space or for a start time.
+    /// Ends expired waits for a retry, for space, for a start time, or for an unavailable endpoint.
     mutating func wake(at now: DualInstant) {
         sessionIndex.recallLines(by: now.uptime)
         var woken = 0

@@ -6,7 +6,7 @@ extension Scheduler {
     // MARK: The network
 
     /// Sets the network condition, and interrupts runs that the network no longer permits. Their sessions get the start priority
-    /// ``Entry/StartPriority/interrupted``.
+    /// ``Entry/StartPriority/interrupted``. A change to an available network also ends all retry delays, and allows immediate probes.
     mutating func setNetwork(_ condition: NetworkCondition, at now: DualInstant, _ transaction: inout Transaction) {
         // Endpoints that failed in the previous network may work in this network.
         if condition != flags.network, condition != .unavailable {

@@ -26,7 +26,8 @@ extension Scheduler {
         )
     }
 
-    /// The sessions of a group, in the order of the queue. Drafts follow, in the order in which they were saved.
+    /// The sessions of a group, in the order of the queue. Drafts follow, in the order in which they were saved. Only the group of all drafts
+    /// and lists of IDs contain drafts.
     func resolve(_ group: SessionGroup) throws(QueueError) -> [SessionKey] {
         switch group {
         case .all:

@@ -126,7 +126,8 @@ extension Scheduler {
     }
 
     /// The reason if other sessions start first; nil if none does. Names the session that would start directly before this session if slots
-    /// were free. Ignores sessions that can't start.
+    /// were free, and ignores sessions that can't start. If the order of a strict queue prevents the start, names the first unfinished session,
+    /// even if that session can't start.
     private func orderReason(_ entry: Entry, at now: DualInstant) -> WaitReason? {
         if settings.ordering == .strict, entry.startPriority != .now {
             guard hasTurn(entry) else {

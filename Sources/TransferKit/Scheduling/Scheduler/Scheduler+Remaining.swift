@@ -95,7 +95,7 @@ extension Scheduler {
         return count
     }
 
-    /// Whether a session depends on a session that has ended, or on a draft. The app or the user must then act.
+    /// Whether a session depends on a session that has ended or is missing, or on a draft. The app or the user must then act.
     private func waitsForAction(_ entry: Entry) -> Bool {
         guard entry.conditions.contains(.dependent), let dependency = sessionIndex.details(entry.key).dependency else { return false }
         guard let other = sessionIndex.key(of: dependency.session).flatMap({ sessionIndex[$0] }) else { return true }

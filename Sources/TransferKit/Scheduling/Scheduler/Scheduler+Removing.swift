@@ -4,7 +4,9 @@ extension Scheduler {
     // MARK: Removing
 
     /// Removes sessions, and releases the sessions that depend on them. If there are very many dependents, the next transactions release the rest;
-    /// after a kill, the next opening does.
+    /// after a kill, the next opening releases them.
+    ///
+    /// - Throws: ``QueueError`` with the code `hasDependents` if other sessions depend on one of the sessions, unless `isForced` is true.
     mutating func remove(_ keys: [SessionKey], isForced: Bool, _ transaction: inout Transaction) throws(QueueError) {
         guard !keys.isEmpty else { return }
         if !isForced { try checkDependents(of: keys) }
@@ -40,7 +42,10 @@ extension Scheduler {
         transaction.result.sessions = ids + draftIDs
     }
 
-    /// Removes a session like ``remove(_:isForced:_:)``, but keeps its unfinished content, because another queue resumes the session.
+    /// Removes a session like ``remove(_:isForced:_:)``, but keeps its unfinished uploads and part files, because another queue resumes the
+    /// session.
+    ///
+    /// - Throws: ``QueueError`` with the code `invalidTransition` if a run of the session has not ended.
     mutating func withdraw(_ key: SessionKey, _ transaction: inout Transaction) throws(QueueError) {
         guard let entry = sessionIndex[key] else { return }
         guard sessionIndex.details(key).run == 0 else { throw invalidTransition(entry, "withdrawn") }
@@ -85,7 +90,8 @@ extension Scheduler {
     /// Releases the dependents of an ended session that accept its outcome. If there are very many, the next transactions release the rest;
     /// after a kill, the next opening releases them.
     ///
-    /// - Parameter isCompleted: Whether the session completed, or was removed, so that its dependents accept any outcome.
+    /// - Parameter isCompleted: Whether the session completed or was removed, which releases all its dependents. If false, only the dependents
+    ///   that accept any end are released.
     mutating func satisfyDependents(of id: SessionID, isCompleted: Bool) {
         for key in sessionIndex.dependents[id, default: []].sorted() {
             guard let dependency = sessionIndex.details(key).dependency, isCompleted || dependency.acceptsAnyEnd else { continue }
@@ -151,7 +157,7 @@ extension Scheduler {
     }
 }
 
-/// An ended or missing session with dependents that have not been released yet.
+/// An ended, removed or missing session with dependents that have not been released or held yet.
 package struct PendingRelease: Sendable, Equatable {
     var session: SessionID
     /// Whether the session completed or was removed; nil if its outcome is unknown, so its dependents are held instead.

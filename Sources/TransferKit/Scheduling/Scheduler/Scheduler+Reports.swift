@@ -63,8 +63,8 @@ extension Scheduler {
         mutate(key) { entry, _ in entry.conditions.remove(.runNotEnded) }
     }
 
-    /// Handles a report of a run whose session was removed. Adds unfinished uploads and part files of the run to the discard outbox,
-    /// because the session's rows are gone.
+    /// Handles a report of a run whose session was removed. Adds unfinished uploads and part files of the run to the discard outbox, which is
+    /// the stored list of pending removals, because the session's rows are gone.
     private mutating func handleLate(_ report: RunEvent, at now: DualInstant, _ transaction: inout Transaction) {
         switch report.content {
         case .file(let position, .checkpoint(let checkpoint, let endpoint, _, let identity))
@@ -115,7 +115,7 @@ extension Scheduler {
         mutate(key) { _, details in details.runAgainMark = 0 }
     }
 
-    /// Records that a session has transferred bytes, or listed a remote folder. From now on, its account is fixed.
+    /// Records that a session has transferred bytes, or has found or listed a remote folder. From now on, the session's account is fixed.
     private mutating func recordTransfer(of key: SessionKey) {
         guard sessionIndex[key]?.conditions.contains(.hasTransferred) == false else { return }
         mutate(key) { entry, _ in entry.conditions.insert(.hasTransferred) }
@@ -136,8 +136,8 @@ extension Scheduler {
     /// The minimum time between two records of a run's duration.
     private static let recordInterval = Duration.seconds(1)
 
-    /// Records the duration of a run in the same transaction as a file report. If the process is killed, the stored duration is therefore
-    /// less than ``recordInterval`` older than the stored progress.
+    /// Records the duration of a run in the same transaction as a report about a file. After a kill, the stored duration therefore lacks less
+    /// than ``recordInterval`` of the time up to the stored progress.
     private mutating func recordRunTime(of report: RunEvent, at now: DualInstant, _ transaction: inout Transaction) {
         guard flags.runTimes.unrecorded(report.run, at: now.uptime) >= Self.recordInterval else { return }
         var times: (session: Int64, queue: Int64) = (0, 0)
@@ -194,7 +194,7 @@ extension Scheduler {
         if wasEnding {
             endInterrupted(key, at: now, &transaction)
         } else if case .finished = outcome {
-            // Items were added during the run.
+            // Items were added, found or reset during the run.
             continueActivation(key, isRequested: false, at: now, &transaction)
         } else {
             wait(key, outcome, probeDelay: probeDelay, at: now, &transaction)

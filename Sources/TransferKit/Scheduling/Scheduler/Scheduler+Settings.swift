@@ -16,7 +16,7 @@ extension Scheduler {
         package var yieldDelay = Duration.seconds(5)
         /// The initial network condition, which applies until the app sets another condition.
         package var network: NetworkCondition
-        /// The free space on the store's disk, in bytes, below which no session starts if the store contains no minimum.
+        /// The free space on the disk of the storage folder, in bytes, below which no session starts if the store contains no minimum.
         package var diskFloor: Int64
         /// The minimum of free space that overrides the stored minimum; nil for none.
         package var diskFloorOverride: Int64?

@@ -54,11 +54,11 @@ package struct Scheduler: Sendable {
         package var health = EndpointHealth()
         package var runTimes = RunTimes()
         package var network = NetworkCondition.unconstrained
-        /// The free space on the store's disk, in bytes, if it is below the floor.
+        /// The free space on the disk of the storage folder, in bytes; nil if it is not below the floor.
         package var scarceSpace: Int64?
-        /// The uptime of the next check of the disk while it is below the floor.
+        /// The uptime of the next check of the disk. Used only while the free space is below the floor.
         package var diskCheckAt = Duration.zero
-        /// Ended or missing sessions with dependents that have not been released yet.
+        /// Ended, removed or missing sessions with dependents that have not been released or held yet.
         package var releases: [PendingRelease] = []
         /// The new tags of each session whose tags changed while a reader was looking up sessions by tag in the store.
         var newTags: [SessionKey: Set<String>] = [:]
@@ -90,7 +90,7 @@ package struct Scheduler: Sendable {
     private(set) var foundOrphaned: [SessionID] = []
     /// The sessions that have begun, according to the store. Used only while sessions are loaded.
     private var begunEarlier: Set<SessionKey> = []
-    /// The number of rows that removals, and releases of dependents, changed since the last commit.
+    /// The number of rows that removals, and releases or holds of dependents, changed since the last commit.
     var changedRows = 0
     /// The number of readers that currently look up sessions by tag.
     private var tagReaders = 0
@@ -132,7 +132,7 @@ package struct Scheduler: Sendable {
     /// How long completed sessions stay in the queue.
     package var retention: Retention { flags.retention ?? settings.retention }
 
-    /// The free space on the store's disk, in bytes, below which no session starts.
+    /// The free space on the disk of the storage folder, in bytes, below which no session starts.
     package var diskFloor: Int64 { flags.diskFloorOverride ?? flags.diskFloor ?? settings.diskFloor }
 
     package var slotsInUse: Int { sessionIndex.slots.total + flags.removedRuns.count }
@@ -228,7 +228,7 @@ package struct Scheduler: Sendable {
         let satisfied = Set(flags.releases.map(\.session))
         flags.releases = []
         for id in sessionIndex.dependents.keys {
-            // The last process may have exited after it removed the session, before it released all dependents.
+            // The session was completed or removed. The last process may have exited before it had released all dependents.
             guard !satisfied.contains(id) else {
                 satisfyDependents(of: id, isCompleted: true)
                 continue

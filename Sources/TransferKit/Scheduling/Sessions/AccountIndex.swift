@@ -4,7 +4,7 @@ package struct AccountIndex: Sendable {
     private(set) var keys: [String: AccountKey] = [:]
     private var usersByEndpoint: [EndpointHealth.Key: Set<AccountKey>] = [:]
 
-    /// The accounts with this endpoint. Accounts that use the same address with other credentials or settings share its health.
+    /// The accounts with this endpoint. Accounts that use the same address with other credentials or settings share the endpoint's health.
     func users(of endpoint: EndpointHealth.Key) -> Set<AccountKey> { usersByEndpoint[endpoint] ?? [] }
 
     /// Adds or replaces an account, or removes it if `entry` is nil.

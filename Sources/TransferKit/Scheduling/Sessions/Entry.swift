@@ -25,7 +25,7 @@ package struct Entry: SessionTableElement, Equatable {
     /// Whether the session is in the order of the queue.
     var isOrdered: Bool { state != .draft }
 
-    /// Whether the session is at rest until the queue starts it, or until the app enqueues, releases or runs it.
+    /// Whether the session's state is waiting, held or draft. An earlier run of the session may still be ending.
     var isAtRest: Bool { state == .waiting || state == .held || state == .draft }
 
     /// Whether the session uses a slot. A paused session uses a slot unless it is displaced.
@@ -38,7 +38,8 @@ package struct Entry: SessionTableElement, Equatable {
         conditions.contains(.stopping) && state != .running && !(state == .paused && !conditions.contains(.displaced))
     }
 
-    /// Whether the session waits only for its turn, a slot, its account or the network: it has no condition that prevents its start.
+    /// Whether the session is waiting, has no condition that prevents its start, and has no run that is still ending. Its start may still need
+    /// its turn, a slot, its account, the network or free disk space.
     var isEligible: Bool {
         state == .waiting && conditions.isDisjoint(with: Conditions.preventing.union(.stopping))
     }
@@ -124,8 +125,8 @@ package struct Entry: SessionTableElement, Equatable {
         /// set if the session has a checkpoint from an earlier process.
         package static let begun = Conditions(rawValue: 8192)
 
-        /// The session has transferred bytes, or has listed a remote folder. Its account, and the options that determine how files arrive, no
-        /// longer change.
+        /// The session has transferred bytes, or has found or listed a remote folder. Its account, and the options that determine how files
+        /// arrive, no longer change.
         package static let hasTransferred = Conditions(rawValue: 16384)
 
         /// The conditions that prevent a waiting session from starting.
@@ -168,12 +169,14 @@ package struct EntryDetails: Sendable, Equatable {
     package var keptSince: Date?
     /// The session's ``SessionOptions/deadline``.
     package var deadline: Duration?
-    /// The steady date of the first start, from which the deadline counts; nil before the first start.
+    /// The steady date of the first start, from which the deadline counts; nil before the first start. If the session runs again after its end, the
+    /// deadline counts from the first start after that end.
     package var deadlineFrom: Date?
     /// Whether the deadline has passed. Not stored.
     var isOverdue = false
 
-    /// The steady date at which the deadline passes, in milliseconds; nil if there is no deadline, or if ``isOverdue`` already records it.
+    /// The steady date at which the deadline passes, in milliseconds since 1970; nil if there is no deadline, if the session has not started, or if
+    /// the deadline has passed (``isOverdue``).
     var deadlineEnd: Int64? {
         guard !isOverdue, let deadline, let deadlineFrom else { return nil }
         let (end, overflow) = deadlineFrom.milliseconds.addingReportingOverflow(deadline.nanoseconds / 1_000_000)

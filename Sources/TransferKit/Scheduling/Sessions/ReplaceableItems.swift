@@ -12,6 +12,6 @@ package struct ReplaceableItems: Sendable, Equatable, Codable {
 
     var count: Int { positions.count + sequences.count }
 
-    /// Creates an empty set of rows. Some callers use an empty set to mean all items.
+    /// Creates an empty set of rows. Together with ``ItemSelection/all``, the empty set stands for all items of a session.
     package init() {}
 }

@@ -22,7 +22,7 @@ package struct PendingFile: Sendable {
     /// The URL at which the upload is created; nil for the creation URL of the session.
     package var creationCapability: Capability?
     package var kind = ItemKind.file
-    /// Which symbolic links the path of a file found in a folder may contain; nil for no restriction.
+    /// Which symbolic links the path of the file may contain; nil for no restriction.
     package var confinement: SourceConfinement?
     /// For a download, ``source`` relative to the session's local folder; nil for an upload.
     package var localName: FilePath?

@@ -4,7 +4,8 @@ import Locking
 import TransferCore
 
 extension QueueStore {
-    /// Creates a scheduler with the content of the store. Quarantines unreadable sessions, and completes the work that the last process left.
+    /// Creates a scheduler with the content of the store. Quarantines unreadable sessions, and stores the changes that the end of the last process
+    /// requires, for example releases of held removals.
     ///
     /// - Returns: The scheduler, a sentence about each session that went into quarantine, and the events to report.
     package func load(_ settings: Scheduler.Settings) async throws -> (Scheduler, quarantined: [String], events: [QueueEvent.Kind]) {

@@ -17,7 +17,7 @@ package struct SourceFolders: Sendable {
     /// The folder to which relative paths of new sessions refer: the base folder. If there is no base folder, the working directory at the time
     /// when the queue was opened.
     let folderOfRelativePaths: FilePath
-    /// The folder of the ``Spool``, with the content of in-memory data and streams.
+    /// The folder of the ``Spool``, with in-memory data, streams, and copies of local files.
     package let spool: FilePath
 
     package init(base: FilePath?, spool: FilePath, workingFolder: FilePath = .workingFolder) {

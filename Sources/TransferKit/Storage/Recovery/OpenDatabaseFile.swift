@@ -23,8 +23,8 @@ final class OpenDatabaseFile: Sendable {
 
     /// Checks the device and the inode of the file at the path. Blocks.
     ///
-    /// - Parameter hasCommitted: Whether a transaction was committed since the last check. If the file is missing after a commit, all later
-    ///   checks fail, because the states in memory and on disk differ.
+    /// - Parameter hasCommitted: Whether a transaction was committed since the last check. If the file is missing or replaced after a commit,
+    ///   all later checks fail, because the states in memory and on disk differ.
     /// - Throws: ``QueueError`` with the code `storageUnavailable` if the file was deleted or replaced.
     func check(hasCommitted: Bool = false) throws(QueueError) {
         let isAtPath = FileIdentity(of: path) == file

@@ -1,6 +1,6 @@
 import GRDB
 
-/// The tables of the store. All times are milliseconds since 1970. File names are BLOBs.
+/// The tables of the store. Dates are milliseconds since 1970, and durations are milliseconds. File names are BLOBs.
 enum Schema {
     /// "TKit" in ASCII, which identifies the database, for example for file(1) (sqlite.org/fileformat.html, section 1.3.19).
     static let applicationID: Int32 = 0x544B_6974

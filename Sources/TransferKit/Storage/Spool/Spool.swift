@@ -170,7 +170,8 @@ package struct Spool: Sendable {
 }
 
 extension QueueStore {
-    /// Returns the spool files that a change makes unnecessary. Called before the change is applied.
+    /// Returns the spool file of an item that a change completes. Called before the change is applied. Other changes that make spool files
+    /// unnecessary add these files to ``StoreTransaction/freed``.
     static func spoolFilesFreed(by write: StoreWrite, in db: Database) throws -> [Data] {
         switch write {
         case .file(let key, let position, .completed):

@@ -1,4 +1,5 @@
-/// The SQL statements for the discard outbox: the table `discard`, which lists unfinished uploads and part files to remove.
+/// The SQL statements for the discard outbox: the table `discard`, which lists the content to remove. These are unfinished uploads, part files,
+/// and content that a completed file left on a server.
 ///
 /// Each statement names its index, so SQLite rejects the statement if the index can't be used.
 ///
@@ -58,8 +59,8 @@ package enum DiscardQuery {
         "SELECT min(next_attempt_at) FROM \(table(isLocalOnly)) WHERE next_attempt_at > ?1 AND \(condition(isLocalOnly))"
     }
 
-    /// Selects the endpoints that asked the queue to back off until a time after ?1, and the end of the requested delay. Each process runs this
-    /// statement once.
+    /// Selects the endpoints that asked the queue to back off until a time after ?1, and the end of the requested delay. A queue usually runs
+    /// this statement once after it was opened.
     package static let pausedServers = """
         SELECT endpoint, max(left_alone_until) FROM discard INDEXED BY discard_left_alone
         WHERE left_alone_until > ?1 AND left_alone_until > 0 GROUP BY endpoint

@@ -2,7 +2,7 @@ package import Foundation
 import GRDB
 package import TransferCore
 
-/// An unfinished upload or part file that must be removed.
+/// Content that must be removed: an unfinished upload, a part file, or content that a completed file left on a server.
 package struct PendingDiscard: Sendable {
     package var key: Int64
     package var endpoint: Endpoint
@@ -95,7 +95,8 @@ extension QueueStore {
         try execute(db, "DELETE FROM checkpoint WHERE session = ? AND position BETWEEN ? AND ?", range)
     }
 
-    /// Moves the checkpoints of one file into the outbox, but deletes the checkpoint at the endpoint `address`, where the file is complete.
+    /// Moves the checkpoints of one file into the outbox, but deletes the checkpoint at the endpoint `address`, where the file is complete. If
+    /// `address` is nil, the file is complete at no endpoint.
     static func discardCheckpoints(of key: SessionKey, position: Int64, completedAt address: String?, at now: Date, in db: Database) throws
     {
         let rows = try StoredRow.fetchAll(

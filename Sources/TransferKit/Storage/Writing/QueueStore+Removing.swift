@@ -90,8 +90,8 @@ extension QueueStore {
 
     // MARK: Sweeping
 
-    /// Returns whether there is work for ``DeferredDeletion``: removed sessions have rows left, the store exceeds its limits, or a reset or a discard
-    /// is incomplete.
+    /// Returns whether there is work for ``DeferredDeletion``: removed or quarantined sessions have rows left in their tables, the store exceeds its
+    /// limits, or a reset or a discard is incomplete.
     func hasDeferredWork() async throws -> Bool {
         try await read { db in
             try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM removal)") == true || Self.exceeds(StoreLimits(), in: db)
@@ -173,7 +173,7 @@ extension QueueStore {
     }
 }
 
-/// The reason why rows of a removed session could not be deleted or moved.
+/// The reason why rows of a removed or quarantined session could not be deleted or moved.
 package struct SweepFailure: Error {
     package var session: SessionKey?
     /// Whether a retry would fail in the same way.

@@ -3,12 +3,14 @@ import GRDB
 import TransferCore
 
 extension QueueStore {
-    /// Returns the rows of selected items; nil if one of the items does not exist, has begun, or is a stream, or if the session has too
-    /// many rows.
+    /// Returns the rows of selected items; nil if one of the items does not exist, has begun, or is a stream. With ``ItemSelection/all``, returns an
+    /// empty set, or nil also if the session has more than ``maximumRowsPerSweep`` rows.
     ///
-    /// An item has begun if it has a checkpoint, has a generation (``PendingFile/generation``) above 1, or is no longer pending. Transports
-    /// name the content on a server after the session, the position and the generation. A new item at the position of an item that has
-    /// begun could get the name of that item's content, so the item that has begun must keep its position.
+    /// An item has begun if it has a checkpoint, has a generation (``PendingFile/generation``) above 1, or has completed or failed. An item of
+    /// ``ItemSelection/at(_:)`` must also be pending, and must be neither a folder that is being read nor a file in such a folder.
+    ///
+    /// Transports name the content on a server after the session, the position and the generation. A new item at the position of an item that
+    /// has begun could get the name of that item's content, so the item that has begun must keep its position.
     package func replaceableItems(_ selection: ItemSelection, of key: SessionKey) async throws -> ReplaceableItems? {
         try await read { try Self.replaceableItems(selection, of: key, in: $0) }
     }
@@ -17,7 +19,7 @@ extension QueueStore {
     ///
     /// - Parameter rows: The rows that the caller checked.
     /// - Throws: ``QueueError`` with the code `invalidTransition` if one of the items has begun or was replaced since the caller's check, or if the
-    ///   session would have no items.
+    ///   session would have no items because another call removed the other items.
     static func replaceItems(
         _ selection: ItemSelection, _ rows: ReplaceableItems, with items: [ItemDraft], of key: SessionKey,
         _ transaction: inout StoreTransaction, in db: Database

@@ -73,8 +73,8 @@ extension QueueStore {
             """, [key])
     }
 
-    /// Makes failed files pending again. Unreadable folders are read again, and changed files are sent with their current content. Stand-ins
-    /// for files stay failed.
+    /// Makes failed files pending again, and moves unreadable folders back to the pending items. Files whose source changed restart with their
+    /// current content. Stand-ins for files stay failed.
     private static func retryFailedItems(of key: SessionKey, in positions: ClosedRange<Int64>, at now: Date, in db: Database) throws {
         let range: StatementArguments = [key, positions.lowerBound, positions.upperBound]
         try restartChangedFiles(range, of: key, at: now, in: db)

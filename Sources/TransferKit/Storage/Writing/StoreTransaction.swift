@@ -6,7 +6,8 @@ struct StoreTransaction {
     let now: Date
     /// Spool files without remaining references.
     var freed: [Data] = []
-    /// The number of rows of removed sessions that the transaction may still delete. ``QueueStore/sweep(_:leavingOut:)`` deletes the rest.
+    /// The number of rows of removed or quarantined sessions that the transaction may still delete or move. For the other rows, see
+    /// ``QueueStore/sweep(_:leavingOut:)``.
     var rowsToSweep: Int
     /// Whether work is left for later transactions.
     var leavesDeferredWork = false

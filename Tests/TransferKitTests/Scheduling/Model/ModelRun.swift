@@ -127,7 +127,7 @@ extension ModelRun {
         try handle(.command(.start))
         try handle(.command(.setNetwork(.unconstrained)))
         try handle(.disk(free: .max))
-        // This jump is larger than the sum of all steps that set the clock back.
+        // This jump is larger than the total time by which the generated steps set the clock back, except in extremely unlikely sequences.
         try setClock(by: 100_000)
         try handle(.command(.perform(.enqueue(), .group(.state(.draft)))))
         for _ in 0..<(40 + 4 * reference.sessions.count) {

@@ -1,6 +1,6 @@
 import TransferKit
 
-/// A scheduler with a simulated owner, which stores the scheduler's changes and tracks the runs.
+/// A scheduler with a simulated writer, which stores the scheduler's changes and tracks the runs.
 struct ModelledScheduler {
     private struct RunName {
         var key: SessionKey

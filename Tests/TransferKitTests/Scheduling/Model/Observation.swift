@@ -17,7 +17,7 @@ struct Observation: Equatable {
     var mode: String
     var isIdle: Bool
     var orderRevision: UInt64
-    /// In list order.
+    /// In the order of the queue; then the drafts, in the order in which they were saved.
     var sessions: [Session]
     /// The number of runs in progress for each account, including the runs of removed sessions.
     var runs: [String: Int]
@@ -39,7 +39,7 @@ struct Observation: Equatable {
         return nil
     }
 
-    /// The states in list order, for example `A=running B=waiting`.
+    /// The states of ``sessions``, for example `A=running B=waiting`.
     var line: String { sessions.map(\.line).joined(separator: " ") }
 }
 

@@ -18,7 +18,7 @@ struct SchedulerFixture {
         try perform(.start)
     }
 
-    /// The states in list order, for example `A=running B=waiting`.
+    /// The states in the order of the queue, for example `A=running B=waiting`.
     var states: String { run.scheduler.observation(at: run.now).line }
 
     var mode: String { run.scheduler.observation(at: run.now).mode }

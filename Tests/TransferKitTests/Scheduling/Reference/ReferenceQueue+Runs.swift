@@ -152,7 +152,7 @@ extension ReferenceQueue {
     private func isOutage(_ error: TransferError) -> Bool { error.failureClass == .unreachable || error.code == .serverUnavailable }
 
     /// The delay of a session whose endpoints are all unavailable. It is the time until the first endpoint may be probed, plus 10 s for each session
-    /// that may probe first (at most 290 s). Zero if an endpoint is available.
+    /// that may probe first (at most 290 s). Zero if an endpoint is available, or if the account is blocked.
     private func waitForTurn(of session: ReferenceSession) -> Duration {
         guard let account = account(session.account), !account.isBlocked, firstAvailableEndpoint(account) == nil,
             let until = usableEndpoints(account).map({ health.unavailable($0, at: now) }).min()

@@ -28,7 +28,7 @@ struct ReferenceQueue {
     var scarceSpace: Int64?
     var limit: Int
     var accounts: [ReferenceAccount] = []
-    /// In list order; then the drafts, in the order in which they were saved.
+    /// In the order of the queue; then the drafts, in the order in which they were saved.
     var sessions: [ReferenceSession] = []
     var leftovers: [Leftover] = []
     var health = ReferenceHealth()
