@@ -11,7 +11,7 @@ package enum BlockingIO {
         case files
         /// Local files of new sessions and items, and other files that a user or an app names.
         case requests
-        /// Removals of part files, which may be on the same network shares.
+        /// Part files that the queue removes, checks or takes over, which may be on the same network shares.
         case parts
         /// Files and pipes with credentials.
         case credentials

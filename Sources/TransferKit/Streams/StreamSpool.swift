@@ -138,8 +138,8 @@ package final class StreamSpool: Sendable {
         sizeReceiver.withLock { $0.take() }?(size)
     }
 
-    /// Whether the transport waits for the app: the producer may continue, but has not produced the byte at the position or all bytes that
-    /// the transport needs.
+    /// Whether the transport waits for the app. In this case, the producer may continue, but has not yet produced the byte at the position, or not
+    /// all bytes that the transport needs.
     func isAwaited(at position: Int64) -> Bool {
         guard case .growing(let readable) = growth.extent else { return false }
         return state.withLock { !$0.isPaused && !$0.isEnded && (position >= readable || $0.written < $0.requiredOffset) }

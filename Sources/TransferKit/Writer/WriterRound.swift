@@ -42,8 +42,8 @@ struct WriterRound {
         transaction.append(scheduler.schedule(at: now))
     }
 
-    /// Handles a refused input if it reports the end of a run. Such an input takes effect although the store refuses its writes, because it frees the
-    /// run's slot.
+    /// Handles a refused input if it reports the end of a run. Such an input takes effect although the store refuses its writes, because the end of
+    /// a run frees a slot.
     ///
     /// - Returns: The input's transaction without its writes; nil if the input is not the end of a run.
     private static func unstored(_ input: Input, _ scheduler: inout Scheduler, at now: DualInstant) -> Transaction? {

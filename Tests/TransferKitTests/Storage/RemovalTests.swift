@@ -94,7 +94,8 @@ import TransferKit
         if isRunning {
             while try await store.sweep() {}
             #expect(try await store.dueDiscards(at: .distantFuture, limit: 1).due.isEmpty, "the run can still complete the files")
-            // The run completes a file whose checkpoint was moved, and a file whose checkpoint was not. It saves a checkpoint of another file.
+            // The run completes a file whose checkpoint was moved, and a file whose checkpoint was not. The run also saves a checkpoint of a
+            // third file.
             for position in [7, Int64(count) - 7] { try await store.commit([.dropDiscard(1, position: position, account.endpoints[0])]) }
             try await store.commit([
                 .holdDiscard(1, position: Int64(count) - 9, Checkpoint(data: Data("late".utf8), confirmed: 9), account.endpoints[0])

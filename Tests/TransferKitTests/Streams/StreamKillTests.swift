@@ -13,8 +13,8 @@ import TransferKit
     import Darwin
 #endif
 
-/// Kills the process while an app writes a stream. The kill happens at a step of the store, before or after the transport reports progress or saves a
-/// checkpoint, or after a call of the writer returns.
+/// Kills the process while an app writes a stream. The kill happens at one of these points: at a step of the store, before or after the transport
+/// saves a checkpoint or reports progress, or after a call of the writer.
 @Suite(.oneProcessAtATime) struct StreamKillTests {
     private static let samples = 25
 

@@ -12,7 +12,7 @@ package enum Input: Sendable, Codable {
     case command(Command)
     /// An event of a run.
     case report(RunEvent)
-    /// The result of an attempt to remove an unfinished upload or a part file.
+    /// The result of an attempt to remove the content of an entry of the discard outbox (``PendingDiscard``).
     case discarded(DiscardResult)
     /// A postponement of all removals that are due at certain endpoints.
     case postponed(DiscardPostponement)
@@ -22,8 +22,9 @@ package enum Input: Sendable, Codable {
     case tick
 }
 
-/// The result of an attempt to remove an unfinished upload or a part file.
+/// The result of an attempt to remove the content of an entry of the discard outbox (``PendingDiscard``).
 package struct DiscardResult: Sendable, Codable {
+    /// The key of the entry; see ``PendingDiscard/key``.
     package var key: Int64
     /// The time of the next attempt; nil if the removal is finished.
     package var nextAttempt: Date?

@@ -73,8 +73,8 @@ final class EndpointRecord: Sendable {
         }
     }
 
-    /// Makes all files of the run avoid the endpoints until `end`, the uptime of a retry, if there are several endpoints and all of them
-    /// are unreachable. Without this pause, each file would try all of them, and fail.
+    /// Makes all files of the run avoid the endpoints until `end`, the uptime of a retry. Has no effect unless there are several endpoints, and
+    /// all of them are unreachable. Without this pause, each file would try all endpoints, and fail.
     func pause(_ endpoints: [Endpoint], until end: Duration, at uptime: Duration) {
         _ = avoided(at: uptime)
         state.withLock { state in

@@ -119,7 +119,7 @@ package enum RecoveryDecision: Equatable {
         return !otherClasses.contains(error.failureClass)
     }
 
-    /// Decides based on the error's class and the file's history.
+    /// Decides based on the error, the file's history and the rules.
     ///
     /// - Parameter fraction: A random number in 0 ..< 1.
     package init(error: TransferError, history: History, rules: Rules, fraction: Double) {

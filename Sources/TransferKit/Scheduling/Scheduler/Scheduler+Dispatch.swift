@@ -2,8 +2,10 @@ import Foundation
 import TransferCore
 
 extension Scheduler {
-    /// Does the work that is due now: ends expired waits, releases dependents, enforces deadlines, starts all sessions that can start, and removes
-    /// sessions whose retention has ended. The writer calls this method once after it has passed all pending inputs.
+    /// Does the work that is due now. Ends expired waits, releases dependents, and enforces the deadlines of sessions and of a drain. Then starts
+    /// all sessions that can start, and removes sessions whose retention has ended.
+    ///
+    /// The writer calls this method once after it has passed all pending inputs.
     package mutating func schedule(at now: DualInstant) -> Transaction {
         var transaction = Transaction()
         recordOpening(now)

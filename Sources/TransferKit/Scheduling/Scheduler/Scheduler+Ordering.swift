@@ -183,7 +183,7 @@ extension Scheduler {
     /// The session at index `count - 1` of the order without the moved sessions; nil if `count` is 0.
     private func lastUnmoved(ofFirst count: Int, leavingOut moved: Set<SessionKey>) -> SessionKey? {
         guard count > 0 else { return nil }
-        // Skips the moved sessions at the front.
+        // Skips the moved sessions before this session.
         var index = count - 1
         var skipped = 0
         let indices = moved.compactMap { sessionIndex.index(of: $0) }.sorted()

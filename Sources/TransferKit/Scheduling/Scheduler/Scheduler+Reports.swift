@@ -63,8 +63,8 @@ extension Scheduler {
         mutate(key) { entry, _ in entry.conditions.remove(.runNotEnded) }
     }
 
-    /// Handles a report of a run whose session was removed. Adds unfinished uploads and part files of the run to the discard outbox, which is
-    /// the stored list of pending removals, because the session's rows are gone.
+    /// Handles a report of a run whose session was removed. Because the session's rows are gone, adds unfinished uploads and part files of the
+    /// run to the discard outbox, the stored list of pending removals.
     private mutating func handleLate(_ report: RunEvent, at now: DualInstant, _ transaction: inout Transaction) {
         switch report.content {
         case .file(let position, .checkpoint(let checkpoint, let endpoint, _, let identity))
@@ -323,8 +323,8 @@ extension Scheduler {
     private mutating func block(
         _ key: AccountKey, _ error: TransferError, _ refused: Account, run: UInt64, _ transaction: inout Transaction
     ) {
-        // The run may have used an older definition of the account, or the account may have been unblocked after the run began. The account is then
-        // not blocked, and the session retries.
+        // The run may have used an older definition of the account, or the app may have unblocked the account after the run began. In both cases,
+        // the account stays unblocked, and the session retries.
         guard var account = accounts[key], account.block == nil, run > account.lastRunWhenUnblocked,
             account.account.isSameIdentity(as: refused)
         else { return }

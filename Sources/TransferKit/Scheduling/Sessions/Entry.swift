@@ -175,8 +175,8 @@ package struct EntryDetails: Sendable, Equatable {
     /// Whether the deadline has passed. Not stored.
     var isOverdue = false
 
-    /// The steady date at which the deadline passes, in milliseconds since 1970; nil if there is no deadline, if the session has not started, or if
-    /// the deadline has passed (``isOverdue``).
+    /// The steady date at which the deadline passes, in milliseconds since 1970. Nil without a deadline, before the first start, and after the
+    /// deadline has passed (``isOverdue``).
     var deadlineEnd: Int64? {
         guard !isOverdue, let deadline, let deadlineFrom else { return nil }
         let (end, overflow) = deadlineFrom.milliseconds.addingReportingOverflow(deadline.nanoseconds / 1_000_000)

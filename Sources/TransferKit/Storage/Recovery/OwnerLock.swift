@@ -109,7 +109,7 @@ package final class OwnerLock: Sendable {
     private static func recordOwner(_ descriptor: FileDescriptor, storeWasRecorded: Bool) {
         // Waiting processes read the record to notice a new owner, and to name the owner in an error message. Later owners read it to recognize an
         // empty or missing database as damaged. The lock alone determines the owner, so a failure to write the record, for example because the disk
-        // is full, does no harm.
+        // is full, affects only these uses.
         // The random number distinguishes this owner from another owner in the same process.
         let record = "\(getpid())\n\(UInt64.random(in: 0 ... .max))\n" + (storeWasRecorded ? "\(storeMark)\n" : "")
         // The new record overwrites the old record before the file is shortened, so a kill between the two calls does not lose the mark.

@@ -157,7 +157,8 @@ package enum StorageFolder {
         bytes.reduce(0) { $0 << 8 | Int32($1) }
     }
 
-    /// The space in bytes that SQLite needs for the index of the write-ahead log when it opens a database (sqlite.org/walformat.html, section 2.1).
+    /// An upper bound, in bytes, for the index of a write-ahead log of at most ``QueueStore/maximumLogSize`` (sqlite.org/walformat.html, section
+    /// 2.1).
     private static let indexSize: Int64 = 256 << 10
 
     /// Checks that the disk has room for the index of the write-ahead log, which SQLite maps into memory.

@@ -9,7 +9,8 @@ extension QueueStore {
     /// The maximum number of rows that one transaction deletes, moves or resets.
     package static let maximumRowsPerSweep = 10_000
 
-    /// The placeholder account of removed sessions. It replaces their original account, so that the original account can be deleted.
+    /// The placeholder account of removed and quarantined sessions. It replaces their original account, so that the app can delete the original
+    /// account.
     static let removedAccount: AccountKey = 0
 
     /// A table with rows of sessions.
@@ -90,8 +91,8 @@ extension QueueStore {
 
     // MARK: Sweeping
 
-    /// Returns whether there is work for ``DeferredDeletion``: removed or quarantined sessions have rows left in their tables, the store exceeds its
-    /// limits, or a reset or a discard is incomplete.
+    /// Returns whether there is work for ``DeferredDeletion``: a removed or quarantined session still has rows in their original tables, the store
+    /// exceeds its limits, or a reset or a discard is incomplete.
     func hasDeferredWork() async throws -> Bool {
         try await read { db in
             try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM removal)") == true || Self.exceeds(StoreLimits(), in: db)

@@ -18,8 +18,8 @@ extension QueueStore {
     /// Removes items that have not begun, and adds items at the end.
     ///
     /// - Parameter rows: The rows that the caller checked.
-    /// - Throws: ``QueueError`` with the code `invalidTransition` if one of the items has begun or was replaced since the caller's check, or if the
-    ///   session would have no items because another call removed the other items.
+    /// - Throws: ``QueueError`` with the code `invalidTransition`: one of the items has begun or was replaced since the caller's check, or another
+    ///   call removed the other items, so the session would have no items.
     static func replaceItems(
         _ selection: ItemSelection, _ rows: ReplaceableItems, with items: [ItemDraft], of key: SessionKey,
         _ transaction: inout StoreTransaction, in db: Database

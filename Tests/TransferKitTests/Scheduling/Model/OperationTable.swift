@@ -4,9 +4,11 @@ import TransferKit
 
 /// The specification of the effect of each operation on a session in each state.
 ///
-/// A cell contains the session's state after the operation (or, if the session has a run, after this run ends), or the code of the error
-/// that the call throws. ✗ stands for `invalidTransition`. If a cell contains two states separated by a slash, the first applies to a running
-/// queue, and the second to a draining or stopped queue. A session whose new state is `waiting` starts when its turn comes.
+/// A cell contains the session's state after the operation; if the session has a run, the state after the end of this run. If the call throws
+/// an error, the cell contains the error's code; ✗ stands for `invalidTransition`.
+///
+/// In a cell with two states, the first state applies to a running queue, and the second to a draining or stopped queue. A session whose new
+/// state is `waiting` starts when its turn comes.
 enum OperationTable {
     /// The column `ending` is for sessions that were interrupted, but whose run has not ended yet.
     static let columns = ["waiting", "running", "ending", "paused", "held", "cancelled", "failed", "completed", "draft"]

@@ -153,7 +153,7 @@ extension ReferenceQueue {
 
     /// The delay of a session whose endpoints are all unavailable. It is the time until the first endpoint may be probed, plus 10 s for each session
     /// that may probe first (at most 290 s). Zero if an endpoint is available, or if the account is blocked.
-    private func waitForTurn(of session: ReferenceSession) -> Duration {
+    private func delayForOtherProbes(of session: ReferenceSession) -> Duration {
         guard let account = account(session.account), !account.isBlocked, firstAvailableEndpoint(account) == nil,
             let until = usableEndpoints(account).map({ health.unavailable($0, at: now) }).min()
         else { return .zero }
@@ -169,7 +169,7 @@ extension ReferenceQueue {
             sessions[index].startPriority = .interrupted
             return
         case .backoff(let delay, let error):
-            sessions[index].retryAt = now + (isOutage(error) ? max(delay, waitForTurn(of: sessions[index])) : delay)
+            sessions[index].retryAt = now + (isOutage(error) ? max(delay, delayForOtherProbes(of: sessions[index])) : delay)
             sessions[index].ownRetryAt = now + delay
         case .endpointsUnavailable: waitForAnotherEndpoint(index)
         case .accountBlocked: break
