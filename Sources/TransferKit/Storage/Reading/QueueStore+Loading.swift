@@ -119,7 +119,7 @@ extension QueueStore {
         _ unreadable: inout [(SessionKey, String)]
     ) {
         guard let entry, scheduler.load(entry, details) else {
-            unreadable.append((key, "The session in row \(key) has no valid ID, state or account."))
+            unreadable.append((key, "The session in row \(key) has no valid key, ID, state, start priority or account."))
             return
         }
     }
