@@ -160,7 +160,7 @@ public final class FileWriter: Sendable {
         return true
     }
 
-    /// Syncs the file at the end of an attempt. A checkpoint may then cover the position. Call this method from one task at a time.
+    /// Syncs the file, for example at the end of an attempt. A checkpoint may then cover the position. Call this method from one task at a time.
     ///
     /// After a failed sync, all later syncs of this writer fail, and a checkpoint must not cover more than ``syncedPosition``. The system reports
     /// lost bytes only once, so a later success would prove nothing.

@@ -6,7 +6,7 @@ package import TransferCore
 /// A limited number of threads for blocking calls, such as reading a file on a slow disk.
 ///
 /// Blocking calls must not run on the cooperative thread pool, which has one thread per core. A call that finds no idle thread creates a
-/// thread. The threads end when the last reference to this object is released.
+/// thread, up to the limit. The threads end when the last reference to this object is released.
 public final class WorkerThreads: Sendable {
     private let queue: JobQueue
 
@@ -31,7 +31,10 @@ public final class WorkerThreads: Sendable {
         try queue.add { [self] in withExtendedLifetime(self, job) }
     }
 
-    /// Runs a function on one of the threads, and returns its result or rethrows its error.
+    /// Runs a function on one of the threads, and returns its result.
+    ///
+    /// - Throws: The error of the function; a ``/TransferCore/TransferError`` of the class ``/TransferCore/FailureClass/noSpace`` if there are no
+    ///   threads yet and no thread can be created.
     public func run<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
         try await withCheckedThrowingContinuation { continuation in
             do {

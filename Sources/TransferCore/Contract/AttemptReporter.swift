@@ -45,7 +45,7 @@ public struct AttemptReporter: Sendable {
     /// Reports the progress of the file. The call is cheap, and the queue may skip reports, so call it whenever bytes move.
     ///
     /// If the next attempt can find bytes only through a checkpoint, report these bytes as confirmed only after the ``save(_:)`` that
-    /// covers them.
+    /// covers them. For a file with several segments, both values may be the number of bytes in all segments instead of a position.
     ///
     /// - Parameters:
     ///   - sent: The position in the file, in bytes. For an upload, the network has accepted all bytes before this position. For a
@@ -84,8 +84,8 @@ public struct AttemptReporter: Sendable {
     /// Reports that the other end creates a record for each successful request, as a form handler may do. Call it before the request.
     ///
     /// The queue then stores the completion of the file before it starts the next file. If the process is killed before the completion is stored, the
-    /// queue sends the file a second time. In a fleet, which is a queue of several hosts, the file instead fails with the code
-    /// ``TransferError/Code/outcomeUnknown`` if `mayRepeat` is false. It also fails if the attempt ends without a result and without a call of
+    /// queue sends the file a second time. In a fleet, which is a queue of several hosts, a file with the value false for `mayRepeat` instead fails
+    /// with the code ``TransferError/Code/outcomeUnknown``. Such a file also fails if the attempt throws an error without an earlier call of
     /// ``reportNoRecord()``.
     ///
     /// - Parameter mayRepeat: Whether the file may be sent again although the other end may already have its record.

@@ -7,7 +7,8 @@ public struct Checkpoint: Hashable, Sendable, Codable {
     /// Data in the transport's own format. Can contain a URL that grants access, but never a credential.
     public var data: Data
 
-    /// The number of bytes from the start of the file that this checkpoint covers.
+    /// The number of bytes that this checkpoint covers, from the start of the file. For a file with several segments, a transport can count the
+    /// bytes of all segments instead.
     public var confirmed: Int64
 
     /// The time at which the other end will remove the partial content, if known. The queue only displays this time. The transport asks the server

@@ -22,8 +22,8 @@ public struct FileAttempt: Sendable {
     /// transfer, and may still have its part file open. A transport then must not write into the part file of an earlier checkpoint, but may copy it.
     public var partID: String
 
-    /// The number of the attempt, counted from 1. The count begins again when the file restarts, when its session is retried or run again,
-    /// and in a new process.
+    /// The number of the attempt, counted from 1. The count begins again when the file restarts, when its session is retried, run again or
+    /// assigned to another account, and in a new process.
     public let number: Int
 
     /// Whether the file restarted at byte 0, possibly in an earlier process, and no attempt of this transport has saved a checkpoint since then.

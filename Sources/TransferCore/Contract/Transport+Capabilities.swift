@@ -24,9 +24,9 @@ public protocol EndpointValidating: Transport {
 public protocol SessionValidating: Transport {
     /// Checks a session's options, as an attempt would before it connects: metadata, headers and settings.
     ///
-    /// The queue calls this method before it stores a session, and before the session's options or items change, on its own executor or on
-    /// the executor of the queue's caller. Invalid options therefore fail the caller's call instead of the session. For an item with an
-    /// existing upload, the options contain the item's ``AttemptOptions/uploadURL``.
+    /// The queue calls this method before it stores a session, and before the session's options or items change, on any thread. Invalid
+    /// options therefore fail the caller's call instead of the session. For an item with an existing upload, the options contain the item's
+    /// ``AttemptOptions/uploadURL``.
     ///
     /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if another endpoint of the account could support the option. If the
     ///   files would fail at any endpoint, the class is ``FailureClass/permanent``, and the queue rejects the session. The message must name the
@@ -59,10 +59,10 @@ public protocol FormUploading: Transport {
 public protocol FileNaming: Transport {
     /// Returns what happens if two files with the same remote name are sent to an endpoint.
     ///
-    /// The queue calls this method on its callers' executors, before it stores a session and before it adds items to a session. The queue
-    /// does not accept two such files if an endpoint that can perform the session would replace or skip one of them, or if the first such
-    /// endpoint would reject the second file. If names in a session clash, the queue also calls this method in a separate task, before each
-    /// attempt.
+    /// The queue calls this method on any thread, before it stores a session, adds items to a session, or changes the session's account or
+    /// options. The queue does not accept two such files if an endpoint that can perform the session would replace or skip one of them, or if the
+    /// first such endpoint would reject the second file. If names in a session clash, the queue also calls this method in a separate task, before
+    /// each attempt.
     ///
     /// - Parameters:
     ///   - options: The session's options.

@@ -30,10 +30,10 @@ public protocol Transport: Sendable {
 
     /// Returns the transport that one queue uses; `self` by default.
     ///
-    /// A queue calls this method once while it opens, on its own executor. It then uses only the returned value, and shuts this value down
-    /// when the queue ends. A transport that keeps connections, threads or caches returns a value with the same configuration and new
-    /// resources. Two queues then share nothing, and the registered value stays usable after a queue was shut down. Until its first
-    /// attempt, the returned value must not own resources that need ``shutdown()``.
+    /// A queue calls this method once while it opens. It then uses only the returned value, and shuts this value down when the queue ends. A
+    /// transport that keeps connections, threads or caches returns a value with the same configuration and new resources. Two queues then share
+    /// nothing, and the registered value stays usable after a queue was shut down. Until its first attempt, the returned value must not own
+    /// resources that need ``shutdown()``.
     ///
     /// The default is right for a transport without such resources, and for a transport whose instances must share them. A transport that uses the
     /// default must stay usable after ``shutdown()``.

@@ -13,7 +13,8 @@ public struct FailureClass: RawRepresentable, Hashable, Sendable, Codable, Custo
     /// The name.
     public var description: String { rawValue }
 
-    /// A connection reset, a timeout, a stall or a busy server: the queue retries with growing, random delays.
+    /// A connection reset, a timeout, a stall or a busy server: the queue retries with growing, random delays. After the maximum number of
+    /// attempts, it tries the account's next endpoint, or fails the file.
     public static let transient = FailureClass(rawValue: "transient")
     /// No server at the endpoint's address responds in the transport's protocol: the queue tries the account's next endpoint. It retries
     /// the same endpoint if no other is available, or if a checkpoint covers bytes there and the outage is short.

@@ -90,8 +90,8 @@ public protocol CredentialProvider: Sendable {
     /// Reads a secret. Transports call this method on any executor, at most once per request.
     ///
     /// - Throws: A ``TransferError`` of the class ``FailureClass/credentials`` that names the reference, never a value. Such an error
-    ///   blocks the account. If the secret may soon be readable, throw an error of the class ``FailureClass/transient``, and the queue
-    ///   retries the attempt.
+    ///   blocks the account, unless the account allows the queue to try another endpoint. If the secret may soon be readable, throw an error
+    ///   of the class ``FailureClass/transient``, and the queue retries the attempt.
     func secret(for reference: CredentialReference) async throws -> Secret
 }
 

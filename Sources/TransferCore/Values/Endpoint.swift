@@ -36,7 +36,7 @@ public struct Endpoint: Hashable, Sendable, Codable {
     /// The queue calls this method when an account is saved or changed, on the caller's executor and on its own.
     ///
     /// - Returns: The parsed address.
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/permanent`` and the code ``TransferError/Code/invalidEndpoint``.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/permanent`` with the code ``TransferError/Code/invalidEndpoint``.
     @discardableResult
     public func validate() throws(TransferError) -> URL {
         // The address may contain a password, so no message contains the complete address.

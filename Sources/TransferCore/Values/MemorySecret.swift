@@ -1,7 +1,7 @@
 package import Foundation
 import Locking
 
-/// A secret in the memory of this process, to which an account refers. Create a value with ``CredentialReference/Source/value(_:)``.
+/// A secret in the memory of this process, to which an account refers. ``CredentialReference/Source/value(_:)`` creates one.
 ///
 /// Only a random ID is stored and encoded. The secret stays in memory as long as a value of this type or an account of an open queue refers to it.
 public struct MemorySecret: Hashable, Sendable {

@@ -25,7 +25,7 @@ package final class Once<Value: Sendable>: Sendable {
         return isFirst
     }
 
-    /// Waits for the result, even if the caller is cancelled. Call this method once.
+    /// Waits for the result, even if the caller is cancelled. Only one caller can wait.
     package func value() async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
             let result = state.withLock { state -> Result<Value, any Error>? in
@@ -36,7 +36,7 @@ package final class Once<Value: Sendable>: Sendable {
         }
     }
 
-    /// Waits for the result, or until the caller is cancelled. Call this method once.
+    /// Waits for the result, or until the caller is cancelled. Only one caller can wait.
     ///
     /// - Parameter onCancel: Called if the caller is cancelled before the result.
     package func valueUnlessCancelled(onCancel: @escaping @Sendable () -> Void = {}) async throws -> Value {

@@ -67,8 +67,8 @@ public struct QueueConfiguration: Sendable {
     /// Called before a run inspects a local file or folder, on the thread that inspects it. Tests set it.
     package var localReadObserver: (@Sendable (FilePath) -> Void)?
 
-    /// The maximum number of names that a session reads from remote folders. The limit prevents an endless listing from filling the disk of
-    /// the storage folder.
+    /// The maximum number of files and folders in a session with remote folders. The limit prevents an endless listing from filling the disk
+    /// of the storage folder.
     package var maximumListedNames: Int64 = 10_000_000
 
     /// Creates a configuration.

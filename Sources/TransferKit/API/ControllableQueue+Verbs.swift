@@ -4,7 +4,7 @@
 ///
 /// A call throws ``QueueError`` if the session does not exist (`noSuchSession`), its index is invalid (`indexOutOfRange`,
 /// `staleOrder`), or its state does not permit the operation (`invalidTransition`). After such an error, nothing is changed. For groups,
-/// use ``apply(_:to:)-(_,SessionGroup)``. It processes large groups in transactions of 10,000 sessions.
+/// use ``apply(_:to:)-(_,SessionGroup)``. It processes large groups in transactions of 10,000 sessions, or of 5,000 removed sessions.
 extension ControllableQueue {
     /// Runs a session now, regardless of the order, a hold, a start time, a dependency or a backoff.
     ///
@@ -12,8 +12,9 @@ extension ControllableQueue {
     /// releases it. The queue probes unavailable endpoints immediately. If the session still can't start, for example because its account
     /// is blocked, the session starts before all other sessions as soon as it can.
     ///
-    /// A paused session is resumed, as by ``resume(_:)``. A running session continues; if its run fails before it transfers more bytes, the
-    /// session starts a new run immediately. A stopped queue stays stopped; the session starts first after ``ControllableQueue/start()``.
+    /// A paused session is resumed, as by ``resume(_:)``. A failed or cancelled session retries its unfinished items. A running session continues;
+    /// if its run fails before it transfers more bytes, the session starts a new run immediately. A stopped queue stays stopped; the session
+    /// starts first after ``ControllableQueue/start()``.
     ///
     /// - Parameters:
     ///   - session: The session: its ID or index.

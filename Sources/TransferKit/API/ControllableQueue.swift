@@ -139,8 +139,9 @@ public protocol ControllableQueue: Sendable {
     /// state does not allow the operation.
     ///
     /// - A move puts the sessions next to each other.
-    /// - An update changes no session if one of the group's sessions can't use the new account or options.
-    /// - A removal of up to 10,000 sessions removes all or none.
+    /// - An update changes no session if one of the group's sessions can't use the new account or options. Failed and cancelled sessions are an
+    ///   exception: the update skips them.
+    /// - A removal of up to 5,000 sessions removes all or none.
     ///
     /// - Returns: The IDs of the changed sessions. For ``SessionOperation/pause``, they include waiting sessions that are now held.
     @discardableResult

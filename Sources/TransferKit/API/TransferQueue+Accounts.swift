@@ -7,7 +7,8 @@ extension TransferQueue {
     /// Transports that are registered in this process validate the account's endpoints; see `EndpointValidating`. If no registered transport serves
     /// the account, the queue saves the account and logs a warning.
     ///
-    /// - Throws: ``QueueError`` with the code `invalidAccount`. After an error, nothing is changed.
+    /// - Throws: ``QueueError``, including the code `invalidAccount`, and `invalidRequest` for an invalid timetable. After an error, nothing is
+    ///   changed.
     public nonisolated func save(_ account: Account) async throws {
         try check(account)
         try await mailbox.send(.command(.saveAccount(account)))
@@ -20,7 +21,7 @@ extension TransferQueue {
     ///   - account: The account to save.
     ///   - previous: The account as the caller read it; nil if no account had the name.
     /// - Returns: Whether the account was saved. If false, the account in the queue has changed: read it again.
-    /// - Throws: ``QueueError`` with the code `invalidAccount`. After an error, nothing is changed.
+    /// - Throws: The errors of ``save(_:)``.
     public nonisolated func save(_ account: Account, replacing previous: Account?) async throws -> Bool {
         try check(account)
         guard try await mailbox.send(.command(.replaceAccount(previous, with: account))).isGranted else { return false }

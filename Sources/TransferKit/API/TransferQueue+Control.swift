@@ -139,8 +139,8 @@ extension TransferQueue {
     /// Returns immediately if the queue is not started, or when the task is cancelled.
     ///
     /// Before the call returns, the queue spends at most 30 s on removing remote content. The queue attempts all due removals, and makes
-    /// one attempt at each removal that an earlier process postponed. It skips servers that asked to back off.
-    /// ``QueueStatistics/removalsDue`` contains the number of remaining removals.
+    /// one attempt at each removal that an earlier process postponed. It skips servers that asked to back off, or that took too long in this
+    /// process. ``QueueStatistics/removalsDue`` contains the number of remaining removals.
     ///
     /// - Parameter scheduled: Whether to wait for sessions that will start at a later time, for example for a retry. If false, the call
     ///   returns when no session runs and none can start now.

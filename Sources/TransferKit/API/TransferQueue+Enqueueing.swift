@@ -41,8 +41,8 @@ extension TransferQueue {
     ///   - index: The index of the first session, at most the number of sessions; nil for the end of the queue.
     ///   - held: Whether the sessions are held until they are released.
     /// - Returns: For each request, a handle to the session, or to the existing session with the same deduplication key.
-    /// - Throws: ``QueueError`` with the code `noSuchAccount`, `invalidRequest`, `unreadableItems`, `fileExists`, `storageUnavailable`
-    ///   or `indexOutOfRange`; for an invalid dependency, `noSuchSession` or `impossibleOrder`; `CancellationError` if the task is cancelled while a
+    /// - Throws: ``QueueError``, including the codes `noSuchAccount`, `invalidRequest`, `unreadableItems`, `fileExists`, `storageUnavailable`
+    ///   and `indexOutOfRange`; for an invalid dependency, `noSuchSession` or `impossibleOrder`; `CancellationError` if the task is cancelled while a
     ///   file is copied (``TransferItem/keepsCopy``). After an error, nothing is enqueued.
     @discardableResult
     public nonisolated func enqueue(_ requests: [SessionRequest], at index: Int? = nil, held: Bool = false) async throws

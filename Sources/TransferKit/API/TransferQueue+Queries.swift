@@ -16,9 +16,9 @@ extension TransferQueue {
 
     /// The number of sessions, uploads and downloads, that run, or that start without an action by the app or the user.
     ///
-    /// Includes sessions that start in turn, at a later time, or after another counted session. Excludes paused, held, cancelled and failed
-    /// sessions, sessions that wait for one of these, and sessions whose account is blocked. On a queue that was not started, this is the
-    /// number of sessions that would run or start after ``start()``.
+    /// Includes sessions that start in turn, at a later time, or after another counted session, and removed sessions whose run has not ended.
+    /// Excludes paused, held, cancelled and failed sessions, sessions that wait for one of these, and sessions whose account is blocked. On a
+    /// queue that was not started, this is the number of sessions that would run or start after ``start()``.
     ///
     /// On a started queue, 0 means that the queue is idle: nothing more happens until the app or the user acts.
     public func remainingUploads() async -> Int {
@@ -47,8 +47,8 @@ extension TransferQueue {
         return try await statuses(range.map { (index: $0, key: scheduler.sessionIndex.order[$0]) })
     }
 
-    /// Snapshots of the sessions of a group, in the order of the queue: `sessions(in: .state(.completed))`, `sessions(in: .tag("dailies"))`. A group of
-    /// IDs can contain IDs of removed sessions, which the result omits.
+    /// Snapshots of the sessions of a group, in the order of the queue: `sessions(in: .state(.completed))`, `sessions(in: .tag("dailies"))`. A
+    /// group of IDs can contain IDs of removed sessions, which the result omits.
     ///
     /// - Throws: ``QueueError`` with the code `noSuchAccount`, or if the store can't be read.
     public nonisolated func sessions(in group: SessionGroup) async throws -> [SessionStatus] {

@@ -10,7 +10,7 @@ extension ItemDrafting {
 
     /// Creates a draft of a form. Blocks.
     ///
-    /// - Throws: A ``TransferError`` that names the first invalid part.
+    /// - Throws: A ``TransferError`` for the first invalid part, or for a limit that the form exceeds.
     mutating func draft(of item: TransferItem, with parts: [FormPart]) throws(TransferError) -> ItemDraft {
         guard !item.keepsCopy else {
             throw Self.invalid("A form can't keep copies of its files. Remove keepsCopy, or add the content with FormPart.data.")

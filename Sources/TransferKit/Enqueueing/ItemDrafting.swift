@@ -183,8 +183,8 @@ struct ItemDrafting {
         return unsafe FilePath(platformString: resolved)
     }
 
-    /// Removes the problems of the current session if all of them concern local files. Such problems do not matter if the session turns out to be a
-    /// duplicate of a stored session.
+    /// Removes the problems of the current session if all of them concern local files. Such problems do not matter if the session turns out to
+    /// be a duplicate of a stored session.
     ///
     /// - Returns: An error with the removed problems; nil if no problem was removed.
     mutating func takeFileProblems() -> QueueError? {
@@ -219,8 +219,8 @@ extension QueueStore {
     /// Creates drafts of items for an existing upload session. Writes in-memory data, and copies of local files, to the spool. If the
     /// drafts are not stored, the caller must call ``discardBlobs(of:)``.
     ///
-    /// - Throws: ``QueueError`` with the code `invalidRequest`, `unreadableItems` or `storageUnavailable`; `CancellationError` if the task is cancelled
-    ///   during a copy. After an error, no new file remains in the spool.
+    /// - Throws: ``QueueError`` with the code `invalidRequest`, `unreadableItems` or `storageUnavailable`; `CancellationError` if the task is
+    ///   cancelled during a copy. After an error, no new file remains in the spool.
     package func drafts(of items: [TransferItem]) async throws -> [ItemDraft] {
         try await drafts(of: items, downloadingTo: nil)
     }

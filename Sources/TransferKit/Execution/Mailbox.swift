@@ -125,7 +125,7 @@ package final class Mailbox: Sendable {
         state.withLock { $0.envelopes.insert(contentsOf: envelopes, at: 0) }
     }
 
-    /// Refuses commands from now on, but accepts run events.
+    /// Refuses commands from now on, but accepts other inputs, such as run events.
     package func refuseCommands() {
         state.withLock { $0.refusesCommands = true }
     }

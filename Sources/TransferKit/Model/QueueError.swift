@@ -1,7 +1,8 @@
 public import Foundation
 
-/// An error of a call on the queue. The failed call changed nothing, with two exceptions. A call for more than 10,000 sessions may already
-/// have changed some of them. After the code `ownerLost`, it is unknown whether the process that owned the queue performed the call.
+/// An error of a call on the queue. The failed call changed nothing, with two exceptions. A call for more than 10,000 sessions, or the removal
+/// of more than 5,000, may already have changed some of them. After the code `ownerLost`, it is unknown whether the process that owned the
+/// queue performed the call.
 public struct QueueError: Error, Hashable, Sendable, Codable, CustomStringConvertible {
     /// A stable name for the reason, for programs. Later versions can add codes.
     public struct Code: RawRepresentable, Hashable, Sendable, Codable, CustomStringConvertible {

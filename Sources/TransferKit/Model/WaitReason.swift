@@ -34,7 +34,7 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     case networkConstraint(NetworkCondition)
     /// The disk of the storage folder has less free space than the minimum, which is ``QueueStatus/diskFloor``. Both values are in bytes.
     case diskBelowFloor(free: Int64, floor: Int64)
-    /// This machine lacks the disk space or the file descriptors that the session needs.
+    /// This machine lacks the disk space, memory, threads or file descriptors that the session needs.
     case noSpace(TransferError)
     /// No session starts, because too many interrupted runs have not ended, and each of these runs occupies threads of this process. The value is the
     /// number of these runs.

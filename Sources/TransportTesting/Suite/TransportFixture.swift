@@ -36,7 +36,8 @@ public protocol TransportFixture: Sendable {
     /// Returns the remote content of a file, complete or partial; nil if there is no content. Called while no attempt for the file is running.
     func storedContent(of path: RemotePath) async throws -> Data?
 
-    /// Returns the size in bytes of a complete or partial remote file; 0 if the file does not exist. The suite also calls this method during attempts.
+    /// Returns the size in bytes of a complete or partial remote file; 0 if the file does not exist. The suite also calls this method during
+    /// attempts.
     func storedSize(of path: RemotePath) async throws -> Int64
 
     /// Returns whether the other end has a file and considers the file complete.

@@ -2,8 +2,8 @@ import Locking
 import Logging
 import TransferCore
 
-/// Deletes the rows of large removed sessions in batches, while the queue continues to run. Also completes the resets and discards of large
-/// sessions, and enforces ``StoreLimits``.
+/// Deletes the rows of large removed sessions in batches, and moves those of large quarantined sessions, while the queue continues to run. Also
+/// completes the resets and discards of large sessions, and enforces ``StoreLimits``.
 package final class DeferredDeletion: Sendable {
     private struct State: Sendable {
         var isClosed = false

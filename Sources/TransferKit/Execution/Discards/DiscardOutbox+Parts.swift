@@ -3,7 +3,7 @@ import TransferCore
 
 /// Removes the part files of downloads on this machine.
 extension DiscardOutbox {
-    /// Performs the due removals of part files, until the task is cancelled or the store fails.
+    /// Performs the due removals of part files, until no removal is due, the task is cancelled, or the store fails.
     func removeParts() async {
         while !Task.isCancelled, let found = try? await store.dueDiscards(at: clock.date(), limit: Self.page, isLocalOnly: true),
             !found.due.isEmpty, await discardParts(found.due)
@@ -12,7 +12,7 @@ extension DiscardOutbox {
 
     /// Removes part files on this machine, and stores the results concurrently, so that the results share a transaction. There may be many
     /// results, because each completed download leaves one entry in the outbox. All removals in one download folder share a thread, so a
-    /// hanging disk blocks only one thread.
+    /// folder that hangs blocks only one thread.
     ///
     /// - Returns: Whether all results were stored.
     func discardParts(_ items: [PendingDiscard]) async -> Bool {

@@ -29,7 +29,7 @@ final class DiscardOutbox: Sendable {
     static let page = 64
     /// The maximum number of hosts with a worker at the same time.
     private static let maximumHosts = 64
-    /// How long a server may take for one removal.
+    /// How long a server may take for one removal, or this machine for the part files of one download folder.
     static let timeout = Duration.seconds(120)
     /// How long a hanging disk may delay a shutdown.
     private static let shutdownLimit = Duration.seconds(10)
@@ -96,7 +96,7 @@ final class DiscardOutbox: Sendable {
         try? await TimeLimit.run(for: limit, clock, "Some remote content has not been removed yet.") { await self.waitUntilQuiet() }
     }
 
-    /// Waits until no removal is due, or the store has failed. While the queue is stopped, waits only for the removal of part files.
+    /// Waits until no removal is due, the store has failed, or the outbox is shut down. A stopped queue waits only for removals of part files.
     func waitUntilQuiet() async {
         await withCheckedContinuation { continuation in
             let isQuiet = state.withLock { state in

@@ -40,6 +40,6 @@ final class PausedHosts: Sendable {
 }
 
 extension Endpoint {
-    /// The name of the group of endpoints that are paused together.
+    /// The host in the endpoint's address, or the whole address if it has no host. Endpoints with the same value are paused together.
     var pausedName: String { host ?? address }
 }

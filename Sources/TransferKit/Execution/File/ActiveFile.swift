@@ -2,7 +2,7 @@ import Locking
 import Synchronization
 import TransferCore
 
-/// The progress of one file in flight. The transport's threads write it without a lock; the session's monitor reads it.
+/// The progress of one file in flight. The transport's threads update the byte positions without a lock; the session's monitor reads them.
 package final class ActiveFile: Sendable {
     /// The position of the file in the session.
     package let position: Int64
@@ -115,8 +115,8 @@ package final class ActiveFile: Sendable {
 
     /// Whether the attempt waits for a response from the other end.
     ///
-    /// A large file counts as waiting once its last byte is sent, even without a call to ``noteAwaitedResponse()``. A small file does not,
-    /// because the server has little to do after its last byte.
+    /// A large file counts as waiting once its last byte is sent, even without a call to ``noteAwaitedResponse()``, unless ``noteWork()`` was
+    /// called since. A small file does not, because the server has little to do after its last byte.
     package var isResponseAwaited: Bool {
         isWaiting.load(ordering: .relaxed)
             || !isBusy.load(ordering: .relaxed) && size.map { $0 > FileWindow.smallSize && sent >= $0 } ?? false

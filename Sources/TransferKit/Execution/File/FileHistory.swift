@@ -31,8 +31,8 @@ package struct FileHistory: Equatable, Sendable {
     package private(set) var isCostly = false
     /// Whether the last attempt failed because its endpoint was down, and probably not only for this file.
     private(set) var isOutage = false
-    /// For each endpoint, the number of its responses to all files at the time when this file last failed there in a way that could be an
-    /// outage. An entry is removed when the endpoint responds to this file, or the file fails there for another reason.
+    /// For each endpoint, the number of its responses to all files when this file last failed there with an error that can mean an outage, or
+    /// concern only this file. An entry is removed when the endpoint responds to this file, or the file fails there with any other error.
     private var responsesAtFailure: [Endpoint: Int] = [:]
     /// Whether the file has restarted for a reason other than a change of its source, and has made no progress since.
     private var hasRestarted = false

@@ -90,8 +90,8 @@ extension FileRunner {
         return AttemptPayload(payload: .form(form), size: form.size)
     }
 
-    /// The payload of a stream that an app in this process produces. Throws if the queue no longer has all bytes that the endpoint has not
-    /// confirmed.
+    /// The payload of a stream that an app in this process produces. Throws if the stream has failed, if this process does not produce it, or if
+    /// the queue no longer has all bytes that the endpoint has not confirmed.
     private func streamPayload(to endpoint: Endpoint) async throws -> AttemptPayload {
         let name = String(decoding: file.destination, as: UTF8.self)
         guard let stream = context.streams.find(file.streamName) else {

@@ -132,8 +132,7 @@ struct FileRunner: Sendable {
     }
 
     /// Requests permission to contact an endpoint now, and returns whether the permission was granted. If the endpoint failed too often,
-    /// only one run at a time may probe it. If the probing run makes no attempt, it blocks other runs for at most
-    /// ``EndpointHealth/probeGrace``.
+    /// only one run at a time may probe it. A probe blocks other runs for at most ``EndpointHealth/longestProbe``.
     func requestAccess(to endpoint: Endpoint) async throws(QueueError) -> Bool {
         guard availability.needingProbe.contains(endpoint) else { return true }
         return try await context.send(.probe(endpoint)).isGranted

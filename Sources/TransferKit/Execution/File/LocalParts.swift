@@ -9,8 +9,8 @@ package import TransferCore
     import Darwin
 #endif
 
-/// Removes the part files of downloads on this machine. Like remote content, each part file to remove has an entry in the discard outbox,
-/// which survives restarts of the process.
+/// Names and removes the part files of downloads on this machine, and takes them away from a queue that ran the session before. Like remote
+/// content, each part file to remove has an entry in the discard outbox, which survives restarts of the process.
 ///
 /// Before the first attempt at an endpoint, the file gets an empty checkpoint that names the future part file. The store therefore always
 /// lists all part files that may exist on the disk. The checkpoint is stored under a separate endpoint address (`Endpoint.localPart(of:)`).
@@ -49,8 +49,8 @@ package struct LocalParts: Sendable {
     /// The name of a part file, relative to its download folder; nil for any other checkpoint.
     func name(in checkpoint: Checkpoint) -> FilePath? { paths(in: checkpoint)?.part }
 
-    /// Returns whether a part file is complete: the file also has its final name, or is about to get this name. Only the completion must
-    /// still be stored.
+    /// Returns whether a part file is complete: the file also has its final name, or is about to get this name. No queue writes content into
+    /// such a file.
     func isComplete(_ checkpoint: Checkpoint) async -> Bool {
         guard let (root, part) = paths(in: checkpoint), let last = part.lastComponent, last.kind == .regular else { return false }
         let name = FilePath(root: nil, components: last)

@@ -52,7 +52,7 @@ package final class RequestTurns: Sendable {
 
     /// Returns the maximum number of small files that may make requests to an endpoint concurrently.
     ///
-    /// - Parameter transport: The endpoint's transport; nil if the app has set the number of files in flight.
+    /// - Parameter transport: The endpoint's transport; nil for no limit, because the app has set the number of files in flight.
     package func limit(at endpoint: Endpoint, of transport: (any Transport)?) -> Int {
         let (limit, admitted) = state.withLock { state in
             state.address = transport == nil ? nil : endpoint.address

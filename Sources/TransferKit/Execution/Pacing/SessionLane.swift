@@ -1,6 +1,7 @@
 /// The pacing state of a session that recently requested an allowance. All values are in bytes and seconds.
 struct SessionLane: Sendable {
-    /// The number of bytes that justify waking a transport. A turn lasts long enough for that number of bytes, within `turnLengths`.
+    /// The number of bytes that justify waking a transport. A turn lasts long enough for that number of bytes, within `turnLengths`, unless
+    /// many files wait.
     private static let worthwhileBytes = 16_384.0
     private static let shortestWait = 0.01
     /// The shortest and the longest turn.

@@ -84,7 +84,8 @@ package struct RunContext: Sendable {
 
     /// Adds a report to the mailbox, and returns when it is durable.
     ///
-    /// - Throws: ``QueueError`` if the store fails, or with the code `shutDown` if the queue abandoned the run.
+    /// - Throws: ``QueueError`` if the store fails, with the code `progressRefused` if the progress observer throws an error, or with the code
+    ///   `shutDown` if the queue abandoned the run or was shut down.
     @discardableResult
     func send(_ content: RunEvent.Content) async throws(QueueError) -> InputResult {
         try await observe(content)
@@ -107,7 +108,7 @@ package struct RunContext: Sendable {
 
     /// Passes a change of one file to the progress observer, and waits for the observer.
     ///
-    /// - Throws: ``QueueError`` with the code `progressRefused` if the observer rejects the progress.
+    /// - Throws: ``QueueError`` with the code `progressRefused` if the observer throws an error.
     func observe(_ event: FileEvent, position: Int64) async throws(QueueError) {
         guard let progressObserver else { return }
         do {

@@ -6,7 +6,7 @@ package final class RunLabels: Sendable {
     private let direction: TransferDirection
     private let transport: Locked<TransportID?>
 
-    /// - Parameter transport: The transport of an earlier run; nil if the session has not run yet.
+    /// - Parameter transport: The transport of the session's last attempt; nil before its first attempt.
     package init(_ direction: TransferDirection, transport: TransportID? = nil) {
         self.direction = direction
         self.transport = Locked(transport)

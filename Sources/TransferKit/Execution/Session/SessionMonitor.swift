@@ -10,7 +10,8 @@ struct SessionMonitor {
     /// The longest plausible gap between two samples. A longer gap means that the monitor did not run, for example because this machine was
     /// suspended.
     private static let longestGap = Duration.seconds(5)
-    /// The interval at which the statistics are published while files are in flight and no bytes move, until the rate has fallen to 0.
+    /// The interval at which the statistics are published while files are in flight and no bytes move, until the rate has fallen below 1 byte per
+    /// second.
     private static let stillInterval = Duration.seconds(1)
 
     /// Runs until its task is cancelled.

@@ -22,7 +22,8 @@ package struct SessionRunner: Sendable {
     /// No attempt is active when the method returns.
     ///
     /// - Parameters:
-    ///   - histories: The histories of the session's files by position, from earlier runs of the session in this process.
+    ///   - histories: The histories of the session's files by position, from earlier runs of the session in this process. The key of a listed
+    ///     folder is ``RemoteFolderExpansion/position``.
     ///   - remember: Receives the histories for the next run, before that run can begin.
     ///   - publish: Receives the statistics, at most ten times a second.
     @concurrent

@@ -6,7 +6,8 @@ public struct QueueEvent: Hashable, Sendable {
     /// The number of the event. It increases by one with each stored event, even across restarts of the process. The unstored events
     /// ``Kind/progress(_:_:)``, ``Kind/totalProgress(_:)``, ``Kind/itemStarted(_:position:)``, ``Kind/itemProgress(_:position:_:)``,
     /// ``Kind/streamDelayed(_:position:)``, ``Kind/storageFailed(_:)`` and ``Kind/storeTrimmed(_:)`` have the number of the preceding
-    /// event. A ``Kind/gap(from:to:)`` has the last number of its range.
+    /// event. So does a ``Kind/attemptFailed(_:_:retryAt:)`` of a stream that waits for disk space. A ``Kind/gap(from:to:)`` has the last number
+    /// of its range.
     public var revision: UInt64
     /// The time of the event.
     public var time: Date
@@ -34,7 +35,8 @@ public struct QueueEvent: Hashable, Sendable {
         case queueStopped
         /// No session runs, and none can start without an action by the app or the user.
         case queueBecameIdle
-        /// The maximum number of active sessions, or the rate limit, of the queue or of an account changed.
+        /// A limit of the queue or of an account was set: the maximum number of active sessions, the rate limit, its timetable, the retention of
+        /// completed sessions, or the minimum of free disk space.
         case limitsChanged
         /// The store accepts no changes, for example because the disk is full. Running sessions continue at first, and their changes are
         /// stored once the store works again. If the problem persists, the queue interrupts the sessions until the store works again. The
@@ -46,8 +48,8 @@ public struct QueueEvent: Hashable, Sendable {
         /// The store reached a limit and deleted the oldest sessions in quarantine, or the oldest pending removals of remote content. The text
         /// contains the number of deleted sessions or removals. Not stored.
         case storeTrimmed(String)
-        /// The statistics of the whole queue, at the interval ``QueueConfiguration/totalProgressInterval`` while sessions run, and once after the last
-        /// run. Not sent without such an interval; never stored.
+        /// The statistics of the whole queue, at the interval ``QueueConfiguration/totalProgressInterval`` while sessions run, and once after the
+        /// last run. Not sent without such an interval; never stored.
         case totalProgress(QueueStatistics)
         /// Events are missing: this subscriber did not read them in time, the change log does not contain them, or this version can't read
         /// them. Read the current state again. A gap never begins or ends between a `willChangeQueue` and its `didChangeQueue`.
@@ -119,7 +121,7 @@ public struct QueueEvent: Hashable, Sendable {
         case itemFailed(SessionID, position: Int64, TransferError)
         /// An item restarts from byte 0. The error is the reason.
         case itemRestarted(SessionID, position: Int64, TransferError)
-        /// An attempt failed and will be retried at this time.
+        /// An attempt failed and will be retried at this time. Also sent, but not stored, when a stream begins to wait for disk space.
         case attemptFailed(SessionID, TransferError, retryAt: Date)
         /// The session switched to an endpoint with another address. The queue does not send this event for the first endpoint, so it never sets
         /// `from` to nil.

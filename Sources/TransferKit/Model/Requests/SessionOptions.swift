@@ -55,7 +55,7 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// smaller files adapts to the network and the server, up to 64.
     public var filesInFlight: Int?
 
-    /// How the transfer verifies that the received content equals the sent content. Default: by size. An update affects files that start later.
+    /// How the transfer verifies that the received content equals the sent content. Default: by size. An update affects attempts that begin later.
     public var verification: Verification
 
     /// How files are created on servers that choose the names of files. Default: with as few requests as the server allows.
@@ -65,7 +65,8 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     public var creation: CreationMode
 
     /// Whether events report the start and the progress of each item: ``QueueEvent/Kind/itemStarted(_:position:)`` and
-    /// ``QueueEvent/Kind/itemProgress(_:position:_:)``. Default: no, because a session can have a million items. The ends of items are always reported.
+    /// ``QueueEvent/Kind/itemProgress(_:position:_:)``. Default: no, because a session can have a million items. The ends of items are always
+    /// reported.
     public var reportsItemProgress: Bool
 
     /// Whether the session may run while the network is expensive, according to the app; see ``TransferQueue/setNetworkCondition(_:)``. Default: yes.

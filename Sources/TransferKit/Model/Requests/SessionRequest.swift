@@ -69,7 +69,8 @@ public struct SessionRequest: Sendable {
     ///
     /// The folder must exist. The queue never writes outside of the folder: local names are relative and without `..`, and symbolic links
     /// below the folder are not followed. The queue uses a name from a server only for the content of a remote folder, and only if the name
-    /// is a single path component.
+    /// is a single path component. A setting of a transport, such as `contentDisposition` for plain HTTP, can permit the use of such a name for a
+    /// file.
     ///
     /// Until a file is complete, its bytes are in a part file, a hidden file in the same folder whose name ends in `.part`.
     /// ``SessionOptions/overwrite`` is the policy for existing files.

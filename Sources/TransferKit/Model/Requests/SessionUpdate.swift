@@ -48,7 +48,7 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
     public var context: Change<Data>?
     /// The new retry policy.
     public var retry: RetryPolicy?
-    /// The new verification, for files that start later.
+    /// The new verification, for attempts that begin later.
     public var verification: Verification?
     /// Whether the session may run while the network is expensive. If false, and the network is expensive, a running session is interrupted.
     public var allowsExpensiveNetwork: Bool?

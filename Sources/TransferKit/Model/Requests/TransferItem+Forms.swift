@@ -86,8 +86,8 @@ extension TransferItem {
     ///
     /// The account needs an endpoint whose transport can send forms (``/TransferCore/FormUploading``), such as plain HTTP with an address
     /// that begins with `https+form://`. Otherwise, `enqueue` rejects the form. `enqueue` also rejects a form without a file, with more than
-    /// 100 files, or with more than 256 KiB of text. For longer texts, use ``FormPart/data(_:field:name:mediaType:)``. A folder or a stream
-    /// can't be part of a form.
+    /// 100 files, or with more than 256 KiB of names and texts. For longer texts, use ``FormPart/data(_:field:name:mediaType:)``. A folder or
+    /// a stream can't be part of a form.
     ///
     /// - Parameters:
     ///   - parts: The text fields and files, in order.

@@ -137,7 +137,7 @@ public struct TransferItem: Hashable, Sendable {
     /// ``/TransferCore/RemotePath/endpointFolder`` stands for the endpoint's folder itself. Without a local name, the content of the
     /// endpoint's folder arrives directly in the session's folder, and the item must be the only item of the session.
     ///
-    /// At an endpoint that can't list folders, the item fails as ``/TransferCore/FailureClass/unsupported``.
+    /// If no endpoint of the account can list folders, the item fails as ``/TransferCore/FailureClass/unsupported``.
     ///
     /// - Parameters:
     ///   - remotePath: The folder's name below the endpoint's folder.
