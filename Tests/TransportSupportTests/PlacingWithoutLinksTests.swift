@@ -127,7 +127,7 @@ import TransportSupport
         }
     }
 
-    /// Kills the process at each step of giving the file its final name. The next attempt completes, and leaves no empty file.
+    /// Kills a child process at each step of giving the file its final name. The next attempt completes, and leaves no empty file.
     @Test(arguments: PlacingFaults.Step.allCases, [OverwritePolicy.never, .always, .rename].flatMap { [($0, false), ($0, true)] })
     func recoversFromKill(_ step: PlacingFaults.Step, at destination: (policy: OverwritePolicy, isMountedAgain: Bool)) async throws {
         let (policy, isMountedAgain) = destination

@@ -4,7 +4,7 @@ import Logging
 import SystemPackage
 import TransferCore
 
-/// A temporary folder for source files, and a factory of the attempts that upload the files.
+/// A temporary folder for source files. It also makes the attempts that upload these files.
 final class Workbench: Sendable {
     let folder: FilePath
 

@@ -15,8 +15,8 @@ import TransportTesting
         fixture = try DownloadFixture()
     }
 
-    /// A transport that lists what `batches` returns for a folder and a batch number. The listing ends when `batches` returns nil. Every
-    /// file has the same content.
+    /// A transport that lists the entries that `batches` returns for a folder and a batch number. The listing ends when `batches` returns
+    /// nil. Every file has the same content.
     private struct Lister: FolderListing {
         let id = TransportID(rawValue: "memory")
         let memory: MemoryTransport

@@ -155,7 +155,7 @@ import TransportTesting
         try await queue.start()
         while try await second.status.error == nil { await Task.yield() }
         await fixture.queue.clock.waitForSleep(of: .seconds(60))
-        // Gives a session that wrongly does not wait enough time to start again.
+        // If the session wrongly did not wait, it would start again during this time.
         for _ in 0..<50 { _ = await queue.status() }
         #expect(try await second.status.why == .retry(at: Date(timeIntervalSince1970: 1_000_060)))
         busy.withLock { $0 = false }

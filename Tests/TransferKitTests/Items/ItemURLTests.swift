@@ -6,8 +6,8 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The upload URLs of items and the contexts of sessions, which the queue passes to the transport. An upload URL is secret, and appears
-/// nowhere else.
+/// The upload URLs and creation URLs of items and the contexts of sessions, which the queue passes to the transport. Both kinds of URLs are
+/// secret, and appear nowhere else.
 @Suite struct ItemURLTests {
     private static let url = "https://upload.example.com/files/capability-4711"
     private let fixture: QueueFixture

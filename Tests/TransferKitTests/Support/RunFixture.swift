@@ -7,8 +7,8 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A stored session that tests run without a scheduler. The fixture stores the events of a run, as the queue does, and also
-/// records them.
+/// A stored session that tests run without a scheduler. The fixture stores the run's events about files, as the queue does, and records
+/// all events.
 final class RunFixture: Sendable {
     let folder: TemporaryFolder
     let memory: MemoryTransport
@@ -29,9 +29,9 @@ final class RunFixture: Sendable {
     private let currentRun = Locked<Task<Void, Never>?>(nil)
     private let reported = Locked<[RunEvent.Content]>([])
     private let commitCount = Locked(0)
-    /// Called with each event, before the fixture stores the event and replies.
+    /// Called with each event, before the fixture replies. An event about a file is not stored yet.
     let onEvent = Locked<@Sendable (RunEvent.Content) -> Void>({ _ in })
-    /// Returns a closure that delays the reply to a stored event; nil for no delay.
+    /// Returns a closure that delays the reply to an event; nil for no delay.
     let delay = Locked<@Sendable (RunEvent.Content) -> (@Sendable () async -> Void)?>({ _ in nil })
     /// The histories of files when the last run reported its end.
     let historiesAtEnd = Locked<[Int64: FileHistory]>([:])
@@ -148,7 +148,8 @@ final class RunFixture: Sendable {
     /// The number of transactions that stored events of files.
     var commits: Int { commitCount.withLock { $0 } }
 
-    /// The names of the reports, except reports about chosen endpoints and about the progress of files.
+    /// The names of the reports, except reports about chosen endpoints. Of the reports about files, only completions, failures and restarts
+    /// are included.
     var eventNames: [String] {
         reports.compactMap { report in
             switch report {

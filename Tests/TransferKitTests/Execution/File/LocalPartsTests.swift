@@ -7,7 +7,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// The removal of part files from the local disk.
+/// The removal of part files from the local disk, and the takeover of part files from another queue.
 @Suite struct LocalPartsTests {
     private let folder: TemporaryFolder
 
@@ -61,7 +61,8 @@ import TransportTesting
         unsafe rename(folder.path.appending(old).string, folder.path.appending(new).string) == 0
     }
 
-    /// The states of a download in which its queue can be suspended, before it renames or links the part file.
+    /// A queue is suspended just before it gives its part file the final name, with or without a second link to the part file. Another queue
+    /// then seizes the part file.
     @Test(arguments: [false, true]) func seizedPartFileGetsNoFinalName(hasPlacingName: Bool) async throws {
         let parts = parts { _ in 0 }
         let placing = DownloadDestination.placingName(of: ".a.1.part").string

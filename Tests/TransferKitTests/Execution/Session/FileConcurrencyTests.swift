@@ -64,7 +64,7 @@ import TransferKit
         #expect(path.transfer(for: 60).rate(from: 5, to: 60) > best * 0.85)
     }
 
-    /// Neither an error of one file nor a lock indicates an overloaded server.
+    /// An error that concerns only one file, such as a locked upload, does not indicate an overloaded server.
     @Test func onlyOverloadIsRefusal() {
         #expect(FileConcurrency.Outcome(TransferError(.transient, .serverUnavailable, "")) == .refused)
         #expect(FileConcurrency.Outcome(TransferError(.transient, .serverError, "", retryAfter: .seconds(1))) == .refused)

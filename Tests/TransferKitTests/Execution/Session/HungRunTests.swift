@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Runs that do not end when they are stopped.
+/// Runs that do not end when they are interrupted.
 @Suite struct HungRunTests {
     /// A memory transport whose attempts to send certain files hang until ``release()``, even if the attempts are cancelled.
     private final class HangingTransport: Transport {

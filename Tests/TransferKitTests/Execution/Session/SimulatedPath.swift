@@ -12,7 +12,7 @@ struct SimulatedPath: Sendable {
     var service: Double
     /// The share of files that the server refuses regardless of its load.
     var refusals = 0.0
-    /// The server refuses files while more than this many are in flight.
+    /// While more files than this number are in flight, the server refuses some of them, so that it accepts about this number.
     var maximumInFlight = Int.max
     /// With more files than this, the server needs more time for each file, and handles fewer files per second.
     var overload = Int.max

@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// Operations on a group of sessions that is too large for one transaction.
+/// Operations on groups of sessions, most of which are too large for one transaction.
 @Suite struct GroupTests {
     private let count = 10_003
 

@@ -65,7 +65,8 @@ import TransferKit
         await queue.shutdown()
     }
 
-    /// The queue opens with very many sessions that the app ran next in an earlier process. It executes as many statements as with few sessions.
+    /// The queue opens with very many sessions for which the app called `runNext` in an earlier process. It executes as many statements as
+    /// with few sessions.
     @Test func openingWithMarkedSessionsExecutesFewStatements() async throws {
         var statements: [Int] = []
         for count in [10, Self.count] {
