@@ -23,7 +23,8 @@ extension CurlEngine {
     ///   - progress: Called with the number of bytes that the sink has written, each time this number grows. Called on a thread of the
     ///     engine. Must not block.
     /// - Returns: The response, with an empty body if the sink accepted it.
-    /// - Throws: A ``CurlEngineError`` if there is no complete response, the sink's error, or `CancellationError`.
+    /// - Throws: A ``CurlEngineError`` if there is no complete response; a `TransferError` if no writer thread can start; the sink's error;
+    ///   or `CancellationError`.
     package func download(
         _ request: HTTPRequest, into sink: any HTTPResponseSink, writingOn threads: WorkerThreads? = nil,
         pacing: (@Sendable (_ limit: Int) -> Allowance)? = nil, progress: (@Sendable (Int64) -> Void)? = nil

@@ -60,7 +60,7 @@ package final class CurlEngine: Sendable {
     private let readers: ReaderThreads
     private let state = Locked(State())
 
-    /// Creates an engine. Its thread starts with the first request.
+    /// Creates an engine. Each of its threads starts when it is first needed.
     package convenience init(configuration: Configuration = Configuration()) {
         self.init(configuration: configuration, readers: ReaderThreads(perDevice: configuration.readerThreads))
     }

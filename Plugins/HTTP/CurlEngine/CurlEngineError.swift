@@ -24,7 +24,7 @@ package struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertib
         package static let tlsFailed = Kind(rawValue: "tlsFailed")
         /// The file of trusted certificates can't be read.
         package static let certificateFileUnusable = Kind(rawValue: "certificateFileUnusable")
-        /// The client certificate or its key can't be used, or the server requires a different certificate.
+        /// The client certificate or its key can't be used, or the server rejects the certificate or requires one.
         package static let clientCertificateUnusable = Kind(rawValue: "clientCertificateUnusable")
         /// The proxy refused the connection to the server.
         package static let proxyRefused = Kind(rawValue: "proxyRefused")
@@ -53,7 +53,7 @@ package struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertib
     /// A human-readable message: a sentence without secrets.
     package var message: String
 
-    /// libcurl's description, or nil if libcurl gave no description.
+    /// The description of the failure by libcurl or the system; nil if there is none.
     package var cause: String?
 
     /// The part of the request's body that was sent before the error.

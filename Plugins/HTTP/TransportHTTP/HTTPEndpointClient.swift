@@ -61,7 +61,7 @@ struct HTTPEndpointClient {
     ///   - prepare: Changes the request before each time it is sent; see ``EndpointRequest/prepare``.
     ///   - canRepeat: Returns whether the body can be sent again; see ``EndpointRequest/canRepeat``.
     ///   - followsRedirect: Returns whether to follow a redirect to a trusted URL.
-    /// - Throws: A ``TransferError`` if there is no response, or if the request can't be sent; or `CancellationError`.
+    /// - Throws: A ``TransferError`` if there is no response, or if the request can't be sent; the sink's error; or `CancellationError`.
     func send(
         _ method: String, to url: String, headers: HTTPHeaders = HTTPHeaders(), body: HTTPBody = .none, expectsContinue: Bool = false,
         sink: (any HTTPResponseSink)? = nil, writingOn threads: WorkerThreads? = nil,

@@ -31,8 +31,8 @@ public struct HTTPOptions: Hashable, Sendable {
 
     /// A check of an uploaded file.
     public enum UploadCheck: String, CaseIterable, Sendable {
-        /// The response to the `PUT` must be a success after the last byte. If it contains a checksum of the file (`Repr-Digest`, RFC 9530), the
-        /// checksum must match. Costs no request.
+        /// The response to the `PUT` must be a success after the last byte. If it has no content and contains a checksum of the file
+        /// (`Repr-Digest`, RFC 9530, or `Digest`), the checksum must match. Costs no request.
         case response
         /// In addition, a `HEAD` request must report the size of the file. Costs one request for each file.
         case head
@@ -64,9 +64,9 @@ public struct HTTPOptions: Hashable, Sendable {
     /// metadata, except for sessions of forms, which send metadata in text fields.
     public var metadataPrefix: String?
 
-    /// Additional statuses, from 300 to 399, that mean that a file has arrived, for example 302 if a form handler then shows a page. For
-    /// forms, 303 always means that the file has arrived (RFC 9110, section 15.4.4). With 307 or 308, a redirect to a trusted target is
-    /// followed first.
+    /// Additional statuses, from 300 to 399, that mean that a file has arrived, for example 302 if a form handler then shows a page. In
+    /// response to a `POST`, with or without a form, 303 always means that the file has arrived (RFC 9110, section 15.4.4). With 307 or
+    /// 308, a redirect to a trusted target is followed first.
     public var acceptedStatuses: Set<Int>
 
     /// The time limit of one attempt for a file; nil for none. A session's `stallTimeout` and `responseTimeout` limit the time without

@@ -7,10 +7,11 @@ public import TransportSupport
 /// Uploads files to plain HTTP servers, such as object stores and form handlers, and downloads files from them.
 ///
 /// A plain HTTP server can't report how many bytes of a file it has, so an interrupted upload of a file restarts at byte 0. If the response
-/// to a complete upload is lost, the file is sent again. A form handler can recognize the second copy by a text field with the transfer's
-/// ID (``HTTPOptions/fields``). `PUT` sends a stream while the app produces it, in one request that can't resume, unless the server
-/// requires the length first. A form sends a stream only after the stream has ended, because the request begins with the length of the
-/// content. Create endpoints with `Endpoint.http`, whose documentation describes the upload methods.
+/// to a complete upload is lost, the file is sent again, except by a fleet after a `POST` (``HTTPOptions/repeatsUnknownOutcomes``). A form
+/// handler can recognize the second copy by a text field with the transfer's ID (``HTTPOptions/fields``). `PUT` and `POST` without a form
+/// send a stream while the app produces it, in one request that can't resume, unless the server requires the length first. A form sends a
+/// stream only after the stream has ended, because the request begins with the length of the content. Create endpoints with
+/// `Endpoint.http`, whose documentation describes the upload methods.
 ///
 /// A large download uses several segments in parallel if the session allows that and the server supports ranges. A download resumes if the
 /// server still has the same version of the file, identified by a strong `ETag` or by `Last-Modified`. Otherwise, it restarts.
@@ -128,7 +129,8 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
         HTTPTransport(resources: resources.makeInstance(), wait: wait)
     }
 
-    /// Uploads or downloads one file, or uploads one form, in one request. A download with segments takes several requests.
+    /// Uploads or downloads one file, or uploads one form, usually in one request. A download with segments, the verification of an upload,
+    /// and missing WebDAV folders take more requests.
     ///
     /// The queue calls this method on a separate task.
     ///

@@ -33,7 +33,7 @@ struct HTTPUpload {
     }
 
     var isForm: Bool { server.upload == .form }
-    /// Whether the server may create a record for each request. If so, a request must not be repeated, unlike a `PUT`.
+    /// Whether the server may create a record for each request. If so, a repeated request may create a second record, unlike a `PUT`.
     var leavesRecord: Bool { server.upload != .put }
     /// The method of a request whose content is the file.
     var method: String { leavesRecord ? "POST" : "PUT" }

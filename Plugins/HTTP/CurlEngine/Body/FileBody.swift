@@ -114,7 +114,8 @@ final class FileBody {
         return nil
     }
 
-    /// Requests the next chunk from a reader thread. Does nothing if a reader thread is busy, no bytes remain, or the last read failed.
+    /// Requests the next chunk from a reader thread. Does nothing if a reader thread already reads for this body, no bytes remain, or the
+    /// last read failed or reached the end of the file.
     private func readNext() throws(TransferError) {
         let offset = delivered.last.map { $0.offset + Int64($0.count) } ?? position
         guard !isReadingOnThread, offset < end, delivered.last?.errorNumber ?? 0 == 0, delivered.last?.count != 0 else { return }

@@ -20,7 +20,7 @@ final class StreamBody {
         self.stream = stream
     }
 
-    /// Returns the number of unread bytes in the first unread chunk, the end or the error. Does not wait.
+    /// Returns the number of unread bytes in the first unread chunk, or the reason why there are none. Does not wait.
     func availability() -> Availability {
         if chunkIndex < chunks.count { return .bytes(chunks[chunkIndex].count - position) }
         switch stream.take() {

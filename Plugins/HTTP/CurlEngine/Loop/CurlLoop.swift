@@ -184,7 +184,7 @@ import TransportSupport
     /// Reclaims the buffers that were written, passes the received bytes to the writer, and resumes a transfer that was waiting for a free
     /// buffer.
     ///
-    /// - Returns: Whether the transfer continues; false if the sink failed.
+    /// - Returns: Whether the transfer continues; false if the sink failed, or no writer thread could start.
     @discardableResult private func advanceDownload(_ transfer: Transfer, isEnd: Bool = false) -> Bool {
         do {
             let wasStarved = transfer.download?.isStarved

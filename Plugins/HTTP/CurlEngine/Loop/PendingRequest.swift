@@ -19,7 +19,7 @@ struct PendingRequest: Sendable {
         case response(HTTPResponse)
         case socket(FileDescriptor)
 
-        /// The response. Throws if the request has another purpose.
+        /// The response. Throws if the result is a socket.
         var response: HTTPResponse {
             get throws(CurlEngineError) {
                 guard case .response(let response) = self else { throw .wrongOutcome }
@@ -27,7 +27,7 @@ struct PendingRequest: Sendable {
             }
         }
 
-        /// The socket. Throws if the request has another purpose.
+        /// The socket. Throws if the result is a response.
         var socket: FileDescriptor {
             get throws(CurlEngineError) {
                 guard case .socket(let socket) = self else { throw .wrongOutcome }

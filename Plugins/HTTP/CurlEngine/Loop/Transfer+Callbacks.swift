@@ -2,7 +2,7 @@ import CCurl
 import TransferCore
 
 extension Transfer {
-    /// Registers the callbacks of this transfer with libcurl. They do not allocate memory while a request's body is sent.
+    /// Registers the callbacks of this transfer with libcurl. libcurl passes a pointer to this transfer to each of them.
     func setCallbacks() {
         let easy = unsafe handle.pointer
         let context = unsafe Unmanaged.passUnretained(self).toOpaque()
@@ -68,8 +68,8 @@ extension Transfer {
         }
     }
 
-    /// Collects a header line. Passes each complete interim response to the request's observer. After the last header line of the final response, lets
-    /// the sink accept or decline the body.
+    /// Collects a header line. Passes each complete interim response, except 100 and 101, to the request's observer. After the last header
+    /// line of the final response, lets the sink accept or decline the body.
     ///
     /// - Returns: Whether to continue; false ends the transfer.
     private func receiveHeaderLine(_ line: UnsafeRawBufferPointer) -> Bool {

@@ -110,7 +110,7 @@ package struct Proxy: Sendable {
     /// No proxy, even if the environment names one.
     package static let direct = Proxy(choice: .direct)
 
-    /// The words after "The proxy" in error messages; nil if there is no proxy.
+    /// The words after "The proxy" in error messages; nil for ``direct``.
     package var descriptionForMessages: String? {
         switch choice {
         case .environment, .variableValue: "from the environment"

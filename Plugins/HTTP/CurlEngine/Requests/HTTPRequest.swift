@@ -8,7 +8,7 @@ package struct HTTPRequest: Sendable {
     package var url: String
 
     /// The headers in the order in which they are sent. The engine adds only `Host`, `Accept: */*`, `Content-Length` or
-    /// `Transfer-Encoding`, and the header for ``expectsContinue``.
+    /// `Transfer-Encoding`, and the header for ``expectsContinue``. To an HTTP proxy, libcurl also sends headers for the proxy.
     package var headers: HTTPHeaders
 
     /// The content to send after the headers.
@@ -37,8 +37,9 @@ package struct HTTPRequest: Sendable {
     /// If the request ends early, the function may have received unsent bytes.
     package var observeBody: (@Sendable (_ bytes: RawSpan) -> Void)?
 
-    /// Observes interim responses (1xx), such as 103 or 104, except 100 (Continue). Called on the engine's thread, in the order of arrival, when
-    /// the headers of a response are complete. The engine may still be sending the body. Must not block.
+    /// Observes interim responses (1xx), such as 103 or 104, except 100 (Continue) and 101 (Switching Protocols). Called on the engine's
+    /// thread, in the order of arrival, when the headers of a response are complete. The engine may still be sending the body. Must not
+    /// block.
     ///
     /// libcurl ends a request if the headers of its responses exceed 300 KiB in total. The error is the same as for a broken connection.
     package var observeInterimResponse: (@Sendable (_ head: HTTPResponseHead) -> Void)?

@@ -151,7 +151,7 @@ struct DownloadState {
     /// for now, which keeps writes large.
     ///
     /// - Parameter isEnd: Whether the body is complete. The loop is then notified when all bytes are written.
-    /// - Throws: The sink's error.
+    /// - Throws: The sink's error; a `TransferError` if no writer thread can start; or, on a lane, the reason why the caller stopped waiting.
     mutating func advance(isEnd: Bool = false) throws {
         // Limits the delay of bytes that arrive slowly.
         if let turn, isEnd || ContinuousClock.now - wroteAt >= Self.maximumGatheringTime { try writeGathered(turn) }

@@ -11,7 +11,7 @@ final class RangeSink: HTTPResponseSink {
 
     private struct State {
         var isAccepted = false
-        /// Whether the response has only the requested range.
+        /// Whether the response has only the requested range, and the request set the end of the range.
         var isRange = false
         /// The position before which all bytes of the range were written.
         var position: Int64
@@ -42,7 +42,8 @@ final class RangeSink: HTTPResponseSink {
 
     var offset: Int64 { position }
 
-    /// The missing bytes of the range, for another request; nil if no byte is missing, or if only the whole file can be requested.
+    /// The missing bytes of the range, for another request. Nil if no byte is missing, if the range has no end, if the version of the file
+    /// is unknown, or if the response has the whole file.
     var rest: FileRange? {
         let state = state.withLock { $0 }
         guard state.isAccepted else { return range.end != nil && part.version != nil ? range : nil }
@@ -55,7 +56,8 @@ final class RangeSink: HTTPResponseSink {
         let (position, end) = state.withLock { ($0.position, $0.end) }
         guard let end, position != end else { return }
         if answer.status == 206, position < end {
-            // A server may send less than was requested (RFC 9110, section 15.3.7). The next attempt resumes after these bytes.
+            // A server may send less than was requested (RFC 9110, section 15.3.7). Another connection or the next attempt requests the
+            // missing bytes.
             throw TransferError(.transient, .connectionLost, "The server sent only \(position) bytes of \(source.name).")
         }
         throw TransferError(

@@ -7,7 +7,7 @@ public struct NetworkOptions: Hashable, Sendable {
     /// The proxy to use.
     public enum Proxy: Hashable, Sendable {
         /// The proxy from the environment variables `https_proxy`, `http_proxy` or `all_proxy`, except for the hosts in `no_proxy`
-        /// (libcurl-env(3)).
+        /// (libcurl-env(3)). SFTP uses only `all_proxy` and `no_proxy`.
         case environment
         /// No proxy.
         case direct

@@ -6,7 +6,7 @@ struct MultistatusReader {
         var href: [UInt8]
         /// Whether the resource is a folder; nil if the server does not report this.
         var isFolder: Bool?
-        /// The size in bytes; nil if the server does not report it, or reports a number above 2^63 - 1.
+        /// The size in bytes; nil if the server does not report a number from 0 to 2^63 - 1.
         var size: Int64?
         /// The status of the whole resource; nil if the server reports only the status of its properties.
         var status: Int?

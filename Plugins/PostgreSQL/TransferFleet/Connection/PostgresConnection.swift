@@ -32,9 +32,10 @@ package actor PostgresConnection {
 
     /// Runs statements in one transaction, on this actor's dispatch queue.
     ///
-    /// - Throws: ``QueueError``: the errors of the body; `invalidRequest` if a value contains a zero byte; `statementRejected` if the
-    ///   database rejected a statement, and would reject it again; `storageUnavailable` if the database rejected a statement for another
-    ///   reason or can't be reached. If it can't be reached, the transaction may have taken effect.
+    /// - Throws: ``QueueError``: the errors of the body and of the connection's check; `invalidRequest` if a value contains a zero byte;
+    ///   `statementRejected` if the database rejected a statement, and would reject it again; `storageUnavailable` if the database rejected
+    ///   a statement for another reason, has an unreadable value, or can't be reached. If it can't be reached, the transaction may have
+    ///   taken effect.
     package func transaction<Value: Sendable>(_ body: @Sendable (PostgresLink) throws -> Value) throws -> Value {
         try translatingErrors {
             var repetitions = 0

@@ -4,7 +4,7 @@ import TransferKit
 /// Renews a member's leases, and stops a session in time if its lease can't be renewed. Does not wait for the fleet's lock, unlike the tasks that
 /// take sessions and report their ends.
 extension FleetMember {
-    /// Renews the leases on each request, until the task is cancelled.
+    /// Renews the leases on each request, until the task is cancelled or the fleet has removed the member.
     func sendHeartbeats() async {
         for await _ in heartbeatRequests {
             do {

@@ -45,7 +45,7 @@ public struct Fleet: ControllableQueue {
     /// The ID of the fleet, which its database keeps.
     package func identity() async throws -> String { try await store.identity() }
 
-    /// Checks that the database lets this user do what a member does.
+    /// Checks that the user of the database has the privileges that a member needs.
     ///
     /// - Throws: ``/TransferKit/QueueError`` with the code `storageUnavailable`.
     package func checkMemberPrivileges() async throws {

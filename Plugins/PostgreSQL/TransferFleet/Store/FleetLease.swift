@@ -32,7 +32,7 @@ package struct LeaseReference: Hashable, Sendable {
     }
 }
 
-/// The current work that the fleet asks of the owner of a lease.
+/// The fleet's request to the owner of a lease.
 package enum LeaseRequest: Sendable, Equatable {
     case run
     case pause
@@ -42,7 +42,7 @@ package enum LeaseRequest: Sendable, Equatable {
 
 /// The answer to a heartbeat.
 package struct HeartbeatAnswer: Sendable {
-    /// For each lease that is still valid, what its owner must do. A lease that is missing here has ended.
+    /// The request to the owner of each lease that is still valid, by session. A lease that is missing here has ended.
     package var requests: [SessionID: LeaseRequest] = [:]
     /// The member's shares of the rate limits; empty if no lease was renewed.
     package var rates = RateShares()

@@ -47,7 +47,7 @@ final class AgentClient {
         close(socket)
     }
 
-    /// Returns the public keys of the agent.
+    /// Returns the public keys of the agent, at most 1,024.
     func identities(by deadline: Deadline) throws(Failure) -> [HostKey] {
         // The request has the type 11 (SSH_AGENTC_REQUEST_IDENTITIES), and the response the type 12 (SSH_AGENT_IDENTITIES_ANSWER).
         var reader = WireReader(try ask([11], by: deadline))

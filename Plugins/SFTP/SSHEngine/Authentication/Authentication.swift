@@ -43,7 +43,8 @@ struct Authentication {
     ///
     /// - Returns: The accepted method, for the log.
     /// - Throws: `CancellationError`, or a `TransferError` of the class `credentials` that lists all attempts. The class is `transient` if
-    ///   the connection broke or the time limit has passed.
+    ///   the connection broke or the time limit has passed. If the credential provider throws a `TransferError` of another class, throws
+    ///   this error.
     mutating func run() throws -> String {
         if try requestMethods() { return "none" }
         if offered.contains("publickey") {

@@ -9,7 +9,8 @@ package protocol SSHChannelHandler: AnyObject, Sendable {
     /// ``receive(_:)``, and after each ``SSHChannel/wake()``.
     func bytesToSend() -> [UInt8]
 
-    /// Called once when the channel has ended or is being closed; no calls follow.
+    /// Called once when the channel has ended or is being closed; no calls follow. Not called if the program was not started, or if the
+    /// caller was cancelled before its start.
     ///
     /// - Parameter error: The reason; nil if the client closed the channel or the connection, or if a command has exited.
     func end(_ error: TransferError?)

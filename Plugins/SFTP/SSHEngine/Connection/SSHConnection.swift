@@ -39,7 +39,8 @@ package final class SSHConnection: Sendable {
     ///     for each additional connection.
     ///   - credentials: Supplies passwords and passphrases when they are needed.
     ///   - logger: Logs how the server was verified and the user was authenticated.
-    /// - Throws: `CancellationError`, or a `TransferError` of one of these classes:
+    /// - Throws: `CancellationError`, the error of `openSocket`, a `TransferError` of `credentials`, or a `TransferError` of one of these
+    ///   classes:
     ///   - `unreachable`: No SSH server responds.
     ///   - `trust`: The host key is not trusted.
     ///   - `credentials`: The server accepts none of the credentials.

@@ -64,7 +64,7 @@ struct HostKeyCheck {
     /// Verifies that the server's key is trusted. Adds the key of an unknown server to the user's file if the policy allows it.
     ///
     /// - Returns: The reason for trusting the key, for the log.
-    /// - Throws: A `TransferError` of the class `trust` with the server's key and the known keys, or ``UnpinnedHostKey``.
+    /// - Throws: A `TransferError` of the class `trust`; ``UnpinnedHostKey`` if the policy pins other keys.
     func recognize(_ key: HostKey) throws -> String {
         if case .pinned(let fingerprints) = settings.hostKeys.trust { return try recognize(key, pinned: fingerprints) }
         switch known.verdict(on: key, of: host) {

@@ -29,7 +29,7 @@ struct TUSFeatures: Hashable, Sendable {
         return features
     }()
 
-    /// Parses a response to `OPTIONS`; nil if the response lists neither versions nor extensions of the protocol.
+    /// Parses a response to `OPTIONS`; nil if the response has no header with the version, the versions or the extensions of the protocol.
     init?(_ headers: HTTPHeaders, in dialect: Dialect) {
         let identifyingHeaders = [dialect.versionsHeader, dialect.versionHeader, dialect.extensionsHeader]
         guard identifyingHeaders.contains(where: { headers[$0] != nil }) else { return nil }
@@ -56,7 +56,8 @@ struct TUSFeatures: Hashable, Sendable {
     }
 
     /// Replaces the extensions that the server lists.
-    /// If the extensions contain `checksum` or `checksum-trailer`, and the server lists no algorithms, SHA-1 is assumed, which each such
+    ///
+    /// If the new extensions contain `checksum` or `checksum-trailer`, and the server lists no algorithms, assumes SHA-1, which each such
     /// server supports (tus 1.0.0, "Checksum").
     mutating func replaceExtensions(_ replacement: [TUSExtension]) {
         extensions = replacement.map(\.rawValue)

@@ -259,8 +259,8 @@ extension TUSServer {
 
     /// Removes an upload (tus 1.0.0, "Termination").
     ///
-    /// - Throws: A ``TransferError``. The class is ``FailureClass/unsupported`` if the upload remains until it expires, and the code is
-    ///   ``TransferError/Code/unsupported`` if the server removes no uploads at all.
+    /// - Throws: A ``TransferError``. The class is ``FailureClass/unsupported`` if the upload remains until it expires. The code is then
+    ///   ``TransferError/Code/unsupported`` if the server removes no uploads at all, or ``TUSOptions/extensions`` excludes termination.
     func delete(_ url: String) async throws {
         guard dialect.ietf != nil || options.extensions?.contains(.termination) ?? true else {
             throw TransferError(

@@ -114,7 +114,7 @@ struct TUSServer {
 
     /// Sends each later `PATCH` to this endpoint as `POST`.
     ///
-    /// - Returns: False if `PATCH` was already sent as `POST`; otherwise true.
+    /// - Returns: False if `PATCH` was already sent as `POST`, or the protocol is the IETF's; otherwise true.
     func beginOverridingMethod() -> Bool {
         guard dialect.ietf == nil, !overridesMethod else { return false }
         profiles.learn(of: address) { $0.needsMethodOverride = true }

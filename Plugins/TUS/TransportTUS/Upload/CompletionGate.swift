@@ -7,7 +7,7 @@ final class CompletionGate: Sendable {
     /// The number of remaining bytes at which the gate requests the checkpoint, early enough to save it before the last byte is due.
     private static let lead: Int64 = 4 << 20
 
-    /// Yields once, when the checkpoint must be saved.
+    /// Yields when the checkpoint must be saved, possibly several times until the gate is open.
     let requests: AsyncStream<Void>
     private let continuation: AsyncStream<Void>.Continuation
     private let size: Int64

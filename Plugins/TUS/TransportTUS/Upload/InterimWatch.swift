@@ -4,8 +4,7 @@ import HTTPSupport
 import Locking
 import TransferCore
 
-/// The interim responses (104) about an upload resource that arrive while a request is running. Combines responses that have not been processed
-/// yet.
+/// The interim responses (104) about an upload resource that arrive while a request is running. Combines their content in one report.
 final class InterimWatch: Sendable {
     /// The content of interim responses.
     struct Report: Sendable {

@@ -55,7 +55,9 @@ extension PatchLoop {
         lastChecksum = (range, header)
     }
 
-    /// Adds bytes that the server kept without comparing their checksum to the stored number of unverified bytes.
+    /// Increases the stored number of unverified bytes.
+    ///
+    /// - Parameter count: The number of bytes that the server kept without comparing their checksum.
     func saveUnverified(_ count: Int64) async throws {
         // With the IETF's protocol, the checksum of the whole file is compared.
         guard count > 0, check.comparesRequests, server.dialect.ietf == nil else { return }

@@ -33,15 +33,16 @@ struct RemoteUpload: Codable, Sendable {
     /// them.
     var uncounted: Int64?
 
-    /// The time at which the server will remove the upload, in seconds since 1970 by the server's clock (tus 1.0.0, "Upload-Expires").
+    /// The time at which the server will remove the upload, in seconds since 1970 by the server's clock (`Upload-Expires` of tus, or the
+    /// lifetime in `Upload-Limit` of the IETF's protocol).
     var expires: Int?
 
-    /// The last `PATCH`, if it got no response. The next attempt uses it to detect proxies that buffer requests until they are complete,
-    /// and bytes that the server did not count.
+    /// The last `PATCH`, or creation with content (IETF), if it got no response. The next attempt uses it to detect proxies that buffer
+    /// requests until they are complete, and bytes that the server did not count.
     var unanswered: UnansweredRequest?
 }
 
-/// A `PATCH` without a response.
+/// A request with content to which the server did not respond. A gateway may have responded instead.
 struct UnansweredRequest: Codable, Hashable, Sendable {
     /// The offset at which the request started.
     var offset: Int64

@@ -34,7 +34,7 @@ extension TUSUpload {
     /// server software that was since replaced.
     ///
     /// - Parameter tus: The transport's dialect.
-    /// - Returns: Whether the server speaks the other protocol.
+    /// - Returns: Whether this method chose the other protocol.
     mutating func chooseOtherDialect(tus: Dialect) async throws -> Bool {
         let known = await record.checkpoint
         guard tus.ietf == nil, known.urls.isEmpty, known.whole.mayBeComplete != true else { return false }

@@ -127,14 +127,15 @@ actor TUSUploadRecord {
         report(slot) { $0.sent = max($0.sent, position) }
     }
 
-    /// While a `PATCH` runs, saves how many of its bytes the network has accepted.
+    /// While a request with content runs, saves how many of its bytes the network has accepted.
     func saveCounts(_ counts: AsyncStream<Int64>, from offset: Int64, of slot: Slot) async throws {
         for await accepted in counts {
             try await save { $0[slot].unanswered = UnansweredRequest(offset: offset, accepted: accepted) }
         }
     }
 
-    /// Removes and returns the last unanswered `PATCH`, because the server's offset or response is now known. The next change saves the removal.
+    /// Removes and returns the last unanswered request, because the server's offset or response is now known. The next change saves the
+    /// removal.
     @discardableResult
     func removeUnanswered(of slot: Slot) -> UnansweredRequest? {
         defer { checkpoint[slot].unanswered = nil }
