@@ -18,9 +18,9 @@ import TransportSupport
         return try #require(error)
     }
 
-    /// The number of bytes of the request's head after which the server closes the connection. The kernel resets a connection that is closed with
-    /// unread bytes.
-    @Test(arguments: [0, 1, 10], ["GET", "POST", "PUT"]) func reportsConnectionClosedAtOnce(limit: Int, method: String) async throws {
+    /// The server closes the connection after `limit` bytes of the request's head. The kernel resets a connection that is closed with unread
+    /// bytes.
+    @Test(arguments: [0, 1, 10], ["GET", "POST", "PUT"]) func reportsConnectionClosedDuringHead(limit: Int, method: String) async throws {
         let server = try ScriptedServer(headLimit: { _ in limit }) { _, _ in [.silence] }
         defer { server.stop() }
         let error = try await failure(method, body: method == "GET" ? .none : .bytes([1, 2, 3]), at: server.url())

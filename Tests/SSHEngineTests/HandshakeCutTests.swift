@@ -162,7 +162,7 @@ struct HandshakeCutTests {
     /// The number of connections that the test breaks at the same time. Most of the time, a connection waits for the server's new process.
     private static let workers = 8
 
-    /// The distance between the tested bytes. A test of each byte (1) takes several minutes. The distance is prime, so that the tested bytes have each
-    /// position in blocks of a cipher.
+    /// The distance between the tested bytes. A test of each byte (1) takes several minutes. The distance is prime, so that the tested bytes
+    /// have each position in blocks of a cipher.
     private static let step = 13
 }

@@ -116,7 +116,8 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// A file of the form changes while the form is sent, and the next attempt is for another endpoint.
+    /// A file of the form changes while the form is sent, so this attempt and the next one fail. Afterwards, an endpoint without forms rejects the
+    /// form.
     @Test func detectsChangedFileOfForm() async throws {
         let changes = Locked<@Sendable () -> Void>({})
         var transfer = try TestTransfer(

@@ -5,8 +5,8 @@ import TransferCore
 /// Requests for which the server may create a record.
 extension HTTPUpload {
     /// Sends a request. If the server may create a record for the request, first reports this to the queue. If the request must not be
-    /// repeated while its outcome is unknown, reports that too, before the last bytes are sent. After a failure, reports whether the server can't have
-    /// created a record. If the process ends before the report that precedes the last bytes, the server has only a part of the request,
+    /// repeated while its outcome is unknown, reports that too, before the last bytes are sent. After a failure, reports whether the server
+    /// can't have created a record. If the process ends before the report that precedes the last bytes, the server has only a part of the request,
     /// which a later attempt can safely send again.
     ///
     /// - Parameters:

@@ -4,8 +4,8 @@ public import TransferCore
 public import TransportSupport
 
 /// Uploads files to tus 1.0.0 servers (https://tus.io/protocols/resumable-upload), with the extensions that the server offers, and to servers of the
-/// IETF's successor of tus, *Resumable Uploads for HTTP* (draft-ietf-httpbis-resumable-upload). ``TUSOptions/dialect`` selects the protocol; the article
-/// <doc:ResumableUploads> explains the IETF's protocol. The following describes tus.
+/// IETF's successor of tus, *Resumable Uploads for HTTP* (draft-ietf-httpbis-resumable-upload). ``TUSOptions/dialect`` selects the protocol; the
+/// article <doc:ResumableUploads> explains the IETF's protocol. The following describes tus.
 ///
 /// An interrupted upload resumes at the server's offset. Bytes count as confirmed only after the server has reported them. A growing source
 /// is sent while it grows if its length is known, or if the server supports *creation-defer-length*. Otherwise, the upload starts when the

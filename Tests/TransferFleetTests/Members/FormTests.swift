@@ -71,7 +71,7 @@ import TransportHTTP
         }
     }
 
-    /// Receives the first form and never responds to it.
+    /// Never responds to the first form, and accepts all others.
     private static func firstIsLost(_ number: Int) -> [ServerStep] { [.read(nil)] + (number == 0 ? [.silence] : [.answer(201)]) }
 
     @Test func `a form with an unknown outcome is reported, and not sent again until someone retries it`() async throws {
@@ -140,7 +140,7 @@ import TransportHTTP
         #expect(setup.whole.count == 2 && setup.transfers.count == 1)
     }
 
-    /// Only the retry by a user sends the form again.
+    /// The form is sent again only if a user retries it after its unknown outcome was reported.
     @Test(arguments: ["reset", "gateway", "pause", "cancel"]) func `one member does not repeat a form with an unknown outcome`(
         end: String
     ) async throws {

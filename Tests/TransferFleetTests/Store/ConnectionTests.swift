@@ -3,7 +3,7 @@ import Testing
 import TransferFleet
 import TransferKit
 
-/// The errors for wrong URLs, servers and schemas. Each message names the next step.
+/// The errors for wrong URLs, servers and schemas, whose messages name the cause or the next step; lost connections; and failed transactions.
 @Suite struct ConnectionTests {
     private func message(_ url: String) async -> String {
         do {

@@ -107,7 +107,9 @@ import TransferKit
         }
     }
 
-    /// Calls the body with each of 16 members at the same time, and prints how many calls per second the database served.
+    /// Calls the body several times for each member, for all members at the same time, and prints how many calls per second the database served.
+    ///
+    /// - Parameter body: Receives the index of a member.
     private func measure(
         _ name: String, callsPerMember count: Int, of members: [(store: FleetStore, member: FleetMemberDescription)],
         _ body: @escaping @Sendable (Int) async throws -> Void

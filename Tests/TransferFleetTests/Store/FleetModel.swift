@@ -6,7 +6,10 @@ struct FleetModel {
         var id: SessionID
         var state = SessionState.waiting
         var owner: String?
+        /// The start priority: 0 for `run`, 1 for `runNext`, 2 for a session that was displaced and may return, 3 for an interrupted one, and 4
+        /// for all others.
         var lane = 4
+        /// In the lanes 0 and 1, sessions with higher marks start first.
         var mark = 0
         var displacedBy: SessionID?
         var isRemoved = false

@@ -4,7 +4,7 @@ import Testing
 import TransferFleet
 import TransferKit
 
-/// The order, deduplication and events of a fleet.
+/// The order, deduplication, dependencies and events of a fleet's sessions, and operations on groups.
 @Suite struct OrderTests {
     @Test(arguments: [99, 1 << 60, -5] as [Int64]) func `sessions can be moved to the end and added although the stored number is wrong`(
         stored: Int64

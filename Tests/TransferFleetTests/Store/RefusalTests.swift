@@ -5,7 +5,8 @@ import TransferCore
 import TransferFleet
 import TransferKit
 
-/// Requests that a fleet rejects. Each message names the alternative; see the table in the article "Running a fleet".
+/// Requests that a fleet rejects, and tables of an old version. Each message names the alternative; see the table in the article "Running a
+/// fleet".
 @Suite(.timeLimit(.minutes(2))) struct RefusalTests {
     private func message(_ body: () async throws -> Void) async -> String {
         let error = await #expect(throws: QueueError.self) { try await body() }

@@ -4,7 +4,8 @@ import TransferCore
 import TransferFleet
 import TransferKit
 
-/// Rows that this version can't read, for example after a manual change. They affect only their own session or account.
+/// Rows that this version can't read, for example after a manual change, and positions at the ends of their range. Unreadable rows affect only
+/// their own session, account or event.
 @Suite struct UnreadableTests {
     @Test func `an unreadable session fails, and the next one is taken`() async throws {
         let fleet = try await FleetFixture()

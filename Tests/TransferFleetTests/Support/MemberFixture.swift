@@ -21,7 +21,9 @@ final class MemberFixture: Sendable {
     let server: TUSLoopbackServer
     private let listener: PostgresConnection
 
-    /// - Parameter credentials: The credentials of the account `studio`.
+    /// - Parameters:
+    ///   - credentials: The credentials of the account `studio`.
+    ///   - database: The server of the fleet's database, or nil for the shared one.
     init(credentials: [CredentialReference] = [], database: PostgresServer? = nil) async throws {
         folder = FilePath(FileManager.default.temporaryDirectory.appending(path: "fleet-\(UUID().uuidString)").path)
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)

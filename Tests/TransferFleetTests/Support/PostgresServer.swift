@@ -27,7 +27,9 @@ final class PostgresServer: Sendable {
     /// The folders of the servers that can replace this one.
     private let standbys = Locked<[String]>([])
 
-    /// - Parameter primary: The server whose changes this standby server receives; nil for an independent server.
+    /// - Parameters:
+    ///   - options: Further arguments of the program `postgres`.
+    ///   - primary: The server whose changes this standby server receives; nil for an independent server.
     init(options: [String] = [], standbyOf primary: PostgresServer? = nil) throws {
         let template = "/tmp/transferkit-postgresql-XXXXXX"
         let folder = try unsafe template.withCString { path in

@@ -64,7 +64,7 @@ import TransferCore
         }
     }
 
-    /// Uploads a file. Returns the modes of the part file at all reports, and the final mode of the file.
+    /// Uploads a file. Returns the modes of the part file while it contains bytes, and the final mode of the file.
     private func modes(_ transfer: TestTransfer, _ source: UploadSource) async throws -> (part: Set<Int>, file: Int?) {
         let part = transfer.fixture.server.appending(path: ".tq-t-1.part").path
         let seen = Locked<Set<Int>>([])

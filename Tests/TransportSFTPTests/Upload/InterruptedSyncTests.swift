@@ -25,9 +25,11 @@ struct InterruptedSyncTests {
         private let syncLimit: Int
         /// The number of bytes that a connection receives before it breaks.
         private let writeLimit: Int
-        /// Whether the disk loses the bytes of an interrupted sync. The server reports this loss only to the broken connection, so later syncs succeed.
+        /// Whether the disk loses the bytes of an interrupted sync. The server reports this loss only to the broken connection, so later syncs
+        /// succeed.
         private let losesBytes: Bool
-        /// The number of interrupted syncs after which the disk fails once: the next sync loses its bytes and returns an error. Later syncs succeed.
+        /// The number of interrupted syncs after which no sync is interrupted. The first of the later syncs loses a block and returns an error,
+        /// if `failsOnce` is true. All others succeed.
         private let interruptionsBeforeFailure: Int
         private let state = Locked(State())
 

@@ -67,8 +67,8 @@ import TransportTUS
         let followed = try upload(origins: [other]) { _, _ in [.answer(308, ["Location": other.url()])] }
         _ = try await followed.run()
         #expect(other.requests.map(\.method) == ["POST", "PATCH"])
-        // A redirect never forwards credentials to another origin. The PATCH request does contain credentials, because the account lists the upload's
-        // origin.
+        // A redirect never forwards credentials to another origin. The PATCH request does contain credentials, because the endpoint's setting
+        // `origins` lists the upload's origin.
         #expect(other.requests.map { $0.headers["authorization"] } == [nil, "Bearer \(Self.token)"])
         await followed.end()
         other.stop()

@@ -105,7 +105,8 @@ import TransportTUS
         await end(scripted, upload)
     }
 
-    /// The last request of a tus upload had no response, so the earlier server may have the whole file. Sending it again could store it twice.
+    /// The last request of a tus upload had no response. If all remaining bytes were sent, the earlier server may have the whole file, and sending
+    /// it again could store it twice.
     @Test(arguments: [(5, "resumeLost"), (6, "permanent")]) func restartsNoUploadThatMayBeComplete(accepted: Int, failureClass: String)
         async throws
     {

@@ -67,7 +67,7 @@ import TransportTUS
         let server = ResourceServer(version: version, "POST", .answer(0))
         let upload = try TestUpload.resource(size: 100, version: version) { request, _ in server.steps(request) }
         let first = await upload.failure()
-        // The first file at a server that does not name its version is sent after its upload was created.
+        // If the server does not name its version, the client sends the content of the first file in a second request.
         guard version != "final" else { return await upload.end() }
         #expect(first?.failureClass == .transient)
         #expect(try saved(upload.recorder.checkpoints.last).mayBeComplete == true)

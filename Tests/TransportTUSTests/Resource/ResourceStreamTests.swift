@@ -71,12 +71,12 @@ import TransportTUS
     @Test func asksForDigestAfterLostResponse() async throws {
         let server = ResourceServer(version: "10", "", nil)
         let upload = try upload(server)
-        let isLast = Locked(false)
+        let isEndKnown = Locked(false)
         let stream = try TestStream(upload.file, total: Self.size, ahead: 30) {
-            // The end becomes known after the second request at the latest, so the next response is the last one.
-            if isLast.withLock({ isLast in
-                defer { isLast = true }
-                return !isLast
+            // The end becomes known when fewer than 30 bytes are unconfirmed. The next request sends them, so its response is the last one.
+            if isEndKnown.withLock({ isEndKnown in
+                defer { isEndKnown = true }
+                return !isEndKnown
             }) {
                 server.state.withLock { $0.cut = ("PATCH", .answer(0)) }
             }

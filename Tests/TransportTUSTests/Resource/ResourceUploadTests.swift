@@ -11,7 +11,7 @@ import TransportTUS
         let server = ResourceServer(version: version, "", nil)
         var upload = try TestUpload.resource(size: 3000, version: version) { request, _ in server.steps(request) }
         upload.remotePath = "ordner/ä b.bin"
-        // The server of the final protocol does not name a version, so the first file is sent after its upload was created.
+        // The server of the final protocol does not name a version, so the client sends the content of the first file in a second request.
         if version == "final" { _ = try await upload.run() }
         let before = upload.requests.count
         let receipt = try await upload.run()

@@ -31,6 +31,7 @@ struct TestUpload {
 
     /// - Parameters:
     ///   - offers: The extensions of the server, or nil for a server without `OPTIONS`.
+    ///   - features: Further headers of the response to `OPTIONS`.
     ///   - options: The server's steps for each `OPTIONS`, in place of `offers`.
     ///   - headers: The app's header hook.
     ///   - trial: The server's steps for the test of trailers. By default, trailers arrive.

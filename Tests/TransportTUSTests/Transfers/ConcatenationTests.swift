@@ -98,7 +98,7 @@ import TransportTUS
     }
 
     @Test(arguments: [(1000, 3, [334, 334, 332]), (1000, 2, [500, 500]), (101, 64, Array(repeating: 2, count: 50) + [1])])
-    func sendsSegmentsOnSeparateConnections(size: Int, parallel: Int, lengths: [Int]) async throws {
+    func sendsFileAsSegments(size: Int, parallel: Int, lengths: [Int]) async throws {
         let server = Server()
         let upload = try upload(size: size, parallel: parallel, server: server)
         let receipt = try await upload.run()
@@ -352,8 +352,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// If the server does not support removal, no warning is necessary. After a server error, the queue can remove the segments later. The
-    /// client never removes the final upload.
+    /// If the server does not support removal (405), no warning is necessary. If the server forbids the removal (403), the segments stay. After a
+    /// server error, the queue can remove the segments later. The client never removes the final upload.
     @Test(arguments: [(500, 1, 2), (403, 1, 0), (405, 0, 0)])
     func reportsUnremovedSegments(status: Int, warnings: Int, leftovers: Int) async throws {
         let server = Server()

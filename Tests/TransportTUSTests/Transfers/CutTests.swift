@@ -9,7 +9,7 @@ import TransportTUS
     private static let size = 100
 
     /// Runs attempts until the file is complete. Each failure must be transient, as after a lost connection. The content of each request
-    /// must match its offset.
+    /// must match its offset, and no `PATCH` may directly follow another one.
     private func complete(_ upload: TestUpload, from start: Checkpoint?, _ place: String) async throws {
         var checkpoint = start
         var attempts = 0

@@ -89,7 +89,8 @@ import TransportTUS
         await download.end()
     }
 
-    /// The headers don't distinguish versions of the remote file, so the next response must not be appended to the received bytes.
+    /// The headers don't distinguish versions of the remote file, or the server supports no ranges. So the next response must not be appended to
+    /// the received bytes.
     @Test(arguments: [
         [:], ["ETag": "W/\"v1\""], ["ETag": "\"v1\"", "Accept-Ranges": "none"],
         // `Last-Modified` has a resolution of one second, so the file may have changed again in the second in which the server responded.

@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// Sparse files whose sizes are at or beyond a limit.
+/// Sparse files whose sizes are near or beyond a limit.
 @Suite struct LargeFileTests {
     private func source(_ size: Int64, _ file: TemporaryFile) throws -> UploadSource {
         let descriptor = try FileDescriptor.open(file.path, .writeOnly)

@@ -140,7 +140,8 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A checkpoint in a damaged database may contain arbitrary numbers. The attempt uses the server's offset.
+    /// A checkpoint in a damaged database may contain arbitrary numbers. The attempt uses the server's offset. An attempt with segments must
+    /// not crash.
     @Test(arguments: [Int64.min, -1, .max]) func toleratesInvalidNumbersInCheckpoint(position: Int64) async throws {
         let request = #"{"offset":\#(position),"taken":\#(position)}"#
         let numbers = #""confirmed":\#(position),"unverified":\#(position),"uncounted":\#(position),"refusedOffset":\#(position)"#

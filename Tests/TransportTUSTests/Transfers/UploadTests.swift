@@ -103,7 +103,7 @@ import TransportTUS
         await second.end()
     }
 
-    @Test func resendsBytesRejectedByServer() async throws {
+    @Test func resendsBytesThatServerDidNotStore() async throws {
         let upload = try TestUpload(size: 10, answers: [[.created], [.accepted(4)], [.offset(4, of: 10)], [.accepted(10)]])
         _ = try await upload.run()
         #expect(upload.methods == ["POST", "PATCH", "HEAD", "PATCH"])

@@ -138,8 +138,8 @@ public actor FleetMember {
             process: ProcessInfo.processInfo.processIdentifier)
     }
 
-    /// Joins the fleet, and runs sessions until ``stop()`` or a cancellation of the task. Then interrupts the sessions, gives them back, and shuts the
-    /// queue down.
+    /// Joins the fleet, and runs sessions until ``stop()`` or a cancellation of the task. Then interrupts the sessions, gives them back, and
+    /// shuts the queue down.
     ///
     /// - Throws: ``/TransferKit/QueueError``: if the member can't join, or if the fleet has removed it.
     public func run() async throws {

@@ -20,8 +20,8 @@ public struct Fleet: ControllableQueue {
     ///   - url: The URL of the database: `postgresql://user@host/database`. For the password, use `PGPASSWORD` or `~/.pgpass` (PostgreSQL manual,
     ///     sections 34.15 and 34.16).
     ///   - place: Where new sessions may run.
-    ///   - sharedFolders: The absolute paths of folders that all members share. Regardless of `place`, a new session whose local files are all below these
-    ///     folders may run on any member.
+    ///   - sharedFolders: The absolute paths of folders that all members share. Regardless of `place`, a new session whose local files are all
+    ///     below these folders may run on any member.
     /// - Throws: ``/TransferKit/QueueError`` with the code `invalidRequest` if the URL is invalid.
     public init(_ url: String, place: FleetPlace, sharedFolders: [FilePath] = []) throws(QueueError) {
         store = FleetStore(try PostgresURL(url))

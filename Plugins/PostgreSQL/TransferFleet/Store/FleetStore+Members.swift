@@ -8,8 +8,8 @@ package struct FleetMemberDescription: Sendable {
     package static let version = 2
 
     package var name: String
-    /// A random ID that belongs to the member's storage folder. One process at a time owns the folder, so a second process with this identity can only
-    /// be the successor of a process that has ended.
+    /// A random ID that belongs to the member's storage folder. One process at a time owns the folder, so a second process with this identity
+    /// can only be the successor of a process that has ended.
     package var identity: String
     package var slots: Int
     package var labels: [String]
@@ -188,8 +188,8 @@ extension FleetStore {
         }
     }
 
-    /// Removes a member, which can then neither take sessions nor renew its leases. Its sessions continue elsewhere once their leases have ended, because
-    /// the member may still be sending until then.
+    /// Removes a member, which can then neither take sessions nor renew its leases. Its sessions continue elsewhere once their leases have
+    /// ended, because the member may still be sending until then.
     ///
     /// - Throws: ``QueueError`` with the code `noSuchMember`.
     package func evict(_ name: String) async throws {

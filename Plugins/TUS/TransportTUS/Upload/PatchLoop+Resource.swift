@@ -64,8 +64,8 @@ extension PatchLoop {
 
     /// Reads the state of the upload from the response to `HEAD`.
     ///
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost`` if the server lost confirmed bytes, or completed the upload with another
-    ///   size.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost`` if the server lost confirmed bytes, or completed the upload with
+    ///   another size.
     mutating func readState(_ answer: TUSResponse, at offset: Int64) async throws {
         guard let terms = server.dialect.ietf else { return }
         chunks.limits.update(with: answer.limits)
