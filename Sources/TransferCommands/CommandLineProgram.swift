@@ -13,8 +13,8 @@ public struct CommandLineProgram: Sendable {
 
     /// Runs the command in this process's arguments, and exits with the command's status. An executable's `main` needs no other call.
     ///
-    /// Call this method before anything else. The method opens closed standard streams, raises the limit on open files, and sets up
-    /// logging. If crash reports could contain secrets, the method first restarts the process.
+    /// Call this method before anything else. The method opens closed standard streams, raises the limit on open files, restarts the process
+    /// once if crash reports could contain secrets, and sets up logging.
     ///
     /// - Parameter transports: The transports that endpoints can use.
     public static func main(transports: RegisteredTransports = .builtIn) async -> Never {
@@ -79,9 +79,7 @@ public struct CommandLineProgram: Sendable {
     /// Runs one command.
     ///
     /// - Parameter arguments: The arguments after the program's name, encoded by ``ProcessArguments``.
-    /// - Returns: The exit status: 0 for success, 1 if transfers failed or need user action, a check failed, or the output can't be
-    ///   written, 2 for wrong usage, 3 if the queue can't be used, 4 if the session, account or index does not exist or its state forbids
-    ///   the operation, 130 if interrupted.
+    /// - Returns: The exit status, as ``ExitStatus`` defines it: 0 for success, and 130 if a signal interrupted the command.
     private func run(_ arguments: [String]) async -> Int32 {
         var status = await CommandContext.$current.withValue(context) { await statusOfRun(arguments) }
         if let failure = context.output.failure {
@@ -156,7 +154,7 @@ public struct CommandLineProgram: Sendable {
         }
     }
 
-    /// The next step after an error of the queue; empty if the error's message already names the step.
+    /// The next step after an error of the queue, after a space: a command, or a section of the documentation; empty if there is none.
     private static func advice(for code: QueueError.Code) -> String {
         switch code {
         case .noSuchAccount: " To list accounts: transferq account list"

@@ -5,12 +5,13 @@ import TransportSupport
 /// The exit status of the program. Commands throw a status if they have already printed the reason.
 enum ExitStatus: Int32, Error {
     case done = 0
-    /// Sessions failed or need user action, a check found a problem, or the output can't be written.
+    /// Sessions failed or need user action, a check found a problem, a question was not answered with yes, or the output can't be written.
     case incomplete = 1
+    /// The arguments are wrong, or a file can't be read. Nothing was changed.
     case usage = 2
     /// The queue can't be opened or reached, or its store failed.
     case storage = 3
-    /// The session, account or index does not exist, or its state forbids the operation.
+    /// The session, account or index does not exist, or the current state of the session or queue forbids the operation.
     case rejected = 4
     case interrupted = 130
 

@@ -15,8 +15,8 @@ package enum Figures {
     /// A date as ISO 8601 in this machine's time zone, with its offset.
     package static func date(_ date: Date) -> String { date.formatted(Date.ISO8601FormatStyle(timeZone: .current)) }
 
-    /// A time in the next hour as a number of seconds from now, such as `in 5 s`; `now` for a time within the last second; any other time
-    /// as a date.
+    /// A time in the next hour as a number of seconds from now, such as `in 5 s`; `now` for the current time, or a time less than two seconds
+    /// ago; any other time as a date.
     package static func moment(_ date: Date) -> String {
         let seconds = date.timeIntervalSinceNow.rounded(.up)
         if (-1...0).contains(seconds) { return "now" }

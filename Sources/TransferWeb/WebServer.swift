@@ -30,7 +30,8 @@ public final class WebServer: Sendable {
     ///
     /// - Parameters:
     ///   - queue: The queue.
-    ///   - folder: The folder for the tokens, which other users must not be able to write.
+    ///   - folder: The folder for the tokens, which other users must not be able to write. With ``WebServerOptions/program``, this must be the
+    ///     storage folder of the queue, because the program checks this folder.
     ///   - options: The options of the server.
     public init(_ queue: any ControllableQueue, tokensIn folder: FilePath, options: WebServerOptions = WebServerOptions()) {
         self.folder = folder
@@ -41,8 +42,8 @@ public final class WebServer: Sendable {
     /// Starts the server and returns when it is listening.
     ///
     /// - Returns: The URL of the page, with the token. A browser that opens the URL gets a cookie, and then the page without the token.
-    /// - Throws: A ``WebServerError`` if the address or the tokens can't be used, if TLS has no certificate and the address is not a loopback
-    ///   address, or if the server is already running.
+    /// - Throws: A ``WebServerError`` if the address, the certificate or the tokens can't be used, if the address is not a loopback address and
+    ///   there is no certificate, or if the server is already running.
     public func start() async throws(WebServerError) -> String {
         let isLoopback = RequestGuard.isLoopback(options.address)
         guard isLoopback || options.certificate != nil else {

@@ -54,15 +54,15 @@ package struct WebLimits: Sendable {
     package var bodySize = 1 << 20
     /// The maximum size of all headers of a request, in bytes.
     package var headerSize = 16 << 10
-    /// The maximum number of requests in a burst.
+    /// The maximum number of requests in a burst, from all clients with a valid token or cookie together. For all other clients, a quarter.
     package var requestBurst = 400.0
-    /// The sustained number of requests per second.
+    /// The sustained number of requests per second, from all clients with a valid token or cookie together. For all other clients, a quarter.
     package var requestsPerSecond = 200.0
     /// The maximum number of clients that receive events at the same time.
     package var eventClients = 64
     /// The maximum number of connections.
     package var connections = 256
-    /// The time within which the headers of a request must arrive, in seconds.
+    /// The time within which the headers of the first request of a connection must arrive, in seconds.
     package var headTime: Int64 = 10
     /// The time within which the body of a request must arrive, in seconds.
     package var bodyTime: Int64 = 30
@@ -72,7 +72,7 @@ package struct WebLimits: Sendable {
     package var writeTime: Int64 = 30_000
     /// The interval of comments in a stream of events, which show that the server still runs.
     package var heartbeat = Duration.seconds(15)
-    /// The number of recent events that the server keeps for clients that reconnect.
+    /// The number of recent events that the server keeps at least for clients that reconnect. The server keeps up to twice as many.
     package var recentEvents = 4_096
     /// The time for which requests share the result of one read from the queue, unless the queue reports a change.
     package var snapshotAge = Duration.milliseconds(500)

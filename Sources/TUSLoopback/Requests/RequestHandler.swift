@@ -188,7 +188,7 @@ final class RequestHandler: Sendable {
         return Response(200, headers)
     }
 
-    /// Removes an upload (the extension "termination").
+    /// DELETE: removes an upload (the tus extension *termination*, or the cancellation of the IETF's protocol).
     func terminate(_ upload: Upload) async -> Response {
         let entry = recorder.begin("DELETE", offset: nil, for: upload)
         let response: Response

@@ -90,7 +90,8 @@ struct EndpointOptions: ParsableArguments {
 
     /// Sets the given options on all endpoints that support them, replacing values of the same kind.
     ///
-    /// - Throws: A `CommandFailure` if no endpoint supports a given option.
+    /// - Throws: A `CommandFailure` if no endpoint supports a given option, can use the password, or has the transport of a setting. A
+    ///   `ValidationError` if the value of an option is invalid.
     func apply(to endpoints: inout [Endpoint], of transports: RegisteredTransports) throws {
         for option in given
         where !endpoints.contains(where: { !(transports[$0]?.options ?? []).isDisjoint(with: option.kinds) }) {

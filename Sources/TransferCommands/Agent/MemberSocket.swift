@@ -9,7 +9,7 @@ package struct MemberSocket: Sendable {
 
     /// Opens the socket in the queue's storage folder.
     ///
-    /// - Parameter onStopRequest: Called when `agent stop` asks this process to exit, which must then call ``shutDownQueue()``.
+    /// - Parameter onStopRequest: Called when `agent stop` asks this process to exit. This process must then call ``shutDownQueue()``.
     /// - Throws: ``/TransferKit/QueueError`` with the code `storageUnavailable`.
     package init(for queue: TransferQueue, logger: Logger, onStopRequest: @escaping @Sendable () -> Void) throws {
         server = try ControlServer(for: queue, as: .member, logger: logger, onStopRequest: onStopRequest)

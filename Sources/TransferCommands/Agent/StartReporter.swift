@@ -18,7 +18,7 @@ package struct StartReporter: Sendable {
         _ = fcntl(descriptor.rawValue, F_SETFD, FD_CLOEXEC)
     }
 
-    /// The result of the start, sent as one line of JSON.
+    /// The result of the start, sent as a JSON object.
     struct StartResult: Codable {
         /// The exit status of an agent that failed to start; nil if the agent is ready.
         var status: Int32?

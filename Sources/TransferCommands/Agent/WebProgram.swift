@@ -28,7 +28,7 @@ final class WebProgram: Sendable {
         var isStopping = false
         /// The write end of the pipe to the program's standard input; nil if the program is not running.
         var input: FileDescriptor?
-        /// The running program, which has not been reaped.
+        /// The ID of the program's process; nil if the program is not running. The process has not been reaped, so no other process has this ID.
         var process: pid_t?
     }
 

@@ -1,9 +1,9 @@
 import ArgumentParser
 import TransportSupport
 
-/// Rejects unknown commands. Runs before the parser.
+/// Checks command names, and options that a command does not accept or accepts only once. Runs before the parser.
 ///
-/// The parser would read an unknown command as an argument, or print the general help.
+/// For these mistakes, the parser would print a misleading error or the general help, or ignore all but the last value.
 enum CommandWords {
     /// The former names of commands, which help and completion don't show.
     private static let formerNames = ["stop": "yield", "update": "set"]
@@ -19,7 +19,7 @@ enum CommandWords {
 
     /// Checks the command names at the beginning of the arguments.
     ///
-    /// - Throws: A `CommandFailure` for an unknown or missing command.
+    /// - Throws: A `CommandFailure` for an unknown command, or for options without a command.
     static func check(_ arguments: [String]) throws(CommandFailure) {
         if let first = arguments.first, CommonOptions.isCommonOption(first) {
             throw CommandFailure(.usage, "\(first) needs a command. See: transferq help")

@@ -35,8 +35,8 @@ struct CommonOptions: ParsableArguments {
         await CommandContext.current.terminal.write(text.withoutControlCharacters)
     }
 
-    /// If no waiting session can start, prints the reason and how to run the queue. The reason is that no process runs the queue, or that
-    /// the queue's owner has stopped the queue.
+    /// If no waiting session can start, prints the reason and how to run the queue. The reason is that no process runs the queue, or that the
+    /// queue is stopped, stopping or draining.
     ///
     /// - Parameter mode: The mode of the queue; nil if no process owns it.
     func note(aboutMode mode: QueueStatus.Mode?) async {

@@ -24,7 +24,7 @@ enum OptionWords {
         return options.nearest(to: word)
     }
 
-    /// The names in the help of the command that the arguments name, without dashes.
+    /// The names, without dashes, of the options in the help of the command that the arguments name.
     private static func options(of arguments: [String]) -> [String] {
         var command: any ParsableCommand.Type = RootCommand.self
         for word in arguments {

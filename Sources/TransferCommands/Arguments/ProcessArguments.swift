@@ -112,7 +112,7 @@ package enum ProcessArguments: Sendable {
     /// Converts text that contains encoded arguments for output: replaces invalid UTF-8 with U+FFFD.
     static func shown(_ text: String) -> String { isText(text) ? text : String(decoding: bytes(of: text), as: UTF8.self) }
 
-    /// Whether an argument was valid UTF-8.
+    /// Whether an argument was valid UTF-8 without scalars of the private-use range.
     static func isText(_ argument: String) -> Bool {
         !argument.unicodeScalars.contains { escapes.contains($0.value) }
     }

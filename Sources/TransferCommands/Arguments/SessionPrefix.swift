@@ -44,7 +44,7 @@ enum SessionPrefix {
         return found
     }
 
-    /// The error for a prefix without a session. It names sessions whose ID begins with the same characters.
+    /// The error for a prefix without a session. It names sessions whose IDs begin with the prefix's first three characters.
     private static func unknown(_ prefix: String, in queue: any ControllableQueue) async throws -> CommandFailure {
         let start = String(prefix.prefix(minimumLength - 1))
         let near = prefix.isEmpty ? [] : try await queue.sessionIDs(beginningWith: start, limit: maximumListedCandidates)

@@ -2,7 +2,8 @@ import ArgumentParser
 import TransferControl
 import TransferKit
 
-/// The sessions to which a command applies: the sessions with the given IDs, all sessions, or the sessions that match every given filter.
+/// The sessions to which a command applies: the sessions with the given IDs, all sessions, or the sessions that match the given filters.
+/// A session matches if its account and tag are the given ones, and it is in any of the given states.
 struct SessionSelection {
     private let ids: [String]
     /// Whether `--all` selects the sessions.
@@ -46,8 +47,8 @@ struct SessionSelection {
     /// - Parameter resolved: Receives the sessions that were selected by ID. If the queue's owner exited before it responded, repeat the
     ///   call with the same variable, because the owner may have completed the operation.
     /// - Returns: The changed sessions, and an error for each session that was selected by ID and rejected the operation.
-    /// - Throws: A `CommandFailure` for an unknown ID, before any session is changed. If one ID selects a single session, the error of that
-    ///   session.
+    /// - Throws: A `CommandFailure` for an unknown ID, before any session is changed. If the IDs select a single session that rejects the
+    ///   operation, the error of that session.
     func apply(
         _ operation: SessionOperation, in queue: any ControllableQueue, resolved: inout [SessionID]?
     ) async throws -> AppliedOperation {
@@ -174,7 +175,7 @@ struct AppliedOperation: Sendable {
     var refusals: [QueueError] = []
 }
 
-/// The filters of all commands that select sessions.
+/// The filters of all commands that select sessions, except `--tag`, which each command declares itself.
 struct SessionFilters: ParsableArguments {
     @Flag(help: "Select all sessions.")
     var all = false
@@ -200,7 +201,7 @@ struct SessionFilters: ParsableArguments {
     static let names = "--account, --tag, --failed, --cancelled and --completed"
 }
 
-/// The selection arguments of most commands.
+/// The arguments that select sessions by IDs or filters, for commands without a `--tag` of another meaning.
 struct SelectionArguments: ParsableArguments {
     @Argument(
         help: ArgumentHelp("\(SessionPrefix.manyHelp).", valueName: "id"),

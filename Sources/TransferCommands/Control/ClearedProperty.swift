@@ -1,7 +1,8 @@
 import ArgumentParser
 import TransferKit
 
-/// A property that `set --clear` removes from sessions. The raw value is the option that sets the property, without its dashes.
+/// A property that `set --clear` removes from sessions. The raw value is the argument of `--clear`: the option that sets the property, without its
+/// dashes, except for ``tags``.
 enum ClearedProperty: String, CaseIterable, ExpressibleByArgument {
     case after, checksum, chunk, context, creationURL = "creation-url", deadline, giveUpAfter = "give-up-after", notBefore = "not-before"
     case parallel, tags

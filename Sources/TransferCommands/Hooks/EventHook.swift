@@ -13,7 +13,7 @@ actor EventHook {
         case webhook(Webhook)
     }
 
-    /// The first and the longest delay between two attempts. Each delay is twice the previous one.
+    /// The first and the longest delay between two attempts. Each delay is twice the previous one, up to the longest delay.
     private static let delays = (first: Duration.seconds(1), longest: Duration.seconds(300))
     /// The number of consecutive skipped events after which the revision is stored, so that a restarted hook does not read all of them again.
     private static let skippedEvents = 1_000

@@ -12,7 +12,7 @@ import TransferKit
 
 /// The revision of the last event that a hook has handled, in a file of the storage folder.
 ///
-/// Only one process at a time can have the file open. The lock ends with the process, so a killed process never blocks the next one.
+/// Only one process at a time can hold the lock of the file. The lock ends with the process, so a killed process never blocks the next one.
 final class HookPosition: Sendable {
     /// The number of digits of the largest revision. Revisions are padded to this length in the file, so each write replaces the whole
     /// earlier revision.
@@ -25,7 +25,9 @@ final class HookPosition: Sendable {
     /// The stored revision; nil if the hook has never run.
     var revision: UInt64? { stored.withLock { $0 } }
 
-    /// Opens or creates the file. Blocks.
+    /// Opens or creates the file, and locks it. Blocks.
+    ///
+    /// - Throws: A `CommandFailure` if another process has locked the file, or the file does not contain a revision; or the error of the file system.
     init(_ path: FilePath) throws {
         self.path = path
         file = try StorageFolder.open(path, .readWrite, options: .create)

@@ -6,7 +6,7 @@ struct BarLayout: Sendable {
     let hasColor: Bool
 
     private static let minimumBar = 10
-    /// The minimum width at which the details contain their units.
+    /// The minimum width at which the remaining time and the count contain words: "left", and "files" or "sessions".
     private static let wide = 100
     private static let maximumBar = 40
 
@@ -34,7 +34,8 @@ struct BarLayout: Sendable {
         }
     }
 
-    /// The highest fraction to show until all files are complete. A server may need time after the last byte.
+    /// The highest fraction to show until all files of a session are complete or, for the total, all sessions have ended. A server may need time
+    /// after the last byte.
     private static let highestFraction = 0.99
 
     /// The bar of a session.

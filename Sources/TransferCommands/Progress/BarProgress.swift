@@ -25,7 +25,7 @@ actor BarProgress: ProgressDisplay {
     }
 
     private var running: [Run] = []
-    /// The names of unfinished sessions. A session leaves ``running`` before its end is reported, but the report needs its name.
+    /// The names of sessions for lines about them. A session leaves ``running`` before its end is reported, but the report needs its name.
     private var names: [SessionID: String] = [:]
     private var total = RunTotal()
     private var scrolled: [String] = []

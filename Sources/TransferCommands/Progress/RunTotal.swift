@@ -41,7 +41,7 @@ package struct RunTotal: Sendable {
 
     /// Marks a session as completed.
     ///
-    /// - Parameter statistics: The final statistics; nil if unknown, because a small session can end before it reports statistics.
+    /// - Parameter statistics: The final statistics; nil if they are unknown, for example because the completed session was already removed.
     package mutating func complete(_ id: SessionID, _ statistics: SessionStatistics?) {
         let bytes = statistics?.bytesKnown ?? shares[id]?.bytesTotal ?? 0
         set(id, Share(bytesTotal: bytes, bytesSent: bytes, hasEnded: true))
@@ -93,6 +93,6 @@ package struct RunTotal: Sendable {
 }
 
 extension SessionStatistics {
-    /// Whether all bytes were sent or received, but not all files are complete.
+    /// Whether all bytes were sent or received, but some files have neither completed nor failed.
     var isSent: Bool { bytesTotal.map { $0 > 0 && bytesSent >= $0 } ?? false && filesDone + filesFailed < files }
 }

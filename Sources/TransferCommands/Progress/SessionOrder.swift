@@ -1,6 +1,6 @@
 package import TransferKit
 
-/// An ordered list of sessions with fast lookup, insertion and removal, by index and by ID.
+/// An ordered list of sessions that quickly finds the index of a session, and inserts and removes sessions at an index.
 ///
 /// The list is split into blocks of limited size, which keeps operations fast in queues of any size.
 package struct SessionOrder: Sendable {

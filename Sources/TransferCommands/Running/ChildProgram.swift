@@ -23,7 +23,7 @@ enum ChildProgram {
     ///   - program: The path of the program. A name without a slash is searched for in `PATH`.
     ///   - arguments: The arguments after the program's name.
     ///   - descriptors: The program's descriptors. The program inherits the standard streams that are missing here, and nothing else.
-    ///   - variable: A variable to add to the environment of this process. An existing variable with the same name takes precedence.
+    ///   - variable: A variable, as `NAME=VALUE`, to add to the inherited environment. An existing variable with the same name takes precedence.
     /// - Returns: The process ID. The caller must reap the process.
     static func start(
         _ program: FilePath, _ arguments: [[UInt8]], descriptors: [CInt: Source], variable: String? = nil

@@ -26,7 +26,8 @@ extension ForegroundRun {
         }
     }
 
-    /// The first session that is due later, and the number of other waiting sessions; nil if a session runs or can start now.
+    /// The first session that is due later, and the number of other waiting sessions; nil if a session runs or can start now, or no session has a
+    /// time at which it is due.
     private static func firstDue(in queue: TransferQueue) async -> (session: SessionStatus, others: Int)? {
         let status = await queue.status()
         guard status.mode == .running, status.running == 0, status.scheduled > 0, await !queue.hasLiveRuns else { return nil }

@@ -92,7 +92,7 @@ struct ForegroundRun {
 
     /// Waits until it is known whether the network is metered, if a session waits for this.
     ///
-    /// - Returns: Whether such a session may start now.
+    /// - Returns: Whether a session waited for this, so that the caller must check the end condition again.
     private func waitForNetwork(_ routes: RouteWatch) async -> Bool {
         let events = queue.events
         guard let response = await routes.firstResponse else { return false }

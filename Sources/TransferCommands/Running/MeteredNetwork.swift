@@ -11,7 +11,7 @@ enum MeteredNetwork {
 
     /// Reads NetworkManager's D-Bus property `Metered` with systemd's `busctl`, and waits at most five seconds.
     ///
-    /// - Returns: Whether the network is metered, or probably metered; false if NetworkManager does not run.
+    /// - Returns: Whether the network is metered, or probably metered; false if NetworkManager does not run or respond.
     static func isMetered() async -> Bool {
         guard hasBus else { return false }
         let answer = await BlockingIO.run { () -> Data in

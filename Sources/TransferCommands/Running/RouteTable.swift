@@ -35,8 +35,8 @@ enum RouteTable {
     /// Starts to watch the routes; nil if the system can't report them.
     static func changes() -> Changes? {
         #if os(Linux)
-            // RTMGRP_LINK, RTMGRP_IPV4_ROUTE and RTMGRP_IPV6_ROUTE of linux/rtnetlink.h. When an interface goes down, the kernel removes its IPv4 routes
-            // but sends messages only about the interface.
+            // RTMGRP_LINK, RTMGRP_IPV4_ROUTE and RTMGRP_IPV6_ROUTE of linux/rtnetlink.h. When an interface goes down, the kernel removes its
+            // IPv4 routes but sends messages only about the interface.
             guard let descriptor = open(groups: 0x1 | 0x40 | 0x400, CInt(SOCK_NONBLOCK.rawValue)) else { return nil }
             let changes = Changes()
             // Dispatch sources are thread-safe, but not marked as Sendable.
@@ -76,7 +76,7 @@ enum RouteTable {
             var (isFound, isComplete) = (false, false)
             _ = receive(descriptor) { message in
                 if message.type == newRoute, message.isRoute { isFound = true }
-                // NLMSG_ERROR or NLMSG_DONE.
+                // NLMSG_DONE is 3. Types up to 3, such as NLMSG_ERROR, end the response.
                 if message.type == 3 { isComplete = true }
                 return message.type > 3 && !isFound
             }
@@ -149,7 +149,7 @@ enum RouteTable {
 
         /// Receives messages until none is waiting, or until the body returns false.
         ///
-        /// - Returns: ENOBUFS if messages were lost.
+        /// - Returns: ENOBUFS if messages were lost; otherwise 0.
         private static func receive(_ descriptor: CInt, _ body: (Message) -> Bool) -> CInt {
             var result: CInt = 0
             var buffer = [UInt8](repeating: 0, count: 1 << 16)

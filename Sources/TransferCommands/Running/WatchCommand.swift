@@ -204,7 +204,7 @@ struct WatchCommand: AsyncParsableCommand {
 
     /// Prints an event or passes it to the hook.
     ///
-    /// - Parameter queue: The queue, for the names of sessions; nil if there is a hook.
+    /// - Parameter queue: The queue, for the names of sessions; nil if the queue is closed, which happens only with a hook.
     private func handle(_ event: QueueEvent, _ queue: (any ControllableQueue)?, _ progress: inout Progress) async throws {
         let lastBefore = progress.last
         if case .gap(let from, _) = event.kind, from <= progress.last {

@@ -32,7 +32,7 @@ enum SessionDescription {
         text.replacing(#/(^|: )The server [^ ]+ (?=[a-z])/#, maxReplacements: 1) { String($0.1) }
     }
 
-    /// Why a session waits, in a few words; empty if the session only waits for its turn.
+    /// Why a session waits, in a few words; empty if the session only waits for its turn or for the queue to start, and no attempt has failed.
     ///
     /// - Parameter error: The error of the session's last attempt.
     static func reason(_ why: WaitReason, _ error: TransferError?) -> String {

@@ -113,8 +113,7 @@ extension CommonOptions {
             let first = await group.nextResult()
             group.cancelAll()
             while let other = await group.nextResult() {
-                // If this process opened the queue, the other owner released the queue after this owner had responded or failed, so use the
-                // opened queue.
+                // This process can only open a queue that its owner has released, so a response or error of that owner no longer matters.
                 guard case .success(.owned(let queue)?) = other else { continue }
                 return .owned(queue)
             }

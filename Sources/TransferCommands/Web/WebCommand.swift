@@ -9,8 +9,8 @@ import TransferKit
     import Darwin
 #endif
 
-/// Replaces this process with the program `transferq-web`, which contains the web server. Most commands don't need the server, which would double the size
-/// of this program.
+/// Replaces this process with the program `transferq-web`, which contains the web server. Most commands don't need the server, which would double
+/// the size of this program.
 struct WebCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "web", abstract: "Serves a page and an HTTP interface for the queue.",
@@ -27,7 +27,7 @@ struct WebCommand: AsyncParsableCommand {
     @OptionGroup var web: WebOptions
 
     func run() async throws {
-        // The program opens the queue in the storage folder. It must not show this queue instead of the fleet.
+        // transferq-web shows the queue in the storage folder, which would be the wrong queue for a fleet.
         guard CommandContext.current.queue == nil else { throw CommandFailure(.usage, "Use transferq --fleet URL web.") }
         var arguments = ["--store".utf8Bytes, try common.folder().bytes]
         if let listen = web.listen { arguments += ["--listen".utf8Bytes, ProcessArguments.bytes(of: listen)] }

@@ -5,8 +5,8 @@ import TransferKit
 
 /// One end of a connection between a client and the owner of a queue.
 ///
-/// A message consists of a length in four big-endian bytes, followed by JSON of that length. An empty message is a heartbeat, sent while a request is
-/// in progress. The methods block on a dispatch queue of the connection.
+/// A message consists of a length in four big-endian bytes, followed by content of that length: JSON, or the bytes of a ``StreamFrame``. An empty
+/// message is a heartbeat, sent while a request or a stream is in progress. The methods block on a dispatch queue of the connection.
 actor ControlConnection {
     /// The size of the largest permitted message, in bytes. Large requests and lists are split into several messages. A single value, such as a
     /// session's context, can't be split; if it exceeds the limit, the request fails.

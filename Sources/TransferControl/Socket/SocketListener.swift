@@ -124,7 +124,7 @@ final class SocketListener: Sendable {
         unsafe source.resume()
     }
 
-    /// Whether the socket file still exists.
+    /// Whether the socket file exists and is the one that this listener created.
     var isPresent: Bool { SocketFileIdentity(address.path) == file }
 
     /// Pauses accepting connections.

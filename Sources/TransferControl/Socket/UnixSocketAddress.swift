@@ -10,8 +10,8 @@ import TransferKit
 
 /// The address of the control socket in a storage folder.
 ///
-/// An address has space for a path of 108 bytes on Linux, and 104 bytes on other systems (unix(7)). If the path is longer, the address on Linux
-/// refers to an open descriptor of the folder instead (proc(5)).
+/// An address has space for 108 bytes on Linux, and 104 bytes on other systems (unix(7)): the path and a NUL byte. If the path is longer, the
+/// address on Linux refers to an open descriptor of the folder instead (proc(5)).
 struct UnixSocketAddress {
     static let name = "control.sock"
 
@@ -20,7 +20,8 @@ struct UnixSocketAddress {
 
     /// Calls a function with the address.
     ///
-    /// - Throws: `Errno.fileNameTooLong` if the path is too long and the system offers no shorter path.
+    /// - Throws: `Errno.fileNameTooLong` if the path is too long and the system offers no shorter path; otherwise the error of opening the folder, or
+    ///   of the function.
     func withAddress<Result>(
         _ body: (UnsafePointer<sockaddr>, socklen_t) throws(Errno) -> Result
     ) throws(Errno) -> Result {

@@ -110,7 +110,7 @@ struct ItemRecord: Codable, Sendable {
     private var keepsCopy: Bool?
     private var parts: [FormPartRecord]?
 
-    /// - Throws: ``QueueError`` with the code `invalidRequest` for a stream.
+    /// - Throws: ``QueueError`` with the code `invalidRequest` for a stream, or for an invalid remote name.
     init(_ item: TransferItem) throws(QueueError) {
         do throws(TransferError) {
             if let name = item.invalidDestination { _ = try RemotePath(name) }

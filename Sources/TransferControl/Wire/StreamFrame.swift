@@ -10,7 +10,7 @@ enum StreamFrame: Sendable {
     /// The stream can't be completed, for this reason.
     case fail(String)
 
-    /// The maximum number of bytes in a frame.
+    /// The maximum number of stream bytes in a frame.
     static let maximumSize = 1 << 20
 
     /// - Throws: ``QueueError`` with the code `invalidMessage`.

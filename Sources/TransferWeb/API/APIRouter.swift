@@ -113,7 +113,7 @@ struct APIRouter: Sendable {
     /// The entity tag for a revision of the order.
     static func tag(_ orderRevision: UInt64) -> String { "\"order-\(orderRevision)\"" }
 
-    /// The revision of the order in `If-Match`; nil without this header.
+    /// The revision of the order in `If-Match`; nil without this header, or if its value is `*`.
     static func expectedOrder(_ request: WebRequest) throws(Problem) -> UInt64? {
         guard let condition = request["If-Match"], condition != "*" else { return nil }
         guard condition.hasPrefix("\"order-"), condition.hasSuffix("\""), let revision = UInt64(condition.dropFirst(7).dropLast()) else {

@@ -63,7 +63,8 @@ struct AddRequest {
         return source.starts(with: path)
     }
 
-    /// Paths must be absolute, because the server's working directory means nothing to a client.
+    /// Returns the items, and the local folder of a download. Local paths must be absolute, because the server's working directory means nothing to
+    /// a client.
     private static func items(_ paths: [String], _ direction: TransferDirection, _ destination: String?) throws -> (
         FilePath, [TransferItem]
     ) {

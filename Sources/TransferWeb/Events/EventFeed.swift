@@ -3,8 +3,8 @@ import TransferKit
 
 /// The recent events of the queue, for any number of clients.
 ///
-/// All clients share one subscription, so their number does not affect the process that owns the queue. Each client reads at its own pace from a bounded
-/// list. A client that is too slow gets a gap event, and then reads the current state.
+/// All clients share one subscription to new events, so the process that owns the queue sends each new event only once. Each client reads at its own
+/// pace from a bounded list. A client that is too slow gets a gap event, and then reads the current state.
 actor EventFeed {
     /// An event for clients. Progress has no revision, so the feed numbers its events.
     struct Entry: Sendable {
@@ -52,7 +52,7 @@ actor EventFeed {
     private var nextSubscriber = 0
 
     /// - Parameters:
-    ///   - limit: The number of events to keep, without progress.
+    ///   - limit: The number of recent events that the feed keeps at least. The feed keeps up to twice as many. Progress does not count.
     ///   - didReceive: Called for each event after the start of the server, before clients receive it.
     init(
         of queue: any ControllableQueue, limit: Int, didReceive: @escaping @Sendable (QueueEvent) async -> Void
@@ -143,7 +143,8 @@ actor EventFeed {
 
     private func remove(_ number: Int) { subscribers[number] = nil }
 
-    /// The position in this feed for a client that has read the state at a revision; nil if ``stored`` does not contain all events after this revision.
+    /// The position in this feed for a client that has read the state at a revision; nil if the feed has not received this revision yet, or
+    /// ``stored`` does not contain all events after it.
     func position(after known: UInt64) -> Int? {
         guard let revision, known <= revision else { return nil }
         guard known >= firstRevision else { return nil }

@@ -37,7 +37,7 @@ struct EventStream: Sendable {
         return response
     }
 
-    /// The revision of the last event; nil if the queue has no owner.
+    /// The revision of the last event; nil if the queue can't be reached.
     @concurrent
     private func presentRevision() async -> UInt64? {
         if let end = await feed.end { return end.revision }

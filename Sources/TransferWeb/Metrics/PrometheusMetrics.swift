@@ -8,7 +8,8 @@ import Locking
 ///
 /// Names of metrics and labels get underscores in place of other characters. A counter's name ends with `_total`, and a timer's with `_seconds`.
 public final class PrometheusMetrics: MetricsFactory {
-    /// The maximum number of metrics. Other metrics are not collected, so an unlimited number of labels can't use up the memory.
+    /// The maximum number of metrics, where each combination of labels counts. Other metrics are not collected, so an unlimited number of labels
+    /// can't use up the memory.
     private static let limit = 10_000
 
     private struct State: Sendable {

@@ -30,7 +30,7 @@ struct AccessTokens: Sendable {
 
     /// Reads the tokens, and creates missing tokens. Blocks.
     ///
-    /// - Throws: A ``WebServerError`` if a file can't be read or created, or if other users can read it.
+    /// - Throws: A ``WebServerError`` if a file can't be read or created, if other users can access it, or if its token is too short.
     static func load(from folder: FilePath) throws(WebServerError) -> AccessTokens {
         do {
             // The server can start before any owner of the queue has created the folder.
