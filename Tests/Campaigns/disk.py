@@ -1,4 +1,4 @@
-"""Keeps the storage folder and the downloads on a small tmpfs. Fills it, so that writes fail at many points, and then frees space."""
+"""Keeps the storage folder or the downloads on a small tmpfs. Fills it, so that writes fail at many points, and then frees space."""
 
 import ctypes
 import os

@@ -191,7 +191,7 @@ class ServersView:
         self.thread.start()
 
     def session(self, path):
-        """The name of the session to which a file or a part file belongs; None if the server does not know it."""
+        """The number of the session to which a file or a part file belongs, as text; None if it is unknown."""
         if path not in self.names:
             name = path.name
             if path.suffix == ".bin":

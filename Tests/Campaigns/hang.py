@@ -102,7 +102,7 @@ def wait_until(condition, seconds):
 
 
 class Share:
-    """A mounted view of a folder, whose calls hang while the file "hangs" names them."""
+    """A mounted view of a folder. A call hangs while the file "hangs" names it, and each call hangs while the process of the view is stopped."""
 
     def __init__(self, folder):
         self.files, self.mount, self.switch = folder / "share", folder / "mount", folder / "hangs"

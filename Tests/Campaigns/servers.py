@@ -48,7 +48,7 @@ class Server:
         (self.folder / "uploads").mkdir(exist_ok=True)
 
     def stop(self, is_forwarded=False):
-        """Kills the server and resets its connections, as in a power failure.
+        """Kills the server and resets its connections, as in a crash.
 
         is_forwarded: Whether the relay acts as a forwarder on a machine that still runs: it accepts new connections and closes them immediately.
         """

@@ -1,6 +1,6 @@
-// A library to preload into a program. When the program calls fsync or fdatasync for a file or folder below certain folders, the library records the
-// content of the file, or the names in the folder. From these records, `power-loss` restores the folders to a state that they may have after a power
-// failure.
+// A library to preload into a program. When the program calls fsync or fdatasync for certain folders, or for a file or folder below them, the library
+// records the content of the file, or the names in the folder. From these records, `power-loss` restores the folders to a state that they may have
+// after a power failure.
 //
 //   POWERLOSS_ROOTS    the folders whose syncs are recorded, separated by colons
 //   POWERLOSS_RECORDS  the folder for the records: one file for each inode, named after the inode's kind, number and birth time
@@ -95,7 +95,7 @@ static void record(int fd) {
     if (rename(path, final) != 0) give_up(final);
 }
 
-/// Records the file or folder, if it is below a root, and then syncs it. Kills the program if this was the last permitted sync.
+/// Records the file or folder, if it is a root or below one, and then syncs it. Kills the program if this was the last permitted sync.
 static int record_and_sync(int fd, int (*sync_call)(int)) {
     if (!is_below_root(fd)) return sync_call(fd);
     pthread_mutex_lock(&lock);

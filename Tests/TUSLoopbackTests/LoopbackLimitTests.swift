@@ -2,7 +2,7 @@ import Foundation
 import TUSLoopback
 import Testing
 
-/// Requests that no correct client sends.
+/// Limits of the server: the size of a file, and the host names that it accepts.
 @Suite struct LoopbackLimitTests {
     @Test func `rejects partial uploads whose total size exceeds the maximum size of a file`() async throws {
         try await withServer { _, url in

@@ -50,7 +50,7 @@ struct AccountRouter {
 
     static func saveAccounts(_ arguments: [String], in queue: TransferQueue) async throws {
         let (tus, sftp, put) = (arguments[0], arguments[1], arguments[2])
-        // By default, only servers in the user's known_hosts file are trusted, and the keys of the SSH agent are tried.
+        // By default, only servers in the user's and the system's known hosts files are trusted, and the keys of the SSH agent are tried.
         let ssh = SFTPOptions(identities: [arguments[3]], agent: .none, knownHosts: arguments[4])
 
         // tus with SFTP as the fallback. A file that is partly at the tus server waits 2 s for it, and then restarts at the SFTP server.

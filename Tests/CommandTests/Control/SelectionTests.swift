@@ -89,7 +89,7 @@ import TransferKit
         #expect(try await listed(program) == ids)
     }
 
-    /// For an unknown ID, the error suggests similar IDs, each shortened to its shortest unique prefix.
+    /// For an unknown ID, the error suggests similar IDs. It shortens them to as few groups of digits as distinguish them from each other.
     @Test(arguments: [
         (["00ab0000-0000-4000-8000-000000000001", "00ab1000-0000-4000-8000-000000000001"], ["00ab0000", "00ab1000"]),
         (["00ab0000-0000-4000-8000-000000000001", "00ab0000-0001-4000-8000-000000000001"], ["00ab0000-0000", "00ab0000-0001"]),

@@ -141,7 +141,7 @@ import Testing
         }
     }
 
-    /// The size of a folder is unknown until it is read during the run.
+    /// The size of a folder counts as 0 until the run reads the folder.
     @Test func addsFolderToTotal() async throws {
         try await LoopbackStudio.with { studio in
             var program = studio.program

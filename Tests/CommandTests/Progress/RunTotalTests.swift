@@ -19,7 +19,7 @@ import TransferKit
         #expect(RunTotal().fraction == 0)
     }
 
-    /// The size of a folder is 0 until the folder is read, and then grows.
+    /// The size of a folder counts as 0 until the folder is read, and then grows.
     @Test func includesGrowthOfFolder() {
         var total = RunTotal()
         total.expect(a, figures(100))

@@ -5,7 +5,7 @@ import SystemPackage
 import TUSLoopback
 import Testing
 
-/// What one small file costs `transferq run`, counted in units that depend little on the speed of the machine. The limits are about half above
+/// What one small file costs `transferq run`, counted in units that depend little on the speed of the machine. The limits are about 1.5 times
 /// the counts of a debug build on an idle machine, because on a busy one, fewer files share a commit. If a change needs more, find out why
 /// before you raise a limit.
 ///

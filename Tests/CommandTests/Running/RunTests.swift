@@ -185,7 +185,7 @@ import Testing
         }
     }
 
-    /// Only warnings are logged, unless -v is given.
+    /// By default, only warnings and errors are logged.
     @Test func logsMoreWhenVerbose() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "nowhere", "http://127.0.0.1:9/")
