@@ -14,8 +14,8 @@ import TransferCore
 /// With tus, the server supports the core protocol and all extensions. With the IETF's protocol, the server supports interim responses, limits,
 /// digests and problem types. See ``LoopbackOptions``. The server does not authenticate clients. Clients can download complete uploads with GET.
 ///
-/// An upload consists of two files in the folder: `<id>.bin` with the received bytes, and `<id>.json` with its length, its decoded
-/// metadata, and whether it is complete. Received bytes are kept, even after a broken connection, and survive a restart of the server.
+/// An upload consists of two files in the folder: `<id>.bin` with the received bytes, and `<id>.json` with its properties, such as its length and
+/// its decoded metadata. Received bytes are kept, even after a broken connection, and survive a restart of the server.
 /// The exception is a request with a checksum: its bytes are discarded unless the whole body arrives and matches.
 ///
 /// A HEAD, PATCH or DELETE for an upload ends a request that is still writing to the upload. A client that lost its connection therefore
@@ -101,7 +101,7 @@ public final class TUSLoopbackServer: Sendable {
 
     /// Stops uploads and downloads at an offset, without notifying clients. They continue after a call with a higher offset or nil.
     ///
-    /// Another request for a stopped upload ends the request that sends the content. Bytes of that request after the offset are discarded.
+    /// A HEAD, PATCH or DELETE for a stopped upload ends the request that sends the content. Bytes of that request after the offset are discarded.
     ///
     /// - Parameter offset: The offset in bytes, at least 0; nil to continue.
     public func stopContent(at offset: Int64?) {

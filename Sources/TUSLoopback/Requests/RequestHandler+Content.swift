@@ -100,7 +100,7 @@ extension RequestHandler {
     /// Stores the bytes that were received before an error or a cut, unless the body has a checksum.
     ///
     /// - Returns: The response; nil if a simulated fault or the server's shutdown ended the connection.
-    /// - Throws: An error if the client closed the connection.
+    /// - Throws: An error if the client closed the connection or sent invalid HTTP.
     @concurrent
     func receive(
         _ exchange: Exchange, _ checksum: ChecksumLocation?, into upload: Upload, _ entry: StatisticsRecorder.Entry

@@ -78,7 +78,8 @@ extension RequestHandler {
         return .header(checksum)
     }
 
-    /// Returns the header with the checksum of a complete upload, if a request asks for the checksum (RFC 9530, "Want-Repr-Digest").
+    /// Returns the header with the checksum of an upload (RFC 9530); empty if the upload is incomplete, the request does not ask for the checksum
+    /// ("Want-Repr-Digest"), the server reports no checksums, or the file can't be read.
     func digest(of upload: Upload, for exchange: Exchange) async -> [(String, String)] {
         guard options.reportsDigests, upload.isComplete, exchange["Want-Repr-Digest"]?.contains("sha-256") == true,
             let digest = await sha256(of: upload)

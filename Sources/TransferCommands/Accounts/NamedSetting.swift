@@ -20,7 +20,7 @@ struct NamedSetting {
 
     /// - Parameter transports: The known transports. The text before the first colon names a transport. If this text contains a dot and is
     ///   not a known transport, the colon belongs to the setting's name, as in `field.a:b=c`.
-    /// - Throws: A `ValidationError` that names the setting but not its value.
+    /// - Throws: A `ValidationError` whose message does not contain the value, which may be a secret.
     init(_ text: String, of transports: RegisteredTransports) throws {
         guard ProcessArguments.isText(text), let equals = text.firstIndex(of: "=") else {
             throw ValidationError("--setting takes NAME=VALUE, or TRANSPORT:NAME=VALUE.")

@@ -6,7 +6,8 @@ import Locking
 /// ``WebServer`` serves its metrics at `/metrics`. An app can collect the metrics of its other libraries with the same object, by passing
 /// it to `MetricsSystem.bootstrap(_:)`.
 ///
-/// Names of metrics and labels get underscores in place of other characters. A counter's name ends with `_total`, and a timer's with `_seconds`.
+/// In the names of metrics and labels, an underscore replaces each character other than an ASCII letter or digit. A counter's name ends with
+/// `_total`, and a timer's with `_seconds`.
 public final class PrometheusMetrics: MetricsFactory {
     /// The maximum number of metrics, where each combination of labels counts. Other metrics are not collected, so an unlimited number of labels
     /// can't use up the memory.

@@ -44,7 +44,7 @@ struct PageState: Sendable {
     let names: [SessionID: String]
     /// The session whose details are open.
     var detail: SessionDetail?
-    /// The message about a rejected form.
+    /// The message about a rejected form, or about a session that does not exist; nil for none.
     var message: String?
 
     var canWrite: Bool { client.access == .write }
