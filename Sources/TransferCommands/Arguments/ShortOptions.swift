@@ -19,7 +19,7 @@ enum ShortOptions {
         "--draft",
         "--dry-run", "--each", "--failed", "--follow", "--forever", "--hold", "--item-progress", "--json", "--keep-partial", "--next",
         "--no-only-unmetered", "--only-unmetered",
-        "--no-wait", "--now", "--quiet", "--stdin", "--verbose", "--yes",
+        "--no-wait", "--now", "--quiet", "--read-only", "--stdin", "--timing", "--verbose", "--web", "--yes",
     ]
 
     /// Whether the option takes the source of a secret. The user may have passed the secret instead, so messages don't repeat the value.

@@ -21,9 +21,9 @@ enum StandardInput {
                 bytes += part.prefix(count)
             }
         } catch Errno.badFileDescriptor {
-            throw CommandFailure(.usage, "Cannot read \(what): standard input is closed. Nothing was added.")
+            throw CommandFailure(.usage, "Cannot read \(what): standard input is closed. Nothing was changed.")
         } catch {
-            throw CommandFailure(.usage, "Cannot read standard input: \(error). Nothing was added.")
+            throw CommandFailure(.usage, "Cannot read standard input: \(error). Nothing was changed.")
         }
     }
 }

@@ -51,7 +51,7 @@ struct RemoveCommand: OperationCommand {
     static let configuration = CommandConfiguration(
         commandName: "remove", abstract: "Removes sessions in any state from the queue.",
         discussion: """
-            Source files and completed files at the destination stay. If one of up to 10,000 sessions can't be removed, none is removed. Prints \
+            Source files and completed files at the destination stay. If one of up to 5,000 sessions can't be removed, none is removed. Prints \
             the IDs of the removed sessions.
 
             Example: transferq remove --account studio --failed --cancelled

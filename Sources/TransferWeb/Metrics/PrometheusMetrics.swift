@@ -90,8 +90,9 @@ public final class PrometheusMetrics: MetricsFactory {
         let labels = dimensions.sorted { $0.0 < $1.0 }.map { "\(Self.name($0.0))=\"\(Self.escaped($0.1))\"" }.joined(separator: ",")
         let key = Key(name: name, labels: labels)
         state.withLock { state in
+            guard state.values[key] == nil, state.values.count < Self.limit else { return }
             if state.families[name] == nil { state.families[name] = Family(kind: kind, help: "The metric \(label).") }
-            if state.values[key] == nil, state.values.count < Self.limit { state.values[key] = Sample() }
+            state.values[key] = Sample()
         }
         return MetricHandler(key, isSummary: kind == "summary", in: self)
     }

@@ -23,7 +23,8 @@ struct PageRouter: Sendable {
             var response = Self.signIn(200)
             response.headers.append(admission.expiredCookie)
             return response
-        case ("/", _), ("/parts", _): throw Problem.methodNotAllowed(["GET", "HEAD"])
+        case ("/", _): throw Problem.methodNotAllowed(["GET", "HEAD"])
+        case ("/parts", _): throw Problem.methodNotAllowed(["GET"])
         case ("/forms", _), ("/logout", _): throw Problem.methodNotAllowed(["POST"])
         default: throw Problem.notFound(request.path)
         }
@@ -81,10 +82,9 @@ struct PageRouter: Sendable {
     }
 
     private static func unreachable(_ error: QueueError) -> WebResponse {
-        // The message about an unreachable database contains the next step.
         let advice: HTML =
-            error.code == .storageUnavailable
-            ? "" : "<p>No process runs this queue. Start one, and then reload the page:</p><pre>transferq agent start</pre>"
+            error.code == .ownerUnreachable
+            ? "<p>No process runs this queue. Start one, and then reload the page:</p><pre>transferq agent start</pre>" : ""
         let html: HTML = """
             \(PageDocument.head)<body class="sign-in"><main><h1><img src="/icon.svg" alt="" width="28" height="28"> transferq</h1>
             <p class="notice" role="alert">\(error.message)</p>\(advice)<p><a class="button" href="/">Reload</a></p></main></body></html>

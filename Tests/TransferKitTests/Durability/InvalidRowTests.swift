@@ -65,7 +65,7 @@ import TransferKit
         "UPDATE file SET size = -9223372036854775808 WHERE session = 2",
         "UPDATE file SET generation = 9223372036854775807 WHERE session = 2",
         "UPDATE file SET receipt = '{'",
-        "UPDATE setting SET value = -3 WHERE name = 'maxConcurrentSessions'",
+        "INSERT OR REPLACE INTO setting(name, value) VALUES ('sessionLimit', -3)",
         "INSERT OR REPLACE INTO setting(name, value) VALUES ('rateLimit', 0)",
         "UPDATE setting SET value = 9223372036854775807 WHERE name = 'orderRevision'",
         "INSERT INTO discard(endpoint, data, confirmed, next_attempt_at, give_up_at) VALUES ('{', x'00', 0, 0, 0)",
