@@ -1,4 +1,5 @@
 import Foundation
+import TransferControl
 import TransferCore
 import TransferKit
 import TransferOutput
