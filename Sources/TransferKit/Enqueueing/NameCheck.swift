@@ -189,12 +189,13 @@ extension QueueStore {
         }
     }
 
-    /// Selects the items that were added to a session. Items with an upload URL have no name on the server.
+    /// Selects the items that were added to a session. Items with an upload URL have no name on the server. A folder that is being read has a row in
+    /// the table `directory`, and no longer counts as a waiting item.
     private static let namedItems = """
         SELECT destination, kind, source, position, NULL FROM file WHERE session = ?1 AND directory IS NULL AND upload_url IS NULL
-        UNION ALL SELECT destination, kind, source, NULL, sequence FROM item
-            WHERE session = ?1 AND directory IS NULL AND upload_url IS NULL
         UNION ALL SELECT destination, 'folder', source, NULL, NULL FROM directory WHERE session = ?1 AND parent IS NULL
+        UNION ALL SELECT destination, kind, source, NULL, sequence FROM item
+            WHERE session = ?1 AND directory IS NULL AND upload_url IS NULL AND place IS NULL
         """
 
     private static func items(

@@ -96,6 +96,11 @@ final class DirectoryStream {
         }
     }
 
+    /// Makes ``next()`` begin with the first entry again.
+    func rewind() {
+        unsafe rewinddir(handle)
+    }
+
     func status(of name: [UInt8], followsLink: Bool) throws(Errno) -> stat {
         var status = stat()
         let terminated = name + [0]

@@ -209,11 +209,9 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Expands sessions whose items have no rows in the table of files yet. The items have no content, so the first failed file ends the session.
+    /// Expands sessions whose items have no rows in the table of files yet. The items have no content, so all files fail.
     @Test(arguments: Content.allCases.filter(\.isWaiting)) func expandsLargeSession(_ content: Content) async throws {
         try await prepare(content, .settings(QueueSettings()))
-        // A folder that can't be listed is a failed item, too, so the expansion of remote folders must continue after it.
-        if content != .waitingRemoteFolders { try change("UPDATE session SET options = '{\"onItemFailure\":\"failSession\"}'") }
         let queue = try await open()
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
         try await queue.start()

@@ -59,39 +59,6 @@ import TransferKit
         await store.close()
     }
 
-    @Test func repeatsInterruptedExpansion() async throws {
-        for number in 0..<2_500 { try tree.file("\(number % 7)/\(number)", "x") }
-        var store = try await fixture.open([TransferItem(tree.root), TransferItem(tree.path("0/0"))])
-        let batches = Locked(0)
-        await #expect(throws: CancellationError.self) {
-            try await fixture.expand(store) { step in
-                guard case .add = step else { return false }
-                return batches.withLock { count in
-                    count += 1
-                    return count == 3
-                }
-            }
-        }
-        #expect(try await fixture.items(store, page: 500).count > 1_900, "some entries of the folder are stored")
-        #expect(try await fixture.statistics(store)?.files == 2)
-        await store.close()
-        try FileManager.default.removeItem(atPath: tree.path("3").string)
-        try tree.file("0/0", "new size")
-        store = try await fixture.open()
-        try await fixture.expand(store)
-        let items = try await fixture.items(store, page: 500)
-        #expect(Set(items.map(\.destination)).count == items.count)
-        #expect(Set(items.destinations()) == Set(try tree.files().map { "tree/\($0)" } + ["0"]))
-        #expect(items.last?.destination.description == "0")
-        #expect(items.map(\.position) == Array(0..<Int64(items.count)))
-        #expect(try await fixture.statistics(store)?.files == items.count)
-        let doubled = try await store.pool.read {
-            try Int.fetchOne($0, sql: "SELECT count(*) - count(DISTINCT source) FROM directory")
-        }
-        #expect(doubled == 0)
-        await store.close()
-    }
-
     @Test func expansionEndsIfStepsAreIgnored() async throws {
         try tree.file("x")
         let store = try await fixture.open([TransferItem(tree.root), TransferItem(tree.path("x"))])
@@ -212,22 +179,28 @@ import TransferKit
         await store.close()
     }
 
-    @Test func readsTwentyThousandEntriesInBatches() async throws {
+    /// - Parameter maximumNameBytes: The memory for names. 64 KiB are always available, but 20,000 names need more.
+    @Test(arguments: [0, 32 << 20]) func readsTwentyThousandEntriesInBatches(_ maximumNameBytes: Int) async throws {
         for number in 0..<20_000 {
             let path = tree.path("\(number)")
             try FileDescriptor.open(path, .writeOnly, options: [.create], permissions: [.ownerReadWrite]).close()
         }
         let store = try await fixture.open([TransferItem(tree.root)])
         let largest = Locked(0)
-        try await fixture.expand(store) { step in
-            if case .add(_, let batch) = step { largest.withLock { $0 = max($0, batch.count) } }
-            return false
-        }
+        let reads = Locked(0)
+        try await fixture.expand(
+            store,
+            refusing: { step in
+                if case .read(_, let batch, _) = step { largest.withLock { $0 = max($0, batch.count) } }
+                return false
+            },
+            fault: { _, _ in
+                reads.withLock { $0 += 1 }; return nil
+            }, maximumNameBytes: maximumNameBytes)
         #expect(largest.withLock { $0 } == 1_000)
+        #expect(reads.withLock { $0 >= 40_000 } == (maximumNameBytes == 0), "the folder is read more than once")
         let names = try await fixture.items(store, page: 5_000).map(\.destination.description)
-        #expect(Set(names).count == 20_000 && names.count == 20_000)
-        // The expansion sorts the entries of a large folder in groups of 16,384 (`FolderWalk.maximumEntriesPerRead`).
-        #expect(Array(names.prefix(16_384)) == names.prefix(16_384).sorted())
+        #expect(names == (0..<20_000).map { "tree/\($0)" }.sorted())
         await store.close()
     }
 }

@@ -38,6 +38,51 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// The queue sends the first files while a subfolder does not respond. The next run after an interruption sends only the other files.
+    @Test(arguments: [false, true]) func sendsFilesWhileFolderIsRead(_ isInterrupted: Bool) async throws {
+        for number in 0..<1_100 { try tree.file("a/\(number)", "x") }
+        try tree.file("b/last", "y")
+        let gate = ThreadGate()
+        let slow = tree.path("b")
+        var queue = try await fixture.open(localReadObserver: { if $0 == slow { gate.block() } })
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        var session = try await queue.enqueue(.upload([tree.root], to: "a"))
+        let events = queue.events
+        try await queue.start()
+        await gate.waitForBlockedThreads(1)
+        var completed: Set<Int64> = []
+        for await event in events {
+            guard case .itemCompleted(_, let position, _) = event.kind else { continue }
+            completed.insert(position)
+            if completed.count == 900 { break }
+        }
+        let status = try await session.status
+        #expect(status.state == .running && status.statistics.bytesTotal == nil && status.statistics.filesDone >= 900)
+        if isInterrupted {
+            try await queue.stop()
+            gate.open(1)
+            await queue.shutdown()
+            queue = try await fixture.open()
+            session = try await queue.session(session.id)
+            #expect(try await session.status.statistics.filesDone >= 900)
+            let later = queue.events
+            try await queue.start()
+            #expect(try await session.value.state == .completed)
+            for await event in later {
+                if case .queueBecameIdle = event.kind { break }
+                guard case .itemCompleted(_, let position, _) = event.kind else { continue }
+                #expect(!completed.contains(position))
+            }
+        } else {
+            gate.open(1)
+            #expect(try await session.value.state == .completed)
+        }
+        let end = try await session.status.statistics
+        #expect(end.files == 1_101 && end.filesDone == 1_101 && end.bytesTotal == 1_101)
+        #expect(Set(fixture.memory.completePaths.map(\.description)) == Set(try tree.files().map { "tree/\($0)" }))
+        await queue.shutdown()
+    }
+
     @Test func completesEmptyFolder() async throws {
         let queue = try await fixture.openWithAccounts()
         let session = try await queue.enqueue(try .upload([tree.root], to: "a"))

@@ -40,10 +40,11 @@ struct ItemFixture {
     /// Expands the session's folders. Throws `CancellationError` instead of storing a step for which `refuses` returns true.
     @discardableResult
     func expand(
-        _ store: QueueStore, refusing refuses: @escaping @Sendable (ExpansionStep) -> Bool = { _ in false }, fault: FolderFault? = nil
+        _ store: QueueStore, refusing refuses: @escaping @Sendable (ExpansionStep) -> Bool = { _ in false }, fault: FolderFault? = nil,
+        maximumNameBytes: Int = 32 << 20
     ) async throws -> ManifestTotals {
         let growth = Locked(ManifestTotals())
-        try await FolderExpansion(of: 1, in: store, fault: fault) { step in
+        try await FolderExpansion(of: 1, in: store, fault: fault, maximumNameBytes: maximumNameBytes) { step in
             guard !refuses(step) else { throw CancellationError() }
             try await store.commit([.expansion(1, step)])
         } grow: { more in

@@ -3,8 +3,9 @@ import TransferCore
 
 /// Expands the items of a session into its manifest: the ordered list of its files. Reads local folders.
 ///
-/// Each run of a session begins with the expansion of its new items. Rows go to the store in batches. Each batch is durable before the next
-/// batch is read, so only part of a folder is in memory at a time. ``RemoteFolderExpansion`` expands remote folders.
+/// Each run of a session expands its new items. Rows go to the store in batches, and the run sends the files of a batch while the next one is read.
+/// Each batch is durable before the next batch is read, so only part of a folder is in memory at a time. An interrupted expansion resumes after the
+/// last batch. ``RemoteFolderExpansion`` expands remote folders.
 package struct FolderExpansion: Sendable {
     private static let batch = 1_000
     /// The maximum number of rows to delete in one step. Larger than `batch`, because deleting rows takes less time than inserting them.
@@ -13,6 +14,7 @@ package struct FolderExpansion: Sendable {
     private let key: SessionKey
     private let store: QueueStore
     private let fault: FolderFault?
+    private let maximumNameBytes: Int
     private let remote: (@Sendable (PendingItem, ManifestStart) async throws -> RunOutcome?)?
     private let send: @Sendable (ExpansionStep) async throws -> Void
     private let grow: @Sendable (ManifestTotals) -> Void
@@ -24,14 +26,18 @@ package struct FolderExpansion: Sendable {
     ///
     /// - Parameters:
     ///   - fault: Injects read errors in tests.
+    ///   - maximumNameBytes: The memory for the names of the folders that are being read, in bytes.
     ///   - send: Makes a step durable.
     ///   - grow: Receives the amounts to add to the session's statistics. Until an item's folder is expanded, the statistics count it as
     ///     one file.
     package init(
-        of key: SessionKey, in store: QueueStore, fault: FolderFault? = nil, send: @escaping @Sendable (ExpansionStep) async throws -> Void,
+        of key: SessionKey, in store: QueueStore, fault: FolderFault? = nil, maximumNameBytes: Int = 32 << 20,
+        send: @escaping @Sendable (ExpansionStep) async throws -> Void,
         grow: @escaping @Sendable (ManifestTotals) -> Void = { _ in }
     ) {
-        self.init(of: key, in: store, fault: fault, remote: nil, send: send, grow: grow, noteSkipped: { _, _ in })
+        self.init(
+            of: key, in: store, fault: fault, maximumNameBytes: maximumNameBytes, remote: nil, send: send, grow: grow,
+            noteSkipped: { _, _ in })
     }
 
     /// - Parameters:
@@ -41,7 +47,8 @@ package struct FolderExpansion: Sendable {
     ///   - noteSkipped: Receives the path of each local folder item with skipped entries, and the number of entries skipped in the folder
     ///     and in its subfolders.
     init(
-        of key: SessionKey, in store: QueueStore, fault: FolderFault? = nil, bytesKnown: @escaping @Sendable () -> Int64 = { 0 },
+        of key: SessionKey, in store: QueueStore, fault: FolderFault? = nil, maximumNameBytes: Int = 32 << 20,
+        bytesKnown: @escaping @Sendable () -> Int64 = { 0 },
         remote: (@Sendable (PendingItem, ManifestStart) async throws -> RunOutcome?)?,
         send: @escaping @Sendable (ExpansionStep) async throws -> Void, grow: @escaping @Sendable (ManifestTotals) -> Void,
         reading: @escaping @Sendable (FilePath) -> @Sendable () -> Void = { _ in {} },
@@ -53,12 +60,13 @@ package struct FolderExpansion: Sendable {
         self.key = key
         self.store = store
         self.fault = fault
+        self.maximumNameBytes = maximumNameBytes
         self.remote = remote
         self.send = send
         self.grow = grow
     }
 
-    /// Expands all pending items; returns when the manifest contains them.
+    /// Expands all pending items; returns when the manifest contains them. Files that are already in the manifest can be sent at the same time.
     ///
     /// - Returns: The outcome of the run if a remote folder can't be listed now; otherwise nil.
     /// - Throws: `CancellationError` when the run was interrupted or the session was removed; ``QueueError`` when the store can't be used;
@@ -86,34 +94,33 @@ package struct FolderExpansion: Sendable {
     }
 
     private func expand(_ item: PendingItem, from start: ManifestStart) async throws {
-        let room = FileSize.sessionMaximum.subtractingSaturated(bytesKnown())
-        let walk = FolderWalk(item, from: start, excluding: store.folder, maximumBytes: room, fault: fault)
-        while true {
-            let (batch, withdrawn) = try await next(of: walk, item.path)
-            if let withdrawn { try await withdraw(withdrawn) }
-            guard batch.count > 0 else { break }
-            try await send(.add(item: item.sequence, batch))
-            try Task.checkCancellation()
+        // Until the first rows are stored, the item itself counts as one file.
+        var countsItem = item.place == nil
+        if item.place != [] {
+            let room = FileSize.sessionMaximum.subtractingSaturated(bytesKnown())
+            let walk = FolderWalk(
+                item, from: start, excluding: store.folder, maximumBytes: room, maximumNameBytes: maximumNameBytes, fault: fault)
+            while true {
+                let (batch, place) = try await next(of: walk, item.path)
+                guard batch.count > 0 else { break }
+                try await send(.read(item: item.sequence, batch, place: place))
+                var totals = batch.totals
+                if countsItem { totals.files -= 1 }
+                countsItem = false
+                grow(totals)
+                try Task.checkCancellation()
+            }
+            let skipped = await walk.skipped
+            if skipped > 0 { noteSkipped(item.path, skipped) }
         }
-        let totals = await walk.totals
-        let skipped = await walk.skipped
-        if skipped > 0 { noteSkipped(item.path, skipped) }
-        try await send(.finish(item: item.sequence, totals))
-        grow(ManifestTotals(files: totals.files - 1, failed: totals.failed, bytes: totals.bytes))
+        try await send(.finish(item: item.sequence, ManifestTotals()))
+        if countsItem { grow(ManifestTotals(files: -1)) }
     }
 
-    private func next(of walk: FolderWalk, _ path: FilePath) async throws -> (ManifestBatch, withdrawn: WithdrawnRows?) {
+    private func next(of walk: FolderWalk, _ path: FilePath) async throws -> (ManifestBatch, place: [FolderPlace]) {
         let end = reading(path)
         defer { end() }
         return try await walk.next(Self.batch)
-    }
-
-    /// Deletes the rows of a folder that could not be read completely.
-    private func withdraw(_ rows: WithdrawnRows) async throws {
-        for _ in stride(from: 0, to: rows.count, by: Self.maximumDeletedRows) {
-            try Task.checkCancellation()
-            try await send(.withdraw(rows.start, limit: Self.maximumDeletedRows))
-        }
     }
 
     /// Records the numbers at which the folder's rows begin, and deletes the rows that an interrupted expansion left behind.

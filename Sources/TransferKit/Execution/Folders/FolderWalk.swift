@@ -6,39 +6,36 @@ import TransferCore
 /// and the number of entries read so far. Returns the system error (errno(3)) to simulate, or nil.
 package typealias FolderFault = @Sendable (FilePath, _ entries: Int) -> Errno?
 
-/// Rows that ``FolderWalk`` has already returned for a folder that then turned out to be unreadable.
-struct WithdrawnRows: Sendable {
-    var start: ManifestStart
-    /// The number of file rows or of directory rows, whichever is larger.
-    var count: Int
-}
-
 /// Reads a folder and its subfolders in batches: depth first, with the entries of each folder sorted by the bytes of their names.
 ///
-/// Only the folders on the current path keep entries in memory, at most 16,384 each. The entries of a larger folder are read and sorted in
-/// groups of 16,384.
+/// Because the entries are sorted, an interrupted walk can resume after the last entry (``FolderPlace``).
 ///
-/// Reports a folder that can't be read completely as failed, without its contents. A retry can therefore read all of the folder's contents
+/// Only the folders on the current path keep entries in memory: their names, and the sizes of at most 16,384 entries each. The names use at most
+/// ``maximumNameBytes``. A folder with more names is read several times.
+///
+/// Reports a folder that can't be read as failed, without its contents. A retry can therefore read all of the folder's contents
 /// without listing an entry twice.
 ///
 /// Each walk has its own thread, so a folder that hangs delays no other work.
 actor FolderWalk {
-    private static let maximumEntriesPerRead = 16_384
+    private static let maximumInspectedEntries = 16_384
+    /// The memory for a folder's names, in bytes, that is available even if the other folders on the current path use all memory for names.
+    private static let minimumNameBytes = 64 << 10
 
     private struct Frame {
-        let row: ManifestDirectory
+        let number: Int64
         let path: [UInt8]
         let file: FileIdentity
-        /// The open folder; nil after all entries have been read.
+        /// The open folder; nil after all entries have been inspected.
         var stream: DirectoryStream?
-        /// The entries that have been read but not handled yet, in reverse order.
+        /// The names of the entries that have not been inspected yet.
+        var names: FolderNames
+        /// The entries that have been inspected but not handled yet, in reverse order.
         var entries: [FoundEntry] = []
+        /// The name of the entry that was handled last.
+        var last: [UInt8]?
         /// The number of entries read so far.
-        var count = 0
-        /// The numbers of the folder's first rows.
-        let start: ManifestStart
-        /// The totals before the walk entered the folder.
-        let totalsBefore: ManifestTotals
+        var count: Int
     }
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
@@ -55,66 +52,90 @@ actor FolderWalk {
     private var hasBegun = false
     private var nextPosition: Int64
     private var nextDirectory: Int64
-    private(set) var totals = ManifestTotals()
+    /// The total size of the files found so far, in bytes.
+    private var bytes: Int64 = 0
+    /// The memory for the names of all folders on the current path, in bytes.
+    private let maximumNameBytes: Int
     /// The number of skipped entries, such as symbolic links and devices.
     private(set) var skipped = 0
     private let fault: FolderFault?
-    /// The numbers of the current batch's first rows.
-    private var batchStart: ManifestStart
-    /// The rows of earlier batches that the caller must delete; nil if there are no such rows.
-    private var withdrawn: WithdrawnRows?
-
     init(
         _ root: PendingItem, from start: ManifestStart, excluding storage: FilePath, maximumBytes: Int64 = FileSize.sessionMaximum,
-        fault: FolderFault? = nil
+        maximumNameBytes: Int, fault: FolderFault? = nil
     ) {
         self.fault = fault
         self.maximumBytes = max(0, maximumBytes)
-        batchStart = start
+        self.maximumNameBytes = maximumNameBytes
         self.root = root
         self.storage = storage
         nextPosition = start.position
         nextDirectory = start.directory
     }
 
-    /// Returns the next rows for the manifest, at most `limit`; an empty batch at the end. Blocks on the disk.
+    /// Returns the next rows for the manifest, at most `limit`, and the place after these rows; an empty batch at the end. Blocks on the disk.
     ///
-    /// - Returns: The new rows, and the earlier rows to delete before the caller adds the new rows.
-    /// - Throws: `CancellationError`; a ``TransferError`` of the class ``FailureClass/noSpace`` if no file descriptor is free.
-    func next(_ limit: Int) throws -> (ManifestBatch, withdrawn: WithdrawnRows?) {
+    /// - Throws: `CancellationError`; a ``TransferError`` of the class ``FailureClass/noSpace`` if no file descriptor is free; a ``TransferError``
+    ///   if a folder that is read several times can't be read again.
+    func next(_ limit: Int) throws -> (ManifestBatch, place: [FolderPlace]) {
         var batch = ManifestBatch()
-        batchStart = ManifestStart(position: nextPosition, directory: nextDirectory)
-        withdrawn = nil
         if !hasBegun {
             hasBegun = true
             ancestors = root.ancestors.compactMap { FileIdentity(of: $0) }
             excluded = FileIdentity(of: storage)
-            try enter(
-                root.path.bytes, isLink: true, directory: root.directory, source: root.source, destination: root.destination, &batch)
+            if let place = root.place {
+                try resume(at: place, &batch)
+            } else {
+                let row = ManifestDirectory(
+                    number: nextDirectory, parent: root.directory, source: root.source, destination: root.destination)
+                try enter(root.path.bytes, isLink: true, row, &batch)
+            }
         }
         while batch.count < limit, !stack.isEmpty {
             let top = stack.count - 1
             if let entry = stack[top].entries.popLast() {
+                stack[top].last = entry.name
                 try addEntry(entry, &batch)
             } else if stack[top].stream != nil {
-                try read(top, &batch)
+                try inspect(top)
             } else {
                 stack.removeLast()
             }
         }
-        return (batch, withdrawn)
+        return (batch, stack.map { FolderPlace(number: $0.number, last: $0.last.map { Data($0) }) })
+    }
+
+    /// Opens the folders that an interrupted walk was reading.
+    private func resume(at place: [FolderPlace], _ batch: inout ManifestBatch) throws {
+        var row = ManifestDirectory(number: 0, parent: root.directory, source: root.source, destination: root.destination)
+        var path = root.path.bytes
+        for folder in place {
+            row.number = folder.number
+            let last = folder.last.map { [UInt8]($0) }
+            try enter(path, isLink: true, row, isResumed: true, after: last, &batch)
+            // If the folder can't be opened, its subfolders can't be opened either.
+            guard stack.last?.number == folder.number, let last else { return }
+            path += [UInt8(ascii: "/")] + last
+            row = ManifestDirectory(number: 0, parent: folder.number, source: Data(last), destination: Data())
+        }
     }
 
     /// Opens a folder and adds its row, or reports that the folder can't be read.
+    ///
+    /// - Parameters:
+    ///   - isLink: Whether the folder may be a symbolic link.
+    ///   - isResumed: Whether the manifest already contains the row.
+    ///   - last: The name of the last entry in the manifest; nil if the manifest contains no entry of the folder.
     private func enter(
-        _ path: [UInt8], isLink: Bool, directory: Int64?, source: Data, destination: Data, _ batch: inout ManifestBatch
+        _ path: [UInt8], isLink: Bool, _ row: ManifestDirectory, isResumed: Bool = false, after last: [UInt8]? = nil,
+        _ batch: inout ManifestBatch
     ) throws {
         func add(_ state: ItemState, _ error: TransferError) {
-            self.add(.folder, directory, source, destination, state: state, error: error, &batch)
+            self.add(.folder, row.parent, row.source, row.destination, state: state, error: error, &batch)
         }
         let shown = FilePath(bytes: path)
+        let stream: DirectoryStream
         do throws(Errno) {
-            let stream =
+            stream =
                 if root.symbolicLinks == .follow {
                     try DirectoryStream(opening: shown, followsLink: isLink)
                 } else {
@@ -122,76 +143,99 @@ actor FolderWalk {
                     // folders.
                     try DirectoryStream(opening: shown, below: root.ancestors.last ?? root.path)
                 }
-            if stream.identity == excluded {
-                let message = "\(shown) is the storage folder of the queue, which is never uploaded."
-                return add(.skipped, TransferError(.unsupported, .notReadable, message))
-            }
-            guard !ancestors.contains(stream.identity), !stack.contains(where: { $0.file == stream.identity }) else {
-                let message = "\(shown) is the same folder as one of its parent folders, so its upload would never end."
-                return add(.failed, TransferError(.sourceLost, .notReadable, message))
-            }
-            let row = ManifestDirectory(number: nextDirectory, parent: directory, source: source, destination: destination)
-            batch.directories.append(row)
-            let start = ManifestStart(position: nextPosition, directory: nextDirectory)
-            stack.append(Frame(row: row, path: path, file: stream.identity, stream: stream, start: start, totalsBefore: totals))
-            nextDirectory += 1
         } catch {
             guard error != .tooManyOpenFiles, error != .tooManyOpenFilesInSystem else {
                 throw TransferError.sourceUnavailable(shown, errno: error.rawValue)
             }
-            add(.failed, LocalFile.unavailable(shown, error))
+            // If the folder was deleted after the interruption, it has no more entries.
+            guard !isResumed || error != .noSuchFileOrDirectory else { return }
+            return add(.failed, LocalFile.unavailable(shown, error))
         }
-    }
-
-    /// Reads more entries of the folder at `stack[top]`, up to `maximumEntriesPerRead`, and sorts them.
-    private func read(_ top: Int, _ batch: inout ManifestBatch) throws {
-        guard let stream = stack[top].stream else { return }
-        let shown = FilePath(bytes: stack[top].path)
+        if stream.identity == excluded {
+            let message = "\(shown) is the storage folder of the queue, which is never uploaded."
+            return add(.skipped, TransferError(.unsupported, .notReadable, message))
+        }
+        guard !ancestors.contains(stream.identity), !stack.contains(where: { $0.file == stream.identity }) else {
+            let message = "\(shown) is the same folder as one of its parent folders, so its upload would never end."
+            return add(.failed, TransferError(.sourceLost, .notReadable, message))
+        }
+        var frame = Frame(
+            number: row.number, path: path, file: stream.identity, stream: stream, names: names(after: last), last: last, count: 0)
         do throws(Errno) {
-            while stack[top].entries.count < Self.maximumEntriesPerRead {
-                guard !Task.isCancelled else { break }
-                if let error = fault?(shown, stack[top].count) { throw error }
-                guard let name = try stream.next() else {
-                    stack[top].stream = nil
-                    break
-                }
-                stack[top].count += 1
-                stack[top].entries.append(FoundEntry(name, in: stream, at: stack[top].path, root.symbolicLinks))
-            }
+            try read(stream, &frame)
         } catch {
-            return giveUp(stack.removeLast(), .sourceUnavailable(shown, errno: error.rawValue), &batch)
+            return add(.failed, .sourceUnavailable(shown, errno: error.rawValue))
         }
         try Task.checkCancellation()
-        stack[top].entries.sort { $1.name.lexicographicallyPrecedes($0.name) }
+        if !isResumed {
+            batch.directories.append(row)
+            nextDirectory += 1
+        }
+        stack.append(frame)
     }
 
-    /// Withdraws all rows added since the walk entered a folder, and reports the folder as unreadable.
-    private func giveUp(_ frame: Frame, _ error: TransferError, _ batch: inout ManifestBatch) {
-        batch.entries.removeAll { $0.position >= frame.start.position }
-        batch.directories.removeAll { $0.number >= frame.start.directory }
-        if frame.start.position < batchStart.position || frame.start.directory < batchStart.directory {
-            let count = max(batchStart.position - frame.start.position, batchStart.directory - frame.start.directory)
-            withdrawn = WithdrawnRows(start: frame.start, count: Int(count))
+    private func names(after last: [UInt8]?) -> FolderNames {
+        let used = stack.reduce(0) { $0 + $1.names.size }
+        return FolderNames(after: last, maximumBytes: max(Self.minimumNameBytes, maximumNameBytes - used))
+    }
+
+    /// Reads the names of a folder's entries, as many as fit in memory.
+    private func read(_ stream: DirectoryStream, _ frame: inout Frame) throws(Errno) {
+        while !Task.isCancelled {
+            if let error = fault?(FilePath(bytes: frame.path), frame.count) { throw error }
+            guard let name = try stream.next() else { break }
+            frame.count += 1
+            frame.names.insert(name)
         }
-        totals = frame.totalsBefore
-        // The numbers of withdrawn rows are not used again.
-        add(.folder, frame.row.parent, frame.row.source, frame.row.destination, state: .failed, error: error, &batch)
+        frame.names.arrange()
+    }
+
+    /// Inspects the next entries of the folder at `stack[top]`, in order.
+    private func inspect(_ top: Int) throws {
+        guard let stream = stack[top].stream else { return }
+        var entries: [FoundEntry] = []
+        while entries.count < Self.maximumInspectedEntries {
+            try Task.checkCancellation()
+            if let name = stack[top].names.removeFirst() {
+                entries.append(FoundEntry(name, in: stream, at: stack[top].path, root.symbolicLinks))
+            } else if stack[top].names.isComplete {
+                stack[top].stream = nil
+                break
+            } else if entries.isEmpty {
+                try readAgain(stream, top)
+            } else {
+                break
+            }
+        }
+        stack[top].entries = entries.reversed()
+    }
+
+    /// Reads the next names of a folder whose names do not fit in memory.
+    private func readAgain(_ stream: DirectoryStream, _ top: Int) throws {
+        let last = stack[top].names.last
+        stack[top].names = FolderNames(after: last, maximumBytes: 0)
+        stack[top].names = names(after: last)
+        stream.rewind()
+        do throws(Errno) {
+            try read(stream, &stack[top])
+        } catch {
+            throw TransferError.sourceUnavailable(FilePath(bytes: stack[top].path), errno: error.rawValue)
+        }
     }
 
     private func addEntry(_ entry: FoundEntry, _ batch: inout ManifestBatch) throws {
         guard let frame = stack.last else { return }
         let source = Data(entry.name)
         switch entry.kind {
-        case .file(let size) where size > maximumBytes - totals.bytes:
+        case .file(let size) where size > maximumBytes - bytes:
             let error = FileSize.exceedsSession(FilePath(bytes: frame.path + [UInt8(ascii: "/")] + entry.name))
-            add(.file, frame.row.number, source, Data(), state: .failed, error: error, &batch)
-        case .file(let size): add(.file, frame.row.number, source, Data(), size: size, &batch)
+            add(.file, frame.number, source, Data(), state: .failed, error: error, &batch)
+        case .file(let size): add(.file, frame.number, source, Data(), size: size, &batch)
         case .folder(let isLink):
-            try enter(
-                frame.path + [UInt8(ascii: "/")] + entry.name, isLink: isLink, directory: frame.row.number, source: source,
-                destination: Data(), &batch)
-        case .skipped(let error): add(.file, frame.row.number, source, Data(), state: .skipped, error: error, &batch)
-        case .failed(let error): add(.file, frame.row.number, source, Data(), state: .failed, error: error, &batch)
+            let row = ManifestDirectory(number: nextDirectory, parent: frame.number, source: source, destination: Data())
+            try enter(frame.path + [UInt8(ascii: "/")] + entry.name, isLink: isLink, row, &batch)
+        case .skipped(let error): add(.file, frame.number, source, Data(), state: .skipped, error: error, &batch)
+        case .failed(let error): add(.file, frame.number, source, Data(), state: .failed, error: error, &batch)
         }
     }
 
@@ -204,12 +248,7 @@ actor FolderWalk {
                 position: nextPosition, directory: directory, kind: kind, source: source, destination: destination, size: size,
                 state: state, error: error, symbolicLinks: kind == .folder || root.symbolicLinks != .follow ? root.symbolicLinks : nil))
         nextPosition += 1
-        guard state != .skipped else {
-            skipped += 1
-            return
-        }
-        totals.files += 1
-        totals.bytes += size
-        if state == .failed { totals.failed += 1 }
+        if state == .skipped { skipped += 1 }
+        bytes += size
     }
 }

@@ -1,6 +1,6 @@
 /// Supplies the unfinished files of a session in order, in pages. ``SessionFiles`` reads the next page from the store while files from the
-/// current page are still left.
-struct FileFeed {
+/// current page are still left, and while the expansion of the session's folders adds files.
+package struct FileFeed {
     static let pageSize = 256
 
     private var currentPage = FilePage(files: [], checkpoints: [:], filesSeen: nil)
@@ -8,26 +8,51 @@ struct FileFeed {
     private var pageAhead: FilePage?
     private var lastPosition: Int64 = -1
     private var isReading = false
+    /// Whether an expansion may add files to the store.
+    private var isGrowing = false
+    /// Whether the last page was incomplete, and no file was added after its reading began.
+    private var hasReadAll = false
+    /// Whether files were added after the reading of the current page began, so that the page may lack them.
+    private var grewWhileReading = false
     /// The number of the session's files when the last page was read; nil until then.
-    private(set) var filesSeen: Int64?
+    package private(set) var filesSeen: Int64?
+
+    package init() {}
 
     /// The next file; nil if there are no more files, or the next page has not been read yet.
     var next: PendingFile? { nextIndex < currentPage.files.count ? currentPage.files[nextIndex] : nil }
 
     /// Whether all files have been taken.
-    var isFinished: Bool { filesSeen != nil && next == nil && pageAhead == nil }
+    package var isFinished: Bool { filesSeen != nil && next == nil && pageAhead == nil }
 
     /// Marks the next page as being read. Returns the position after which the page starts, or nil if no page needs to be read now.
-    mutating func beginReading() -> Int64? {
-        guard !isReading, filesSeen == nil, pageAhead == nil else { return nil }
+    package mutating func beginReading() -> Int64? {
+        guard !isReading, filesSeen == nil, pageAhead == nil, !hasReadAll else { return nil }
         isReading = true
         return lastPosition
     }
 
-    mutating func received(_ page: FilePage) {
+    /// Begins an expansion, which may add files to the store.
+    package mutating func beginGrowing() { isGrowing = true }
+
+    /// Records that the expansion added files.
+    package mutating func grew() {
+        hasReadAll = false
+        grewWhileReading = isReading
+    }
+
+    /// Records that the expansion has added all files.
+    package mutating func endGrowing() {
+        isGrowing = false
+        grew()
+    }
+
+    package mutating func received(_ page: FilePage) {
         isReading = false
         lastPosition = page.files.last?.position ?? lastPosition
-        filesSeen = page.filesSeen
+        hasReadAll = page.filesSeen != nil && !grewWhileReading
+        grewWhileReading = false
+        filesSeen = hasReadAll && !isGrowing ? page.filesSeen : nil
         if next == nil {
             currentPage = page
             nextIndex = 0

@@ -37,6 +37,7 @@ package final class LiveRun: Sendable {
     /// The location of the endpoint that the session used before this run; nil if the session used no endpoint.
     package let endpointBefore: String?
     package let labels: RunLabels
+    let names = RunNames()
     private let startedAt: Duration
     private let isConnected = Atomic(false)
     private let wasAbandoned = Atomic(false)
@@ -112,6 +113,7 @@ package final class LiveRun: Sendable {
 
     /// Adds new items of the session to the statistics.
     func grow(_ items: ItemFigures) {
+        names.forget()
         state.withLock {
             $0.base.files.addSaturated(items.files)
             $0.base.bytesKnown.addSaturated(items.bytes)
@@ -301,7 +303,8 @@ package final class LiveRun: Sendable {
 
     package var phase: SessionPhase {
         state.withLock { state in
-            if state.isPreparing { return .preparing }
+            // The listing of a remote folder is an attempt, too.
+            if state.isPreparing, state.active.keys.allSatisfy({ $0 == RemoteFolderExpansion.position }) { return .preparing }
             guard !state.active.isEmpty else { return .connecting }
             if state.active.values.allSatisfy({ file in file.size.map { file.sent >= $0 && $0 > 0 } ?? false }) { return .verifying }
             return state.active.values.contains { $0.sent > 0 } ? .transferring : .connecting
@@ -338,6 +341,8 @@ package final class LiveRun: Sendable {
 
     private static func statistics(_ state: inout State) -> SessionStatistics {
         var statistics = state.base
+        // While folders are being read, the total size is unknown.
+        if state.isPreparing { statistics.filesUnsized += 1 }
         statistics.bytesSent = statistics.bytesDone
         for file in state.active.values {
             let confirmed = file.shownConfirmed

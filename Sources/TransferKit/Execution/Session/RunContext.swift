@@ -37,7 +37,7 @@ package struct RunContext: Sendable {
     /// The maximum number of files and folders in a session with remote folders.
     package var maximumListedNames: Int64 = 10_000_000
     let endpointQuestion: EndpointQuestion
-    let names = RunNames()
+    var names: RunNames { live.names }
 
     package init(
         key: SessionKey, id: SessionID, run: UInt64, currentEndpoints: @escaping @Sendable () async -> EndpointAvailability?,

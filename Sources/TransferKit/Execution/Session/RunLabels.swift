@@ -3,7 +3,7 @@ package import TransferCore
 
 /// The labels of the metrics of a session's runs in this process.
 package final class RunLabels: Sendable {
-    private let direction: TransferDirection
+    let direction: TransferDirection
     private let transport: Locked<TransportID?>
 
     /// - Parameter transport: The transport of the session's last attempt; nil before its first attempt.

@@ -7,9 +7,12 @@ import TransferCore
 /// The queue rejects such items when they are added. However, endpoints at which files with the same name clash can be added to the account
 /// later.
 final class RunNames: Sendable {
-    /// The clashes of the session's names, by ``RemoteNameClash/name``; nil until an endpoint needs the clashes. The clashes stay the same
-    /// during a run, because a run begins with the expansion of new items.
+    /// The clashes of the session's names, by ``RemoteNameClash/name``; nil until an endpoint needs the clashes, and after items were added. The
+    /// clashes include items that are not expanded yet.
     private let clashes = Locked<[NameKey: RemoteNameClash]?>(nil)
+
+    /// Finds the clashes again when they are needed, because items were added to the session.
+    func forget() { clashes.withLock { $0 = nil } }
 
     /// Checks that an endpoint would not lose a file because of its name.
     ///

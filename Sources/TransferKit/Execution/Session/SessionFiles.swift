@@ -6,34 +6,6 @@ import TransferCore
 /// Files start in order of position. If a file must wait for longer than `RetryPolicy.maximumInPlaceDelay`, later files overtake it. When
 /// the waiting file is due, it starts before new files.
 struct SessionFiles {
-    /// An event that the run waits for.
-    enum Event: Sendable {
-        case file(FileRunner, Result<FileRunner.Outcome, any Error>)
-        case page(Result<FilePage, any Error>)
-        /// The data that the first `count` prepared files need is now durable or could not be stored, so these files can start.
-        case prepared(count: Int)
-        /// A waiting file may be due.
-        case due
-    }
-
-    struct Waiting {
-        let file: PendingFile
-        let checkpoints: [String: StoredCheckpoint]
-        var dueAt: Duration
-        /// The error that made the file wait, if any.
-        let error: TransferError?
-    }
-
-    private struct Starting {
-        let runner: FileRunner
-        let step: FileRunner.Step
-
-        /// The task that stores what must be durable before the file starts; nil if nothing needs to be stored.
-        var preparation: Task<Void, any Error>? {
-            if case .attempt(let attempt) = step { attempt.preparation } else { nil }
-        }
-    }
-
     /// While this number of files waits, no new file starts: so many waiting files suggest a problem with the endpoint, not with the files.
     private static let maximumWaiting = 16
 
@@ -73,11 +45,18 @@ struct SessionFiles {
 
     /// Transfers the files until the run ends. No attempt is active when the method returns.
     ///
-    /// - Parameter failure: The error of a file that failed in an earlier run.
-    /// - Throws: `CancellationError`; ``QueueError`` when the store can't be used.
-    mutating func run(after failure: TransferError?) async throws -> RunOutcome {
+    /// - Parameters:
+    ///   - failure: The error of a file that failed in an earlier run.
+    ///   - expansion: Adds files to the store while other files are transferred; nil if the store already has all files.
+    /// - Throws: `CancellationError`; ``QueueError`` when the store can't be used; ``TransferError`` when no file descriptor is free.
+    mutating func run(after failure: TransferError?, expansion: ItemExpansion? = nil) async throws -> RunOutcome {
         self.failure = failure.map { (-1, $0) }
         await withTaskGroup(of: Event.self) { group in
+            if let expansion {
+                feed.beginGrowing()
+                group.addTask { await expansion.run() }
+                group.addTask { await expansion.next() }
+            }
             while end == nil, !Task.isCancelled {
                 readAhead(&group)
                 await startReadyFiles(&group)
@@ -89,6 +68,12 @@ struct SessionFiles {
                     guard let event = await group.next() else { break }
                     switch event {
                     case .prepared(let count): await startPrepared(count, &group)
+                    case .grown:
+                        feed.grew()
+                        if let expansion { group.addTask { await expansion.next() } }
+                    case .expanded(.success(nil)):
+                        feed.endGrowing()
+                        await checkExpandedItems()
                     default: handle(event)
                     }
                 }
@@ -116,6 +101,17 @@ struct SessionFiles {
             } catch {
                 return .page(.failure(error))
             }
+        }
+    }
+
+    /// Handles the failures of items that could not be expanded.
+    private mutating func checkExpandedItems() async {
+        do {
+            guard let found = try await context.store.firstFailure(of: context.key) else { return }
+            failure = failure ?? (.max, found)
+            if context.options.onItemFailure == .failSession { stop(with: .success(.finished(failure: found, filesSeen: .max))) }
+        } catch {
+            stop(with: .failure(error))
         }
     }
 
@@ -243,7 +239,9 @@ struct SessionFiles {
 
     private mutating func handle(_ event: Event) {
         switch event {
-        case .prepared: break
+        case .prepared, .grown, .expansionEnds, .expanded(.success(nil)): break
+        case .expanded(.success(let outcome?)): stop(with: .success(outcome))
+        case .expanded(.failure(let error)): stop(with: .failure(error))
         case .due:
             alarmAt = nil
         case .page(.success(let page)):

@@ -74,22 +74,30 @@ package struct SessionRunner: Sendable {
         return outcome
     }
 
+    /// Transfers the session's files, and expands its new items into files.
     private func runFiles(_ files: inout SessionFiles, _ listing: RemoteFolderExpansion) async throws -> RunOutcome {
         try await context.store.finishMarked(context.key)
-        if let outcome = try await prepare(listing) { return outcome }
+        let hasItems = try await context.store.hasPendingItems(of: context.key)
+        // A remote folder is listed by the endpoint that also sends the files, so the files wait for the listing. The files of a local folder are
+        // sent while the folder is read.
+        let isListing = hasItems && context.live.labels.direction == .download
+        if isListing, let outcome = try await prepare(listing) { return outcome }
         let failure = try await context.store.firstFailure(of: context.key)
         // An earlier process may have ended after it stored the failure of a file, but before the session failed.
         if let failure, context.options.onItemFailure == .failSession || failure.failureClass == .remoteFull {
             return .finished(failure: failure, filesSeen: .max)
         }
-        return try await files.run(after: failure)
+        guard hasItems, !isListing else { return try await files.run(after: failure) }
+        return try await files.run(after: failure, expansion: ItemExpansion { try await prepare(listing, noteGrowth: $0) })
     }
 
     /// Expands the session's new items into files.
     ///
+    /// - Parameter noteGrowth: Called each time files were added to the store.
     /// - Returns: The outcome of the run if a folder can't be read now; otherwise nil.
-    private func prepare(_ listing: RemoteFolderExpansion) async throws -> RunOutcome? {
-        guard try await context.store.hasPendingItems(of: context.key) else { return nil }
+    private func prepare(
+        _ listing: RemoteFolderExpansion, noteGrowth: @escaping @Sendable () -> Void = {}
+    ) async throws -> RunOutcome? {
         context.live.prepare()
         defer { context.live.prepared() }
         let observing = context.localReadObserver.map { observer -> FolderFault in
@@ -101,7 +109,10 @@ package struct SessionRunner: Sendable {
         return try await FolderExpansion(
             of: context.key, in: context.store, fault: observing, bytesKnown: { [context] in context.live.bytesKnown },
             remote: { try await listing.run($0, from: $1) },
-            send: { [context] in try await context.send(.expansion($0)) }, grow: { [context] in context.live.found($0) },
+            send: { [context] in
+                try await context.send(.expansion($0))
+                noteGrowth()
+            }, grow: { [context] in context.live.found($0) },
             reading: { [context] folder in
                 let number = context.live.beginLocalRead(of: folder, at: context.clock.now())
                 return { context.live.endLocalRead(number) }

@@ -4,20 +4,19 @@ package import TransferCore
 /// One step of the expansion of a session's items into its manifest, which is the ordered list of files.
 ///
 /// The first unread folder and all items after that folder wait in a separate list, the table `item`. A step changes the manifest and this
-/// list in one transaction. If the process ends between two steps, a folder may be only partly in the manifest. The next run then deletes
-/// the folder's rows and reads the folder again. In a remote folder, only the subfolders after the last ``listed(item:_:next:)`` are listed
-/// again.
+/// list in one transaction. If the process ends between two steps, a folder may be only partly in the manifest. The next run resumes a local
+/// folder after the rows of the last ``read(item:_:place:)``. In a remote folder, the next run deletes the rows after the last
+/// ``listed(item:_:next:)``, and lists only the subfolders after it again.
 package enum ExpansionStep: Sendable, Codable, Equatable {
     /// Records that the run starts to read the first folder in the list of waiting items. Until ``finish(item:_:)``, all new rows come from
     /// this folder.
     case begin(item: Int64)
-    /// Deletes at most `limit` rows of the folder that an interrupted expansion added.
+    /// Deletes at most `limit` rows of the remote folder that an interrupted expansion added.
     case discard(item: Int64, limit: Int)
-    /// Adds rows that were read from a folder.
+    /// Adds rows of a remote folder. They count after ``listed(item:_:next:)``.
     case add(item: Int64, ManifestBatch)
-    /// Deletes at most `limit` rows of a subfolder that could not be read completely. The manifest must contain either the whole subfolder or
-    /// none of it.
-    case withdraw(ManifestStart, limit: Int)
+    /// Adds and counts rows of a local folder. After an interruption, the next run resumes at `place`.
+    case read(item: Int64, ManifestBatch, place: [FolderPlace])
     /// Records that one subfolder of a remote folder and all its entries are in the manifest. The next rows come from the subfolder `next`,
     /// or, if `next` does not exist, from the subfolder with the next higher number.
     case listed(item: Int64, ManifestTotals, next: Int64)
@@ -37,7 +36,7 @@ package enum ExpansionStep: Sendable, Codable, Equatable {
     var changesFigures: Bool {
         parts.contains { step in
             switch step {
-            case .listed, .finish: true
+            case .read, .listed, .finish: true
             default: false
             }
         }
@@ -50,6 +49,15 @@ package struct ManifestStart: Sendable, Codable, Equatable {
     package var directory: Int64
 }
 
+/// A folder that an expansion is reading, and the last entry whose rows are in the manifest. The entries are in the order of their names' bytes.
+package struct FolderPlace: Sendable, Codable, Equatable {
+    /// The number of the folder's row.
+    package var number: Int64
+    /// The name of the last entry; nil if the manifest contains no entry of the folder. If the expansion is reading a subfolder of the folder, this is
+    /// the subfolder's name.
+    package var last: Data?
+}
+
 /// Rows for the manifest, in order.
 package struct ManifestBatch: Sendable, Codable, Equatable {
     package var directories: [ManifestDirectory] = []
@@ -58,6 +66,15 @@ package struct ManifestBatch: Sendable, Codable, Equatable {
     package init() {}
 
     package var count: Int { directories.count + entries.count }
+
+    /// The totals of the entries.
+    package var totals: ManifestTotals {
+        entries.reduce(into: ManifestTotals()) { totals, entry in
+            guard entry.state != .skipped else { return }
+            totals += ManifestTotals(
+                files: 1, failed: entry.state == .failed ? 1 : 0, bytes: entry.size, unsized: entry.isUnsized ? 1 : 0)
+        }
+    }
 }
 
 /// A folder that contains entries of the manifest. The path of an entry is the folder's path followed by the entry's name.

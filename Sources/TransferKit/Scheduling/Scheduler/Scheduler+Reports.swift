@@ -123,7 +123,11 @@ extension Scheduler {
 
     private static func failures(in step: ExpansionStep, of id: SessionID) -> [QueueEvent.Kind] {
         step.parts.flatMap { step -> [QueueEvent.Kind] in
-            guard case .add(_, let batch) = step else { return [] }
+            let batch: ManifestBatch
+            switch step {
+            case .add(_, let rows), .read(_, let rows, _): batch = rows
+            default: return []
+            }
             return batch.entries.compactMap { entry in
                 guard entry.state == .failed, let error = entry.error else { return nil }
                 return .itemFailed(id, position: entry.position, error)

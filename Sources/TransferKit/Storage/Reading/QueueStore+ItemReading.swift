@@ -20,8 +20,11 @@ struct PendingItem: Sendable {
     var ancestors: [FilePath]
     /// The numbers of the item's first rows in the manifest; nil until the expansion of the item begins.
     var start: ManifestStart?
-    /// Whether an interrupted expansion of the item left rows in the manifest.
+    /// Whether an interrupted expansion of the item left rows in the manifest that must be deleted.
     var hasRows = false
+    /// For a local folder, where the expansion resumes: the open folders from the item's own folder to the innermost; empty if only the end of
+    /// the expansion has not been recorded; nil if the expansion has not stored any rows.
+    var place: [FolderPlace]?
     /// For a remote folder, the number of the next folder to list; nil until the item's own folder has been listed.
     var nextDirectory: Int64?
 }
@@ -45,7 +48,7 @@ extension QueueStore {
                             SELECT sequence, kind, directory, source, destination, symbolic_links, first_position, first_directory,
                                 EXISTS (SELECT 1 FROM file WHERE file.session = item.session AND position >= first_position)
                                 OR EXISTS (SELECT 1 FROM directory WHERE directory.session = item.session AND number >= first_directory),
-                                next_directory
+                                next_directory, place
                             FROM item WHERE session = ? ORDER BY sequence LIMIT 1
                             """), arguments: [key])
             else { return nil }
@@ -76,8 +79,19 @@ extension QueueStore {
                 destination: try row.decode(atIndex: 4),
                 symbolicLinks: SymbolicLinkPolicy(rawValue: try row.decode(atIndex: 5)) ?? .follow, path: FilePath(bytes: location.source),
                 remotePath: location.destination, ancestors: ancestors, start: start, hasRows: hasRows,
+                place: try Self.place(row.decode(String?.self, atIndex: 10), of: key),
                 nextDirectory: try row.decode(Int64?.self, atIndex: 9).map { min(max(0, $0), Self.greatestPosition) })
         }
+    }
+
+    private static func place(_ stored: String?, of key: SessionKey) throws -> [FolderPlace]? {
+        guard let stored else { return nil }
+        guard let place = try? StoreCoding.decode([FolderPlace].self, from: stored),
+            place.allSatisfy({ (0...greatestPosition).contains($0.number) })
+        else {
+            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "session \(key) has a folder that was read to an invalid place")
+        }
+        return place
     }
 
     /// Returns at most `limit` items of a session, in order, starting at a position. The items in the manifest come before the pending items.

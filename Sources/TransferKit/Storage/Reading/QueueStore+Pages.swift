@@ -9,6 +9,12 @@ package struct FilePage: Sendable {
     package var checkpoints: [Int64: [String: StoredCheckpoint]]
     /// The number of the session's files if this is the last page; nil if there may be more files.
     package var filesSeen: Int64?
+
+    package init(files: [PendingFile], checkpoints: [Int64: [String: StoredCheckpoint]], filesSeen: Int64?) {
+        self.files = files
+        self.checkpoints = checkpoints
+        self.filesSeen = filesSeen
+    }
 }
 
 extension QueueStore {
@@ -20,7 +26,9 @@ extension QueueStore {
             // Count the files between two reads. The second read returns the files that were added before the count, so every counted file
             // has been read.
             filesSeen = try await fileCount(of: key)
-            files += try await pendingFiles(of: key, after: files.last?.position ?? position, limit: limit)
+            let added = try await pendingFiles(of: key, after: files.last?.position ?? position, limit: limit)
+            files += added
+            if added.count == limit { filesSeen = nil }
         }
         var page = FilePage(files: files, checkpoints: [:], filesSeen: filesSeen)
         guard let first = files.first, let last = files.last else { return page }

@@ -6,7 +6,7 @@ enum Schema {
     static let applicationID: Int32 = 0x544B_6974
 
     /// The newest schema that this version reads and writes; stored as SQLite's user version.
-    static let version: Int32 = 12
+    static let version: Int32 = 13
 
     /// The oldest schema that this version migrates to ``version``.
     static let oldestVersion: Int32 = 5
@@ -76,6 +76,11 @@ enum Schema {
             // The times of the session's attempts as JSON (TransferTimes); NULL: no attempt.
             try db.execute(sql: "ALTER TABLE session ADD COLUMN times TEXT")
             try db.execute(sql: "PRAGMA user_version = 12")
+        }
+        migrator.registerMigration("13") { db in
+            // Where the expansion of a local folder resumes as JSON ([FolderPlace]); NULL: no rows of the folder are in the manifest.
+            try db.execute(sql: "ALTER TABLE item ADD COLUMN place TEXT")
+            try db.execute(sql: "PRAGMA user_version = 13")
         }
         try migrator.migrate(database)
     }

@@ -25,42 +25,56 @@ extension QueueStore {
                         ORDER BY \(column) DESC LIMIT ?3)
                     """, [session, item, limit])
             }
-        case .withdraw(let start, let limit):
-            for (table, column, first) in [("file", "position", start.position), ("directory", "number", start.directory)] {
-                try execute(
-                    db,
-                    """
-                    DELETE FROM \(table) WHERE session = ?1 AND \(column) IN (SELECT \(column) FROM \(table) WHERE session = ?1
-                        AND \(column) >= ?2 ORDER BY \(column) DESC LIMIT ?3)
-                    """, [session, first, limit])
-            }
         case .add(_, let batch):
             try add(batch, to: session, in: db)
+        case .read(let item, let batch, let place):
+            try add(batch, to: session, in: db)
+            try count(batch.totals, insteadOf: item, of: session, in: db)
+            try advance(item, "place", to: StoreCoding.encode(place), of: session, in: db)
         case .listed(let item, let totals, let next):
-            try execute(
-                db,
-                """
-                UPDATE item SET next_directory = ?3,
-                    first_position = ifnull((SELECT max(position) FROM file WHERE session = ?1), -1) + 1,
-                    first_directory = ifnull((SELECT max(number) FROM directory WHERE session = ?1), -1) + 1
-                WHERE session = ?1 AND sequence = ?2
-                """, [session, item, next])
-            try execute(
-                db,
-                "UPDATE session SET files = files + ?, files_failed = files_failed + ?, bytes_total = \(bounded("bytes_total + ?")) WHERE key = ?",
-                [totals.files, totals.failed, min(max(0, totals.bytes), maximumBytes), session])
+            try advance(item, "next_directory", to: next, of: session, in: db)
+            try count(totals, of: session, in: db)
         case .finish(let item, let totals):
-            try execute(
-                db,
-                """
-                UPDATE session SET files = files + ? - 1, files_failed = files_failed + ?, bytes_total = \(bounded("bytes_total + ?")) WHERE key = ?
-                """, [totals.files, totals.failed, min(max(0, totals.bytes), maximumBytes), session])
+            try count(totals, insteadOf: item, of: session, in: db)
             try execute(db, "DELETE FROM item WHERE session = ? AND sequence = ?", [session, item])
         case .takeFiles(let limit):
             try takeFiles(limit, of: session, in: db)
         case .group(let steps):
             for step in steps { try apply(step, to: session, in: db) }
         }
+    }
+
+    /// Records that all rows of an item's folder so far belong to the manifest, and where the expansion resumes.
+    private static func advance(
+        _ item: Int64, _ column: String, to value: some DatabaseValueConvertible, of session: SessionKey, in db: Database
+    ) throws {
+        try execute(
+            db,
+            """
+            UPDATE item SET \(column) = ?3,
+                first_position = ifnull((SELECT max(position) FROM file WHERE session = ?1), -1) + 1,
+                first_directory = ifnull((SELECT max(number) FROM directory WHERE session = ?1), -1) + 1
+            WHERE session = ?1 AND sequence = ?2
+            """, [session, item, value])
+    }
+
+    /// Adds totals to the session's figures.
+    ///
+    /// - Parameter item: The item that the totals belong to. Until the first rows of a local folder, or the end of a remote folder, the item itself counts
+    ///   as one file.
+    private static func count(_ totals: ManifestTotals, insteadOf item: Int64, of session: SessionKey, in db: Database) throws {
+        var totals = totals
+        let countsItem = try Bool.fetchOne(
+            db.cachedStatement(sql: "SELECT place IS NULL FROM item WHERE session = ? AND sequence = ?"), arguments: [session, item])
+        if countsItem == true { totals.files -= 1 }
+        try count(totals, of: session, in: db)
+    }
+
+    private static func count(_ totals: ManifestTotals, of session: SessionKey, in db: Database) throws {
+        try execute(
+            db,
+            "UPDATE session SET files = files + ?, files_failed = files_failed + ?, bytes_total = \(bounded("bytes_total + ?")) WHERE key = ?",
+            [totals.files, totals.failed, min(max(0, totals.bytes), maximumBytes), session])
     }
 
     private static func add(_ batch: ManifestBatch, to session: SessionKey, in db: Database) throws {

@@ -84,6 +84,28 @@ import TransportTesting
         #expect(failures["day/c.mov"]?.contains("inside \"day\"") == true)
     }
 
+    /// While the queue reads a folder, the folder is both a waiting item and a folder of the manifest.
+    @Test func sendsFilesOfFolderThatIsRead() async throws {
+        let tree = try FolderTree(fixture.folder.path.appending("tree"))
+        for number in 0..<1_100 { try tree.file("\(number)", "x") }
+        try tree.file("z/last", "y")
+        let gate = ThreadGate()
+        let slow = tree.path("z")
+        let queue = try await fixture.open(transports: [places], localReadObserver: { if $0 == slow { gate.block() } })
+        try await queue.save(Account("a", endpoints: [places.memory.endpoint()]))
+        let session = try await queue.enqueue(.upload([tree.root], to: "a"))
+        let events = queue.events
+        try await queue.start()
+        await gate.waitForBlockedThreads(1)
+        for await event in events {
+            if case .itemFailed(_, _, let error) = event.kind { Issue.record("A file failed: \(error)") }
+            if case .itemCompleted = event.kind { break }
+        }
+        gate.open(1)
+        #expect(try await session.value.state == .completed)
+        await queue.shutdown()
+    }
+
     @Test func usesEndpointThatKeepsAllFiles() async throws {
         let (status, failures) = try await run(at: [places.memory.endpoint(host: "places"), fixture.memory.endpoint()])
         #expect(status.state == .completed && failures.isEmpty, "\(failures)")

@@ -1,0 +1,68 @@
+import TransferCore
+
+extension SessionFiles {
+    /// An event that the run waits for.
+    enum Event: Sendable {
+        case file(FileRunner, Result<FileRunner.Outcome, any Error>)
+        case page(Result<FilePage, any Error>)
+        /// The data that the first `count` prepared files need is now durable or could not be stored, so these files can start.
+        case prepared(count: Int)
+        /// A waiting file may be due.
+        case due
+        /// The expansion of the session's items added files.
+        case grown
+        /// The expansion will add no more files.
+        case expansionEnds
+        /// The expansion ended, for example because a remote folder can't be listed now.
+        case expanded(Result<RunOutcome?, any Error>)
+    }
+
+    struct Waiting {
+        let file: PendingFile
+        let checkpoints: [String: StoredCheckpoint]
+        var dueAt: Duration
+        /// The error that made the file wait, if any.
+        let error: TransferError?
+    }
+
+    /// A prepared file.
+    struct Starting {
+        let runner: FileRunner
+        let step: FileRunner.Step
+
+        /// The task that stores what must be durable before the file starts; nil if nothing needs to be stored.
+        var preparation: Task<Void, any Error>? {
+            if case .attempt(let attempt) = step { attempt.preparation } else { nil }
+        }
+    }
+}
+
+/// The expansion of a session's new items into files, which runs while ``SessionFiles`` transfers the files found so far.
+struct ItemExpansion: Sendable {
+    private let expand: @Sendable (_ noteGrowth: @escaping @Sendable () -> Void) async throws -> RunOutcome?
+    private let growth: AsyncStream<Void>
+    private let continuation: AsyncStream<Void>.Continuation
+
+    /// - Parameter expand: Adds the files to the store. Calls `noteGrowth` each time it has added some. Returns the outcome of the run if it can't add
+    ///   all files now.
+    init(_ expand: @escaping @Sendable (_ noteGrowth: @escaping @Sendable () -> Void) async throws -> RunOutcome?) {
+        self.expand = expand
+        (growth, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+    }
+
+    /// Adds all files to the store.
+    func run() async -> SessionFiles.Event {
+        defer { continuation.finish() }
+        do {
+            return .expanded(.success(try await expand { continuation.yield() }))
+        } catch {
+            return .expanded(.failure(error))
+        }
+    }
+
+    /// Waits until files have been added since the last call, or until the expansion ends. Only one call at a time.
+    func next() async -> SessionFiles.Event {
+        for await _ in growth { return .grown }
+        return .expansionEnds
+    }
+}

@@ -1,0 +1,45 @@
+import Testing
+import TransferKit
+
+/// A feed whose files are added while it reads them.
+@Suite struct FileFeedTests {
+    /// A page without files, after which the session has no more files.
+    private let lastPage = FilePage(files: [], checkpoints: [:], filesSeen: 3)
+
+    /// The end of the expansion, or its last files, can come after the reading of a page began. This page may lack files.
+    @Test(arguments: [false, true]) func readsAgainIfFilesWereAddedDuringReading(_ growsFirst: Bool) {
+        var feed = FileFeed()
+        feed.beginGrowing()
+        #expect(feed.beginReading() == -1)
+        if growsFirst { feed.grew() }
+        feed.endGrowing()
+        feed.received(lastPage)
+        #expect(!feed.isFinished && feed.filesSeen == nil)
+        #expect(feed.beginReading() == -1)
+        feed.received(lastPage)
+        #expect(feed.isFinished && feed.filesSeen == 3)
+    }
+
+    /// While no files are added, the feed does not read the same empty page again and again.
+    @Test func waitsForMoreFiles() {
+        var feed = FileFeed()
+        feed.beginGrowing()
+        #expect(feed.beginReading() == -1)
+        feed.received(lastPage)
+        #expect(!feed.isFinished && feed.beginReading() == nil)
+        feed.grew()
+        #expect(feed.beginReading() == -1)
+        feed.received(lastPage)
+        feed.endGrowing()
+        #expect(!feed.isFinished && feed.beginReading() == -1)
+        feed.received(lastPage)
+        #expect(feed.isFinished)
+    }
+
+    @Test func readsOnceWithoutExpansion() {
+        var feed = FileFeed()
+        #expect(feed.beginReading() == -1 && feed.beginReading() == nil)
+        feed.received(lastPage)
+        #expect(feed.isFinished && feed.beginReading() == nil)
+    }
+}
