@@ -154,7 +154,7 @@ public struct CommandLineProgram: Sendable {
         }
     }
 
-    /// The next step after an error of the queue, after a space: a command, or a section of the documentation; empty if there is none.
+    /// A space and the next step after an error of the queue: a command, or a section of the documentation. Empty for an error without a next step.
     private static func advice(for code: QueueError.Code) -> String {
         switch code {
         case .noSuchAccount: " To list accounts: transferq account list"

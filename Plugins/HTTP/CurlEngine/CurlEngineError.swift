@@ -53,7 +53,7 @@ package struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertib
     /// A human-readable message: a sentence without secrets.
     package var message: String
 
-    /// The description of the failure by libcurl or the system; nil if there is none.
+    /// The description of the failure by libcurl or the system, if either described it.
     package var cause: String?
 
     /// The part of the request's body that was sent before the error.

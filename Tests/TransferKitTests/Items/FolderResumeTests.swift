@@ -57,7 +57,8 @@ import TransferKit
         }
     }
 
-    /// Between the runs, files and folders are deleted and added. The manifest keeps the files found before, and gets each other file once.
+    /// Between the runs, files and folders are deleted and added. The manifest keeps the files found before, and gets each other file once. The folder
+    /// that was being read is gone, so it is a failed item: the queue can't distinguish a deletion from a disk that is not mounted.
     @Test func resumesInChangedFolder() async throws {
         for number in 0..<2_500 { try tree.file("\(number % 7)/\(number)", "x") }
         var store = try await fixture.open([TransferItem(tree.root)])
@@ -87,8 +88,8 @@ import TransferKit
         try await fixture.expand(store)
         let items = try await fixture.items(store, page: 5_000)
         let six = (0..<2_500).filter { $0 % 7 == 6 }.map { "tree/6/\($0)" } + ["tree/6/added", "tree/9/added"]
-        #expect(items.map(\.destination.description) == found.map(\.destination.description) + six.sorted())
-        #expect(items.allSatisfy { $0.state == .pending })
+        #expect(items.map(\.destination.description) == found.map(\.destination.description) + ["tree/5"] + six.sorted())
+        #expect(items.filter { $0.state != .pending }.map(\.destination.description) == ["tree/5"])
         #expect(try await fixture.statistics(store)?.files == items.count)
         await store.close()
     }

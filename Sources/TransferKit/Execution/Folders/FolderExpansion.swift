@@ -28,8 +28,8 @@ package struct FolderExpansion: Sendable {
     ///   - fault: Injects read errors in tests.
     ///   - maximumNameBytes: The memory for the names of the folders that are being read, in bytes.
     ///   - send: Makes a step durable.
-    ///   - grow: Receives the amounts to add to the session's statistics. Until an item's folder is expanded, the statistics count it as
-    ///     one file.
+    ///   - grow: Receives the amounts to add to the session's statistics. Until the first rows of an item's folder are stored, the statistics
+    ///     count the item as one file.
     package init(
         of key: SessionKey, in store: QueueStore, fault: FolderFault? = nil, maximumNameBytes: Int = 32 << 20,
         send: @escaping @Sendable (ExpansionStep) async throws -> Void,

@@ -76,6 +76,7 @@ struct FolderNames {
             last = Array(name(first))
             return last
         }
+        bytes = []
         return nil
     }
 

@@ -112,7 +112,7 @@ actor FolderWalk {
             row.number = folder.number
             let last = folder.last.map { [UInt8]($0) }
             try enter(path, isLink: true, row, isResumed: true, after: last, &batch)
-            // If the folder can't be opened, its subfolders can't be opened either.
+            // The folder is now a failed item, for example because its disk is not mounted. Its subfolders can't be opened either.
             guard stack.last?.number == folder.number, let last else { return }
             path += [UInt8(ascii: "/")] + last
             row = ManifestDirectory(number: 0, parent: folder.number, source: Data(last), destination: Data())
@@ -147,8 +147,6 @@ actor FolderWalk {
             guard error != .tooManyOpenFiles, error != .tooManyOpenFilesInSystem else {
                 throw TransferError.sourceUnavailable(shown, errno: error.rawValue)
             }
-            // If the folder was deleted after the interruption, it has no more entries.
-            guard !isResumed || error != .noSuchFileOrDirectory else { return }
             return add(.failed, LocalFile.unavailable(shown, error))
         }
         if stream.identity == excluded {
