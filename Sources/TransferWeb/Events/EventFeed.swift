@@ -4,7 +4,7 @@ import TransferKit
 /// The recent events of the queue, for any number of clients.
 ///
 /// All clients share one subscription to new events, so the process that owns the queue sends each new event only once. Each client reads at its own
-/// pace from a bounded list. A client that is too slow gets a gap event, and then reads the current state.
+/// pace from a bounded list. A client that is too slow for this list gets the missed events from the change log.
 actor EventFeed {
     /// An event for clients. Progress has no revision, so the feed numbers its events.
     struct Entry: Sendable {
@@ -16,15 +16,13 @@ actor EventFeed {
     /// The events after a client's position.
     struct Batch: Sendable {
         var entries: [Entry] = []
-        /// The revision of the last event after the client's position that the feed has dropped; nil if the feed has all of these events.
-        var missedRevision: UInt64?
         /// The position for the next batch.
         var position: Int
         /// Whether the process that owns the queue responds.
         var isReachable: Bool
 
         /// Whether the batch has only progress.
-        var hasOnlyProgress: Bool { missedRevision == nil && entries.allSatisfy(\.event.isProgress) }
+        var hasOnlyProgress: Bool { entries.allSatisfy(\.event.isProgress) }
     }
 
     private let queue: any ControllableQueue
@@ -47,6 +45,8 @@ actor EventFeed {
     private var firstRevision: UInt64 = 0
     /// The position after which ``stored`` contains every received event with a revision.
     private var firstNumber = 0
+    /// The position after the events of earlier databases. The change log does not contain these events.
+    private var databaseNumber = 0
     private var isReachable = false
     private var subscribers: [Int: AsyncStream<Void>.Continuation] = [:]
     private var nextSubscriber = 0
@@ -70,9 +70,10 @@ actor EventFeed {
                 if let known = revision, max(known, firstPresent) > current {
                     // The queue has another database, for example from a backup. All events are new for the clients.
                     firstPresent = 0
-                    let gap = QueueEvent(revision: current, time: .now, kind: .gap(from: 0, to: current))
+                    let gap = QueueEvent.gap(upTo: current)
                     await didReceive(gap)
                     insert(gap)
+                    databaseNumber = lastNumber
                 }
                 if revision == nil {
                     firstPresent = current
@@ -159,13 +160,17 @@ actor EventFeed {
     /// The last stored events, oldest first.
     func recent(_ count: Int) -> [Entry] { Array(stored.suffix(count)) }
 
-    /// The events after a position.
-    func batch(after position: Int) -> Batch {
+    /// The events after a position; nil if the feed has dropped some of these events, but the change log can have them.
+    func batch(after position: Int) -> Batch? {
         var batch = Batch(position: max(position, lastNumber), isReachable: isReachable)
-        if position < firstNumber { batch.missedRevision = firstRevision }
+        if position < firstNumber {
+            guard position < databaseNumber else { return nil }
+            let gap = QueueEvent.gap(upTo: firstRevision)
+            batch.entries = [Entry(number: firstNumber, event: gap)]
+        }
         // The search starts at the end, so that it is short for a client that is up to date.
         let start = stored.lastIndex { $0.number <= position }.map { $0 + 1 } ?? 0
-        batch.entries = Array(stored[start...])
+        batch.entries += stored[start...]
         batch.entries += progress.values.filter { $0.number > position }
         batch.entries.sort { $0.number < $1.number }
         return batch
@@ -187,5 +192,12 @@ extension QueueEvent.Kind {
         case .itemProgress(let id, let position, _): .item(id, position)
         default: nil
         }
+    }
+}
+
+extension QueueEvent {
+    /// A gap, after which a client reads the current state.
+    static func gap(upTo revision: UInt64) -> QueueEvent {
+        QueueEvent(revision: revision, time: .now, kind: .gap(from: 0, to: revision))
     }
 }

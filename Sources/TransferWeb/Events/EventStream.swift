@@ -48,18 +48,25 @@ struct EventStream: Sendable {
     private func send(since revision: UInt64?, to output: inout EventOutput) async throws {
         // The delay before the browser reconnects, in milliseconds.
         try await output.write("retry: 1000\n\n")
-        var position = try await catchUp(since: revision, to: &output)
+        var (position, sent) = try await catchUp(since: revision, to: &output)
         var wasReachable = true
         for await _ in await feed.signals() {
-            let batch = await feed.batch(after: position)
+            var next = await feed.batch(after: position)
+            while next == nil {
+                (position, sent) = try await catchUp(since: sent, to: &output)
+                next = await feed.batch(after: position)
+            }
+            guard let batch = next else { continue }
             position = batch.position
             var text = ""
             if batch.isReachable != wasReachable {
                 wasReachable = batch.isReachable
                 text += "event: owner\ndata: {\"isReachable\":\(batch.isReachable)}\n\n"
             }
-            if let missed = batch.missedRevision { text += EventOutput.text(.gap(upTo: missed)) }
-            for entry in batch.entries { text += EventOutput.text(entry.event) }
+            for entry in batch.entries {
+                text += EventOutput.text(entry.event)
+                if !entry.event.isProgress { sent = entry.event.revision }
+            }
             try await output.write(text.isEmpty ? ":\n\n" : text)
             // Progress can arrive hundreds of times a second. While this client waits, newer progress replaces older progress.
             if batch.hasOnlyProgress, !batch.entries.isEmpty { try await Task.sleep(for: .milliseconds(200)) }
@@ -68,9 +75,9 @@ struct EventStream: Sendable {
 
     /// Sends events from the change log until the feed contains all later events.
     ///
-    /// - Returns: The client's position in the feed.
+    /// - Returns: The client's position in the feed, and the revision of the last event before it.
     @concurrent
-    private func catchUp(since revision: UInt64?, to output: inout EventOutput) async throws -> Int {
+    private func catchUp(since revision: UInt64?, to output: inout EventOutput) async throws -> (position: Int, revision: UInt64) {
         var known = revision
         while true {
             try Task.checkCancellation()
@@ -79,14 +86,14 @@ struct EventStream: Sendable {
                 try await wait(while: { $0 == nil }, &output)
                 continue
             }
-            guard let last = known else { return end.position }
-            if let position = await feed.position(after: last) { return position }
+            guard let last = known else { return (end.position, end.revision) }
+            if let position = await feed.position(after: last) { return (position, last) }
             guard last <= end.revision else {
                 // The client can be slightly ahead of the feed. A client whose revision is from another database must read the current state.
                 let current = try? await queue.status().revision
                 guard let current, last <= current else {
                     try await output.write(EventOutput.text(.gap(upTo: current ?? end.revision)))
-                    return end.position
+                    return (end.position, end.revision)
                 }
                 try await wait(while: { $0?.position == end.position }, &output)
                 continue
@@ -135,13 +142,6 @@ private final class ClientPlace: Sendable {
     }
 
     deinit { clients.withLock { $0 -= 1 } }
-}
-
-extension QueueEvent {
-    /// A gap, after which a client reads the current state.
-    fileprivate static func gap(upTo revision: UInt64) -> QueueEvent {
-        QueueEvent(revision: revision, time: Date(), kind: .gap(from: 0, to: revision))
-    }
 }
 
 /// Writes events for one client.

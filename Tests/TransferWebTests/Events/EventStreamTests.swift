@@ -71,6 +71,34 @@ import TransportTesting
         }
     }
 
+    /// After progress, the server sends nothing for 200 ms. During this time, it receives more events than it keeps.
+    @Test func `a slow client gets the events that the server no longer keeps`() async throws {
+        try await WebFixture.with {
+            $0.limits.recentEvents = 1
+        } _: { fixture in
+            let id = try await fixture.add(1)[0]
+            let source = try fixture.file("large", size: 3 << 20)
+            try await fixture.queue.setRateLimit(100_000)
+            let start = await fixture.queue.status().revision
+            let reader = try await EventReader(fixture.client(), last: start)
+            try await fixture.queue.add([.upload(items: [TransferItem(source, as: "large")], to: "a")], at: nil, held: false)
+            try await fixture.queue.start()
+            var revisions: [UInt64] = []
+            for _ in 0..<5 {
+                while case let event = try await reader.next(), event.data["event"] as? String != "progress" {
+                    if event.name == nil, let id = event.id, id > 0 { revisions.append(id) }
+                }
+                for _ in 0..<3 {
+                    try await fixture.queue.release(id)
+                    try await fixture.queue.hold(id)
+                }
+            }
+            reader.disconnect()
+            #expect(revisions == revisions.indices.map { start + 1 + UInt64($0) })
+            #expect(revisions.count > 24)
+        }
+    }
+
     @Test func `no event is lost or repeated while clients reconnect during changes`() async throws {
         try await WebFixture.with {
             // The clients often need events that the server no longer keeps.
